@@ -1,0 +1,30 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: env demo test lint unit clean
+
+env: .venv/.installed
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("nearsim needs Python 3.11 or later, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fast,embedded,dev]'
+	touch $@
+
+demo: env
+	./examples/demo.sh
+
+test: lint unit
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy nearsim_db tests benchmarks
+	$(BIN)/lint-imports
+
+unit: env
+	$(BIN)/pytest -n 2 --dist loadscope
+
+clean:
+	rm -rf .venv build dist

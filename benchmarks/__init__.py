@@ -1,0 +1,1 @@
+"""Generators of synthetic corpora and measurements; no part of the installed package."""

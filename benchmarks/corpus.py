@@ -1,0 +1,171 @@
+"""A synthetic news-like corpus with planted copies; the same arguments give the same bytes.
+
+python benchmarks/corpus.py --documents 100000 --seed 1 --output corpus.jsonl.gz --clusters clusters.csv.gz
+
+Of the documents 25 % are edited copies in clusters with Zipf sizes (2 to 1,000), 2 % are identical (in
+groups of at most 2,000), 1 % carry one long block of boilerplate, 0.5 % are empty or tiny. A line of the
+output has id, title and text. A line of the clusters file, for every document that is not a plain single, has
+id, cluster (or nothing), kind (original, near, exact, block, tiny) and the edits. "The same bytes" holds
+within one version of NumPy and zlib.
+"""
+
+import argparse
+import gzip
+import io
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.edits import Editor, Story
+from benchmarks.language import Language
+from benchmarks.plan import EXACT, NEAR, ORIGINAL, SINGLE, TINY, Shares, make_plan
+
+CHUNK = 10_000
+BLOCK_WORDS = 250
+LENGTH_SIGMA = 0.6
+KINDS = {SINGLE: "single", ORIGINAL: "original", NEAR: "near", EXACT: "exact"}
+
+
+def generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """The random generator of all scripts here."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDocument:
+    """A document and its plan: `cluster` from 0, or -1; `kind` and `edits` as in the clusters file."""
+
+    external_id: str
+    title: str
+    text: str
+    cluster: int
+    kind: str
+    edits: str = ""
+
+
+class Corpus:
+    """The documents of one plan; `mean_words` is the mean length of a body that was not edited."""
+
+    def __init__(
+        self, documents: int, seed: int, mean_words: int = 200, shares: Shares | None = None
+    ) -> None:
+        language_seed, editor_seed, plan_seed, self._story_seed = np.random.SeedSequence(seed).spawn(4)
+        self._mean_words = mean_words
+        self.language = Language(generator(language_seed))
+        self.plan = make_plan(documents, shares or Shares(), generator(plan_seed))
+        editor_rng = generator(editor_seed)
+        self._editor = Editor(self.language, editor_rng)
+        lengths = np.full(self.plan.blocks, BLOCK_WORDS)
+        topics = self.language.draw_topics(editor_rng, self.plan.blocks)
+        self._blocks = self.language.sample(editor_rng, lengths, topics)
+
+    def documents(self) -> Iterator[CorpusDocument]:
+        """All documents in the order of the plan, the same in every call."""
+        rng = generator(self._story_seed)
+        originals = self._write_stories(self.plan.clusters, rng)
+        for start in range(0, len(self.plan.role), CHUNK):
+            places = np.arange(start, min(start + CHUNK, len(self.plan.role)))
+            singles = places[self.plan.role[places] == SINGLE]
+            fresh = dict(zip(singles.tolist(), self._write_stories(len(singles), rng), strict=True))
+            for place in places.tolist():
+                if self.plan.role[place] == TINY:
+                    yield CorpusDocument(self._name(place), "", self._tiny_text(rng), -1, "tiny")
+                else:
+                    original = fresh.get(place) or originals[self.plan.cluster[place]]
+                    yield self._document(place, original, rng)
+
+    def _write_stories(self, count: int, rng: np.random.Generator) -> list[Story]:
+        """`count` stories, their lengths lognormal."""
+        centre = np.log(self._mean_words) - LENGTH_SIGMA**2 / 2
+        lengths = rng.lognormal(centre, LENGTH_SIGMA, count).clip(8, 5_000).astype(np.int64)
+        topics = self.language.draw_topics(rng, count)
+        headlines = self.language.sample(rng, rng.integers(6, 11, count), topics)
+        bodies = self.language.sample(rng, lengths, topics)
+        return [Story(headline, body) for headline, body in zip(headlines, bodies, strict=True)]
+
+    def _document(self, place: int, original: Story, rng: np.random.Generator) -> CorpusDocument:
+        """The document planned for one place of the file, made from the story it shows or copies."""
+        role, block = int(self.plan.role[place]), int(self.plan.block[place])
+        kind, edits = KINDS[role], ""
+        title, text = self._editor.render(original)
+        if role == NEAR:
+            title, text, edits = self._editor.republish(original, rng)
+        if block >= 0:
+            text, kind = f"{text}\n{self.language.render(self._blocks[block])}", "block"
+        return CorpusDocument(self._name(place), title, text, int(self.plan.cluster[place]), kind, edits)
+
+    def _name(self, place: int) -> str:
+        """The external id of the document at one place of the file."""
+        return f"d{int(self.plan.name[place]):07}"
+
+    def _tiny_text(self, rng: np.random.Generator) -> str:
+        """Nothing, white space, or one to three words."""
+        chance = rng.random()
+        if chance < 0.5:
+            return "" if chance < 0.4 else "  \n "
+        return self.language.render_plain(self.language.draw_words(rng, int(rng.integers(1, 4))))
+
+
+@contextmanager
+def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """A gzip-compressed UTF-8 file to write, without name or time in its header."""
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
+def json_line(document: CorpusDocument) -> str:
+    """The line of the output file."""
+    record = {"id": document.external_id, "title": document.title, "text": document.text}
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def cluster_line(document: CorpusDocument) -> str:
+    """The line of the clusters file."""
+    cluster = document.cluster if document.cluster >= 0 else ""
+    return f"{document.external_id},{cluster},{document.kind},{document.edits}\n"
+
+
+def write_corpus(documents: Iterable[CorpusDocument], output: Path, clusters: Path | None) -> int:
+    """Write both files and return how many words, headlines included, the corpus has."""
+    words, planted = 0, ["id,cluster,kind,edits\n"]
+    with open_gzip_text(output) as lines:
+        for document in documents:
+            lines.write(json_line(document))
+            words += document.title.count(" ") + document.text.count(" ") + 2
+            if document.kind != "single":
+                planted.append(cluster_line(document))
+    if clusters:
+        with open_gzip_text(clusters) as lines:
+            lines.writelines(planted)
+    return words
+
+
+def main() -> None:
+    """Read the command line, write the files, say on stderr what was written."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=int, required=True, help="how many documents")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--mean-words", type=int, default=200, help="of a body (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl.gz")
+    parser.add_argument("--clusters", type=Path, metavar="FILE.csv.gz", help="the planted clusters")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    corpus = Corpus(options.documents, options.seed, options.mean_words)
+    words = write_corpus(corpus.documents(), options.output, options.clusters)
+    mean, seconds = words / options.documents, time.perf_counter() - started
+    print(f"{options.documents} documents, {mean:.0f} words each, {seconds:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""An invented language whose documents overlap as unrelated newswire stories do.
+
+A text is a string of draws from one inventory: single words (Zipf), numbers, stock phrases that every
+document may use, and the phrases of the document's own topic. Phrases, not words, make unrelated documents
+share word 3-shingles; topics make a few unrelated pairs share many of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Tokens = npt.NDArray[np.int32]
+
+ONSETS = [*"bcdfghjklmnprstvw", "br", "cr", "dr", "fl", "gr", "pl", "pr", "sh", "st", "th", "tr"]
+VOWELS = [*"aeiouaeio", "ai", "ea", "ou"]
+CODAS = [""] * 6 + [*"nrstldm", "ck", "nd", "st", "rt", "ng"]
+
+# A token is variant * vocabulary size + word.
+PLAIN, CAPITAL, COMMA, STOP, PARAGRAPH = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageShape:
+    """Sizes and shares of the language; set so that background.py gives the figures of newswire."""
+
+    words: int = 60_000
+    numbers: int = 5_000
+    zipf_exponent: float = 1.05
+    zipf_shift: float = 1.5
+    stock_phrases: int = 60_000
+    topics: int = 1_500
+    phrases_per_topic: int = 30
+    phrase_exponent: float = 0.65
+    number_share: float = 0.03
+    stock_share: float = 0.28
+    mean_topic_share: float = 0.16
+    largest_topic_share: float = 0.6
+    sentence_share: float = 0.09
+    paragraph_share: float = 0.4
+    comma_share: float = 0.08
+
+
+def zipf_cumulative(count: int, exponent: float, shift: float = 0.0) -> Floats:
+    """Cumulative float64[count] of the Zipf-Mandelbrot law: p(rank) ~ (rank + shift) ** -exponent, from 1."""
+    weights = (np.arange(1, count + 1) + shift) ** -exponent
+    cumulative = np.cumsum(weights)
+    return np.asarray(cumulative / cumulative[-1], dtype=np.float64)
+
+
+def draw_ranks(rng: np.random.Generator, cumulative: Floats, count: int) -> Ints:
+    """`count` ranks from 0, int64, distributed by cumulative probabilities."""
+    ranks = np.searchsorted(cumulative, rng.random(count), side="right")
+    return np.minimum(ranks, len(cumulative) - 1)
+
+
+def invent_words(rng: np.random.Generator, count: int) -> list[str]:
+    """`count` distinct pronounceable words in lower case, the frequent ones (first) short."""
+    words: dict[str, None] = {}
+    while len(words) < count:
+        batch = 20_000
+        parts = [rng.integers(0, len(kind), (batch, 4)).tolist() for kind in (ONSETS, VOWELS, CODAS)]
+        for onset, vowel, coda in zip(*parts, strict=True):
+            syllables = 1 + (len(words) >= 150) + (len(words) >= 4_000) + (len(words) >= 40_000)
+            # Only the last syllable is closed: inner codas make words hard to pronounce.
+            open_part = "".join(ONSETS[onset[i]] + VOWELS[vowel[i]] for i in range(syllables))
+            words[open_part + CODAS[coda[0]]] = None
+            if len(words) == count:
+                break
+    return list(words)
+
+
+def invent_numbers(rng: np.random.Generator, count: int) -> list[str]:
+    """`count` numbers as newspapers print them: counts, decimals, thousands, years; some repeat."""
+    kinds = rng.integers(0, 4, count).tolist()
+    values = rng.integers(2, 1_000_000, count).tolist()
+    forms = {
+        0: lambda value: str(value % 500),
+        1: lambda value: f"{value % 1_000 / 10:.1f}",
+        2: lambda value: f"{value:,}",
+        3: lambda value: str(1950 + value % 80),
+    }
+    return [forms[kind](value) for kind, value in zip(kinds, values, strict=True)]
+
+
+class Language:
+    """The vocabulary and the phrase inventory, drawn once from `rng`; afterwards immutable."""
+
+    def __init__(self, rng: np.random.Generator, shape: LanguageShape | None = None) -> None:
+        self.shape = shape or LanguageShape()
+        words = invent_words(rng, self.shape.words) + invent_numbers(rng, self.shape.numbers)
+        self.vocabulary_size = len(words)
+        self.spellings = [
+            spelling
+            for variant in (
+                words,
+                [word.capitalize() for word in words],
+                [word + "," for word in words],
+                [word + "." for word in words],
+                [word + ".\n" for word in words],
+            )
+            for spelling in variant
+        ]
+        self._word_law = zipf_cumulative(self.shape.words, self.shape.zipf_exponent, self.shape.zipf_shift)
+        self._stock_law = zipf_cumulative(self.shape.stock_phrases, self.shape.phrase_exponent)
+        self._topic_law = zipf_cumulative(self.shape.phrases_per_topic, self.shape.phrase_exponent)
+        self._build_inventory(rng)
+
+    def _build_inventory(self, rng: np.random.Generator) -> None:
+        """Lay out words, numbers, stock phrases and topic phrases, in this order, in one token array."""
+        phrases = self.shape.stock_phrases + self.shape.topics * self.shape.phrases_per_topic
+        lengths = np.concatenate(
+            [np.ones(self.vocabulary_size, dtype=np.int64), rng.integers(2, 9, phrases, dtype=np.int64)]
+        )
+        drawn = draw_ranks(rng, self._word_law, int(lengths[self.vocabulary_size :].sum()))
+        self._inventory = np.concatenate([np.arange(self.vocabulary_size), drawn]).astype(np.int32)
+        self._lengths = lengths
+        self._starts = np.cumsum(lengths) - lengths
+        # Some topics are formulaic: they account for the unrelated pairs that overlap most.
+        shares = rng.exponential(self.shape.mean_topic_share, self.shape.topics)
+        self._topic_shares = np.minimum(shares, self.shape.largest_topic_share)
+
+    def draw_words(self, rng: np.random.Generator, count: int) -> Tokens:
+        """`count` plain single words by their frequency, int32."""
+        return draw_ranks(rng, self._word_law, count).astype(np.int32)
+
+    def draw_numbers(self, rng: np.random.Generator, count: int) -> Tokens:
+        """`count` plain numbers, int32."""
+        return rng.integers(self.shape.words, self.vocabulary_size, count).astype(np.int32)
+
+    def is_number(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
+        """Which tokens are numbers, in any variant."""
+        return (tokens % self.vocabulary_size) >= self.shape.words
+
+    def is_paragraph_end(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
+        """Which tokens end a paragraph."""
+        return tokens >= PARAGRAPH * self.vocabulary_size
+
+    def draw_topics(self, rng: np.random.Generator, count: int) -> Ints:
+        """A topic, from 0, for each of `count` documents; few topics are common, most are rare."""
+        return draw_ranks(rng, zipf_cumulative(self.shape.topics, 0.7, 3.0), count)
+
+    def sample(self, rng: np.random.Generator, target_words: Ints, topics: Ints) -> list[Tokens]:
+        """One text per entry, as int32 tokens; its length scatters around `target_words`.
+
+        Every text starts with a capital, ends a paragraph, and has at least one word.
+        """
+        phrase_shares = self.shape.stock_share + self._topic_shares[topics]
+        # A phrase has 5 words in the mean, all else is one word.
+        items = np.maximum(1, np.rint(target_words / (1.0 + 4.0 * phrase_shares)).astype(np.int64))
+        entries = self._draw_entries(rng, np.repeat(topics, items))
+        lengths = self._lengths[entries]
+        ends = np.cumsum(lengths)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+        tokens = self._inventory[np.repeat(self._starts[entries], lengths) + within]
+        last_words = ends - 1
+        text_ends = last_words[np.cumsum(items) - 1]
+        self._punctuate(rng, tokens, last_words, text_ends)
+        return np.split(tokens, text_ends[:-1] + 1)
+
+    def _draw_entries(self, rng: np.random.Generator, topics: Ints) -> Ints:
+        """One inventory entry for each item, given the topic of the document it stands in."""
+        shape, first_phrase = self.shape, self.vocabulary_size
+        chance = rng.random(len(topics))
+        topic_from = shape.number_share + shape.stock_share
+        kind = np.searchsorted([shape.number_share, topic_from], chance, side="right")
+        kind[chance >= topic_from + self._topic_shares[topics]] = 3
+        number, stock, topical, single = (np.flatnonzero(kind == value) for value in range(4))
+        entries = np.empty(len(topics), dtype=np.int64)
+        entries[number] = self.draw_numbers(rng, len(number))
+        entries[stock] = first_phrase + draw_ranks(rng, self._stock_law, len(stock))
+        ranks = draw_ranks(rng, self._topic_law, len(topical))
+        first_topical = first_phrase + shape.stock_phrases
+        entries[topical] = first_topical + topics[topical] * shape.phrases_per_topic + ranks
+        entries[single] = draw_ranks(rng, self._word_law, len(single))
+        return entries
+
+    def _punctuate(self, rng: np.random.Generator, tokens: Tokens, last_words: Ints, text_ends: Ints) -> None:
+        """Turn some tokens at ends of phrases into their variants, in place."""
+        size, shape = self.vocabulary_size, self.shape
+        chance = rng.random(len(last_words))
+        sentence = chance < shape.sentence_share
+        comma = ~sentence & (chance < shape.sentence_share + shape.comma_share)
+        paragraph = chance < shape.sentence_share * shape.paragraph_share
+        variants = np.zeros(len(tokens), dtype=np.int32)
+        variants[last_words[comma]] = COMMA
+        variants[last_words[sentence]] = STOP
+        variants[last_words[paragraph]] = PARAGRAPH
+        variants[text_ends] = PARAGRAPH
+        starts = np.flatnonzero(variants >= STOP)[:-1] + 1
+        opening = np.concatenate([np.zeros(min(1, len(tokens)), dtype=np.int64), starts])
+        opening = opening[variants[opening] == PLAIN]
+        variants[opening] = CAPITAL
+        tokens += variants * size
+
+    def render(self, tokens: Tokens) -> str:
+        """The text of the tokens, one paragraph a line, without a newline at the end."""
+        return " ".join(map(self.spellings.__getitem__, tokens.tolist())).replace("\n ", "\n").rstrip("\n")
+
+    def render_plain(self, tokens: Tokens) -> str:
+        """The words alone, without capitals or punctuation, as a headline has them."""
+        return self.render(tokens % self.vocabulary_size)

@@ -1,0 +1,80 @@
+"""Who is what in a synthetic corpus: which documents are copies of which, which carry the shared block."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.language import Floats, Ints, draw_ranks
+
+SINGLE, ORIGINAL, NEAR, EXACT, TINY = range(5)
+EXACT_GROUP = 2_000
+LARGEST_CLUSTER = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of all documents."""
+
+    near: float = 0.25
+    exact: float = 0.02
+    block: float = 0.01
+    tiny: float = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One entry a document, in the order of the file.
+
+    `role` int64: one of the constants above; `cluster` int64: from 0, or -1; `block` int64: the shared block
+    that the document carries, or -1; `name` int64: a permutation, so that ids tell neither role nor order.
+    Each cluster has one original; `clusters` and `blocks` count them.
+    """
+
+    role: Ints
+    cluster: Ints
+    block: Ints
+    name: Ints
+    clusters: int
+    blocks: int
+
+
+def cluster_law(largest: int) -> Floats:
+    """Cumulative probabilities of the cluster sizes 2, 3 ... `largest`, falling as size ** -2."""
+    weights = np.arange(2, largest + 1, dtype=np.float64) ** -2.0
+    return np.asarray(np.cumsum(weights) / weights.sum(), dtype=np.float64)
+
+
+def near_sizes(documents: int, copies: int, rng: np.random.Generator) -> list[int]:
+    """Sizes, originals included, of clusters that hold `copies` copies in all."""
+    largest = min(LARGEST_CLUSTER, max(2, documents // 20))
+    drawn = 2 + draw_ranks(rng, cluster_law(largest), copies)
+    ends = np.cumsum(drawn - 1)
+    sizes: list[int] = drawn[: int(np.searchsorted(ends, copies)) + 1].tolist()
+    if sizes:
+        sizes[-1] -= int(ends[len(sizes) - 1]) - copies
+    return sizes
+
+
+def exact_sizes(documents: int, share: float) -> list[int]:
+    """Sizes of the groups of identical documents: full groups of 2,000, then one of what is left."""
+    full, rest = divmod(int(documents * share), EXACT_GROUP)
+    return [EXACT_GROUP] * full + ([rest] if rest > 1 else [])
+
+
+def make_plan(documents: int, shares: Shares, rng: np.random.Generator) -> Plan:
+    """A random plan; raises ValueError if the shares need more documents than there are."""
+    groups = exact_sizes(documents, shares.exact)
+    sizes = groups + near_sizes(documents, int(documents * shares.near), rng)
+    members, tiny, carriers = sum(sizes), int(documents * shares.tiny), int(documents * shares.block)
+    if members + tiny + carriers > documents:
+        raise ValueError(f"the shares {shares} need more than {documents} documents; make them smaller")
+    place = rng.permutation(documents)
+    role, cluster, block = np.full(documents, SINGLE), np.full(documents, -1), np.full(documents, -1)
+    cluster[place[:members]] = np.repeat(np.arange(len(sizes)), sizes)
+    role[place[:members]] = np.where(cluster[place[:members]] < len(groups), EXACT, NEAR)
+    firsts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
+    role[place[firsts]] = ORIGINAL
+    role[place[members : members + tiny]] = TINY
+    blocks = max(1, documents // 100_000)
+    block[place[members + tiny : members + tiny + carriers]] = np.arange(carriers) % blocks
+    return Plan(role, cluster, block, rng.permutation(documents), len(sizes), blocks)

@@ -1,0 +1,94 @@
+"""A family of texts from one template, all alike at 0.8 or more, among documents of the synthetic corpus.
+
+python benchmarks/templates.py --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
+
+The ids of the family start with t, those of the others (as corpus.py makes them, with its copies) with d.
+"""
+
+import argparse
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
+from benchmarks.language import Language
+
+TITLE_WORDS = 8
+BODY_WORDS = 320
+BODY_SLOTS = 8
+LEAST_SIMILARITY = 0.8
+
+
+def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
+    """The lowest Jaccard, over word shingles, that two fillings of the slots can have, in [0, 1].
+
+    Let c be the distinct shingles clear of all slots, and s the windows that touch one. Both fillings have
+    the c and at most s others each, so their intersection is at least c and their union at most c + 2s.
+    """
+    clear, touched = set(), 0
+    for start in range(len(words) - size + 1):
+        if any(start <= slot < start + size for slot in slots):
+            touched += 1
+        else:
+            clear.add(tuple(word.lower() for word in words[start : start + size]))
+    return len(clear) / (len(clear) + 2 * touched)
+
+
+class Template:
+    """A fixed headline and body with places, spread evenly, that each member fills with numbers of its own.
+
+    Raises ValueError if two members could be less alike than LEAST_SIMILARITY.
+    """
+
+    def __init__(self, language: Language, rng: np.random.Generator) -> None:
+        self._language = language
+        self._title = language.render_plain(language.draw_words(rng, TITLE_WORDS)).capitalize()
+        topic = language.draw_topics(rng, 1)
+        self._body = language.sample(rng, np.array([BODY_WORDS]), topic)[0]
+        self._slots = np.linspace(10, len(self._body) - 10, BODY_SLOTS).astype(np.int64)
+        title, text = self.fill(0, rng)
+        slots = [TITLE_WORDS, *(TITLE_WORDS + 1 + self._slots).tolist()]
+        self.least_similarity = least_similarity([*title.split(), *text.split()], slots)
+        if self.least_similarity < LEAST_SIMILARITY:
+            raise ValueError(f"the template guarantees only {self.least_similarity:.3f}; use another seed")
+
+    def fill(self, number: int, rng: np.random.Generator) -> tuple[str, str]:
+        """Title and text of one member; the title ends with its number, which makes it distinct."""
+        size = self._language.vocabulary_size
+        body = self._body.copy()
+        body[self._slots] = body[self._slots] // size * size + self._language.draw_numbers(rng, BODY_SLOTS)
+        return f"{self._title} no.{number}", self._language.render(body)
+
+
+def with_family(corpus: Corpus, family: int, rng: np.random.Generator) -> Iterator[CorpusDocument]:
+    """The documents of the corpus with `family` members of one template strewn among them."""
+    template = Template(corpus.language, rng)
+    others = corpus.documents()
+    is_member = np.arange(family + len(corpus.plan.role)) < family
+    for number, member in enumerate(rng.permutation(is_member).tolist()):
+        if member:
+            title, text = template.fill(number, rng)
+            yield CorpusDocument(f"t{number:07}", title, text, -1, "template")
+        else:
+            yield next(others)
+
+
+def main() -> None:
+    """Read the command line, write the file, say on stderr what was written."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--family", type=int, default=2_000, help="members (default: %(default)s)")
+    parser.add_argument("--others", type=int, default=20_000, help="other documents (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl.gz")
+    options = parser.parse_args()
+    corpus = Corpus(options.others, options.seed)
+    rng = generator(np.random.SeedSequence([options.seed, options.family]))
+    write_corpus(with_family(corpus, options.family, rng), options.output, None)
+    print(f"{options.family} members among {options.others} other documents", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""nearsim: near-duplicate detection that lives in PostgreSQL."""
+
+from typing import TYPE_CHECKING
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.recipe import Recipe
+from nearsim_db.records import Cluster, Document, Match, Pair, Reject
+
+if TYPE_CHECKING:
+    from nearsim_db.database import Database
+    from nearsim_db.index import Index
+    from nearsim_db.ingest import IngestSummary
+
+__all__ = [
+    "Cluster",
+    "Database",
+    "Document",
+    "Index",
+    "IngestSummary",
+    "Match",
+    "NearsimError",
+    "Pair",
+    "Recipe",
+    "Reject",
+]
+
+_HEAVY = {
+    "Database": "nearsim_db.database",
+    "Index": "nearsim_db.index",
+    "IngestSummary": "nearsim_db.ingest",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs NumPy and the database driver only when it is asked for."""
+    if name in _HEAVY:
+        from importlib import import_module
+
+        return getattr(import_module(_HEAVY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,13 @@
+"""Where the database is: the URL that was given, else the embedded server, started on demand."""
+
+from nearsim_db import server
+from nearsim_db.settings import from_environment
+
+
+def database_url() -> str:
+    """The URL of the database to use; starts the embedded server when no NEARSIM_DATABASE_URL is set.
+
+    Raises ServerError when the embedded server is needed and cannot be had.
+    """
+    settings = from_environment()
+    return settings.database_url or server.ensure_running(settings.home)

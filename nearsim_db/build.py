@@ -1,0 +1,173 @@
+"""Two compositions of the steps: the bulk build of a whole generation, and batches into a live one.
+
+Both may be killed anywhere and run again: a build goes on at the stage it had reached, batches at the queue.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine
+
+from nearsim_db import steps
+from nearsim_db.progress import Progress
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog, documents, index, pairs
+
+_SKETCHES_AT_ONCE = 20_000
+_BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
+_CANDIDATES_AT_ONCE = 16_384
+_SIGN_AT_ONCE = 2_000
+_SEARCH_AT_ONCE = 1_000
+
+
+def build(engine: Engine, context: Context, progress: Progress) -> None:
+    """Build a generation from all documents of its collection and let it go live."""
+    with engine.connect() as reading, engine.connect() as writing:
+        generation = catalog.reread(writing, context.generation)
+        writing.rollback()
+        stages: dict[str, Callable[[], None]] = {
+            "sign": lambda: _sign_all(reading, writing, context, progress),
+            "bands": lambda: _load_bands(reading, writing, context, progress),
+            "pairs": lambda: _find_pairs(reading, writing, context, generation.verified_through, progress),
+            "clusters": lambda: _link_and_serve(writing, context, progress),
+        }
+        names = list(stages)
+        for name in names[names.index(generation.stage) :]:
+            stages[name]()
+            reading.rollback()
+            _refresh(engine, context, name)
+
+
+def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
+    generation = context.generation
+    catalog.create_leaves(writing, generation)
+    writing.commit()
+    total = catalog.count_documents(writing, generation.collection_id)
+    signed = index.last_signed(writing, context.leaves)
+    done = index.count_signed(writing, context.leaves)
+    for batch in documents.stream_after(reading, generation.collection_id, signed):
+        index.write_signatures(writing, context.leaves, steps.sign(context, batch))
+        writing.commit()
+        done += len(batch)
+        progress("sign", done, total)
+    index.index_signatures(writing, context.leaves)
+    catalog.set_stage(writing, generation, "bands")
+    writing.commit()
+
+
+def _load_bands(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
+    family = context.encoder.family
+    index.empty_bands(writing, context.leaves)
+    heads = 0
+    sketches = index.stream_head_sketches(reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE)
+    for doc_ids, keys in _joined(context, sketches):
+        index.write_bands(writing, context.leaves, doc_ids, keys)
+        heads += len(doc_ids)
+        progress("bands", heads, None)
+    reading.rollback()
+    index.index_bands(writing, context.leaves)
+    catalog.set_stage(writing, context.generation, "pairs")
+    writing.commit()
+
+
+def _joined(
+    context: Context, sketches: Iterator[tuple[NDArray[np.int64], NDArray[np.generic]]]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+    """Band keys of streamed sketches, in runs large enough to be worth sorting."""
+    run: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
+    rows = 0
+    for doc_ids, block in chain(sketches, [(None, None)]):
+        if doc_ids is not None and block is not None:
+            keys = context.encoder.band_keys(block)
+            run.append((doc_ids, keys))
+            rows += keys.size
+        if run and (doc_ids is None or rows >= _BAND_ROWS_AT_ONCE):
+            yield np.concatenate([ids for ids, _ in run]), np.concatenate([keys for _, keys in run])
+            run, rows = [], 0
+
+
+def _find_pairs(
+    reading: Connection, writing: Connection, context: Context, after: int, progress: Progress
+) -> None:
+    limit = context.bucket_limit
+    figures = index.count_buckets(writing, context.leaves, limit)
+    for block in index.stream_candidates(reading, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
+        pairs.store_pairs(writing, context.leaves, steps.verify(writing, context, block))
+        # The last document's candidates may go on in the next block, so it counts as verified only after that.
+        catalog.set_stage(writing, context.generation, "pairs", int(block[-1, 0]) - 1)
+        catalog.add_figures(writing, context.generation, {**figures, **context.figures})
+        writing.commit()
+        progress("candidates", context.figures["linked"], None)
+    pairs.finish_pairs(writing, context.leaves)
+    catalog.add_figures(writing, context.generation, {"linked": 0, "screened": 0, **figures, **context.figures})
+    catalog.set_stage(writing, context.generation, "clusters")
+    writing.commit()
+
+
+def _link_and_serve(writing: Connection, context: Context, progress: Progress) -> None:
+    progress("clusters", 0, None)
+    steps.link(writing, context)
+    catalog.attach_leaves(writing, context.generation)
+    catalog.go_live(writing, context.generation)
+    writing.commit()
+
+
+def _refresh(engine: Engine, context: Context, stage: str) -> None:
+    """Give the planner and index-only scans what a stage has loaded."""
+    loaded = {"sign": ["signature"], "bands": ["band"], "pairs": ["similar_pair"], "clusters": ["cluster_member"]}
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for parent in loaded[stage]:
+            index.vacuum(connection, context.leaves, parent)
+
+
+def catch_up(engine: Engine, context: Context, progress: Progress, *, sweep: bool) -> None:
+    """Work a live generation's queue off: sign and store, then, in transactions of their own, search and verify.
+
+    With `sweep` the whole collection is first compared with the index, to find what other applications wrote.
+    """
+    with engine.connect() as connection:
+        if sweep:
+            index.queue_pending(connection, context.leaves, context.generation.collection_id)
+            connection.commit()
+        _sign_queued(connection, context, progress)
+        _search_queued(connection, context, progress)
+        if index.next_work(connection, context.leaves, "link", 1):
+            progress("clusters", 0, None)
+            steps.link(connection, context)
+            index.finish_work(connection, context.leaves, "link", [_WHOLE])
+        connection.commit()
+
+
+_WHOLE = 0  # the doc_id of work that is a whole generation's
+
+
+def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
+    done = 0
+    while doc_ids := index.next_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
+        signed = [steps.sign(context, batch) for batch in documents.stream_documents(connection, doc_ids)]
+        present = [rows.doc_ids.tolist() for rows in signed]
+        for rows, ids in zip(signed, present, strict=True):
+            steps.store(connection, context, ids, rows)
+        gone = sorted(set(doc_ids) - set(chain.from_iterable(present)))
+        if gone:
+            steps.store(connection, context, gone, steps.sign(context, []))
+        index.finish_work(connection, context.leaves, "sign", doc_ids)
+        index.queue_work(connection, context.leaves, "link", [_WHOLE])
+        connection.commit()
+        done += len(doc_ids)
+        progress("sign", done, None)
+
+
+def _search_queued(connection: Connection, context: Context, progress: Progress) -> None:
+    done = 0
+    while doc_ids := index.next_work(connection, context.leaves, "search", _SEARCH_AT_ONCE):
+        candidates = steps.search(connection, context, doc_ids)
+        for at in range(0, len(candidates), _CANDIDATES_AT_ONCE):
+            block = candidates[at : at + _CANDIDATES_AT_ONCE]
+            pairs.store_pairs(connection, context.leaves, steps.verify(connection, context, block))
+        index.finish_work(connection, context.leaves, "search", doc_ids)
+        connection.commit()
+        done += len(doc_ids)
+        progress("search", done, None)

@@ -1,0 +1,119 @@
+"""A database with nearsim in it: where it is, whether its schema fits, which collections it holds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from nearsim_db.address import database_url
+from nearsim_db.records import CollectionId
+from nearsim_db.settings import Settings, from_environment
+from nearsim_db.store import catalog, schema
+from nearsim_db.store.catalog import Collection
+from nearsim_db.store.engine import check_server, open_engine, translated
+
+
+class Database:
+    """An open database. The driver's errors leave its blocks as those of `nearsim_db.errors`."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.settings = settings
+
+    @classmethod
+    def connect(cls, url: str | None = None) -> Self:
+        """Open the database at `url`, else at NEARSIM_DATABASE_URL, else the embedded server, started on demand.
+
+        The embedded server's schema is made and brought up to date; that of another server must fit, or SchemaError is
+        raised. Leftovers of killed `dedupe` runs are dropped.
+        """
+        settings = from_environment()
+        engine = open_engine(url or database_url())
+        database = cls(engine, settings)
+        with database.transaction() as connection:
+            check_server(connection)
+            if url is None and settings.database_url is None:
+                schema.upgrade(connection)
+            schema.check(connection)
+        database._sweep()
+        return database
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection in a transaction that commits at the end of the block."""
+        with translated(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writer(self, collection_id: CollectionId) -> Iterator[None]:
+        """Be the collection's only writer; waits for the one before. A killed writer's lock goes with its connection."""
+        with translated(), self.engine.connect() as connection:
+            catalog.lock(connection, collection_id)
+            connection.commit()
+            try:
+                yield
+            finally:
+                catalog.unlock(connection, collection_id)
+                connection.commit()
+
+    @contextmanager
+    def temporary_collection(self, name: str) -> Iterator[Collection]:
+        """A collection that is gone after the block; the writer lock on it is its lease."""
+        with translated(), self.engine.connect() as lease:
+            collection = catalog.create_collection(lease, name, temporary=True)
+            catalog.lock(lease, collection.collection_id)
+            lease.commit()
+            try:
+                yield collection
+            finally:
+                catalog.delete_collection(lease, collection)
+                catalog.unlock(lease, collection.collection_id)
+                lease.commit()
+
+    def collections(self) -> list[Collection]:
+        """The lasting collections, by name."""
+        with self.transaction() as connection:
+            return catalog.list_collections(connection)
+
+    def create_collection(self, name: str) -> Collection:
+        """Make a collection. Raises ConflictError when the name is taken."""
+        with self.transaction() as connection:
+            return catalog.create_collection(connection, name)
+
+    def delete_collection(self, name: str) -> int:
+        """Drop a collection with all its documents and indexes; returns how many documents went."""
+        with self.transaction() as connection:
+            collection = catalog.get_collection(connection, name)
+        with self.writer(collection.collection_id), self.transaction() as connection:
+            documents = catalog.count_documents(connection, collection.collection_id)
+            catalog.delete_collection(connection, collection)
+            return documents
+
+    def _sweep(self) -> None:
+        """Drop temporary collections whose lease nobody holds."""
+        with self.transaction() as connection:
+            left = catalog.list_collections(connection, temporary=True)
+        for collection in left:
+            with translated(), self.engine.connect() as connection:
+                if not catalog.try_lock(connection, collection.collection_id):
+                    continue
+                if catalog.find_collection(connection, collection.name) is not None:
+                    catalog.delete_collection(connection, collection)
+                catalog.unlock(connection, collection.collection_id)
+                connection.commit()
+
+

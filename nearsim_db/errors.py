@@ -1,0 +1,55 @@
+"""Everything nearsim raises on purpose.
+
+    NearsimError
+    ├── RecipeError             a recipe with an unknown key or an impossible value
+    ├── InputError              a file or record that cannot be read
+    ├── NotFoundError           a collection, profile or document that is not there
+    ├── ConflictError           something of that name exists already, or someone else holds it
+    ├── FingerprintError        sketches or a generation made by another recipe or scheme version
+    ├── DatabaseError           the server refused, is full, or went away
+    │   ├── UnreachableError    no server answers at the address
+    │   └── SchemaError         the schema is missing, or newer than this code
+    └── ServerError             the embedded server cannot be started or stopped
+"""
+
+
+class NearsimError(Exception):
+    """The root of the tree; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class RecipeError(NearsimError):
+    """A recipe has an unknown key or a value that cannot be."""
+
+
+class InputError(NearsimError):
+    """A file or a record cannot be read."""
+
+
+class NotFoundError(NearsimError):
+    """A collection, profile or document is not there."""
+
+
+class ConflictError(NearsimError):
+    """Something of that name exists already, or someone else holds it."""
+
+
+class FingerprintError(NearsimError):
+    """Sketches of different recipes or scheme versions would be mixed."""
+
+
+class DatabaseError(NearsimError):
+    """The database refused, is full, or went away."""
+
+
+class UnreachableError(DatabaseError):
+    """No server answers at the address."""
+
+
+class SchemaError(DatabaseError):
+    """The schema is missing, or newer than this code."""
+
+
+class ServerError(NearsimError):
+    """The embedded server cannot be started or stopped."""

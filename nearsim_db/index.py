@@ -1,0 +1,242 @@
+"""The index of one collection: the whole road on one screen, and what the command line and applications call."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection
+
+from nearsim_db import build, query
+from nearsim_db.database import Database
+from nearsim_db.encode import Encoder
+from nearsim_db.errors import NotFoundError
+from nearsim_db.ingest import Ingest, IngestSummary
+from nearsim_db.profile import Profile, resolve, restore
+from nearsim_db.progress import Progress, silent
+from nearsim_db.readers import RejectWriter
+from nearsim_db.recipe import Recipe, to_mapping
+from nearsim_db.records import Cluster, Document, Match, Pair, ReadDocument, Reject
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog, documents, pairs
+from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.engine import translated
+
+DEFAULT = "default"
+
+
+class Index:
+    """Near-duplicates of one collection, in PostgreSQL.
+
+    `Index.connect()` opens it; use it in a `with` block, or call `close()`. Where a collection has several profiles,
+    name the one that answers. Methods raise the errors of `nearsim_db.errors`.
+    """
+
+    def __init__(
+        self, database: Database, collection: str, profile: str | None = None, progress: Progress = silent
+    ) -> None:
+        self.database = database
+        self.collection = collection
+        self.profile = profile
+        self._progress = progress
+        self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
+
+    @classmethod
+    def connect(
+        cls,
+        url: str | None = None,
+        *,
+        collection: str = DEFAULT,
+        profile: str | None = None,
+        progress: Progress = silent,
+    ) -> Self:
+        """Open the index of a collection at `url`, else NEARSIM_DATABASE_URL, else the embedded server.
+
+        The collection is made when it is first written to.
+        """
+        return cls(Database.connect(url), collection, profile, progress)
+
+    def close(self) -> None:
+        """Give back threads and connections."""
+        self._pool.shutdown()
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, given: Iterable[Document]) -> IngestSummary:
+        """Insert or replace documents by external_id, and bring every profile up to date."""
+        records = (ReadDocument(document, "", number) for number, document in enumerate(given, 1))
+        return self.ingest(records)
+
+    def ingest(
+        self,
+        records: Iterable[ReadDocument | Reject],
+        *,
+        rejects: Path | None = None,
+        strict: bool = False,
+        dry_run: bool = False,
+    ) -> IngestSummary:
+        """Write what readers yield, then build or catch up every profile; without one, the default recipe makes one.
+
+        Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written.
+        """
+        collection = self._writable(dry_run)
+        collection_id = collection.collection_id if collection else _NOWHERE
+        with self.database.writer(collection_id), RejectWriter(rejects) as writer:
+            serving = [one.generation_id for one in self._generations(collection_id) if one.state == "live"]
+            run = Ingest(self.database, collection_id, serving, writer, strict=strict, dry_run=dry_run)
+            try:
+                run.write(records, self._progress)
+            finally:
+                if not dry_run:
+                    self._bring_up_to_date(collection_id)
+            return run.summary
+
+    def build(self) -> None:
+        """Finish what was interrupted, and take in what other applications wrote."""
+        collection_id = self._get_collection().collection_id
+        with self.database.writer(collection_id):
+            self._bring_up_to_date(collection_id)
+
+    def pairs(self, min_similarity: float = 0.0) -> Iterator[Pair]:
+        """All verified pairs, twins expanded, as a stream in no order."""
+        generation, profile = self._live()
+        with self.database.transaction() as connection:
+            yield from pairs.stream_pairs(connection, generation.leaves, profile.bands, min_similarity)
+
+    def clusters(self) -> Iterator[Cluster]:
+        """All clusters, the largest first."""
+        generation, _ = self._live()
+        with self.database.transaction() as connection:
+            yield from pairs.stream_clusters(connection, generation.leaves)
+
+    def similar(self, external_id: str, min_similarity: float = 0.0) -> list[Match]:
+        """The documents paired with one, the most similar first. Raises NotFoundError."""
+        generation, profile = self._live()
+        doc_id = self.get(external_id)["doc_id"]
+        with self.database.transaction() as connection:
+            return pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
+
+    def similar_to_text(self, body: str, title: str | None = None) -> list[Match]:
+        """The documents that a text would be paired with, the most similar first; nothing is written."""
+        generation, profile = self._live()
+        with self.database.transaction() as connection:
+            return query.similar_to_text(connection, self._context(generation, profile), title, body)
+
+    def get(self, external_id: str) -> dict[str, Any]:
+        """A document as it is stored. Raises NotFoundError."""
+        collection = self._get_collection()
+        with self.database.transaction() as connection:
+            found = documents.find_document(connection, collection.collection_id, external_id)
+        if found is None:
+            raise NotFoundError(f"collection {collection.name!r} has no document {external_id!r}")
+        return found
+
+    def delete(self, external_ids: Iterable[str]) -> list[str]:
+        """Delete documents from the collection and every index of it; returns those that were there."""
+        collection_id = self._get_collection().collection_id
+        with self.database.writer(collection_id):
+            serving = [one.generation_id for one in self._generations(collection_id) if one.state == "live"]
+            with self.database.transaction() as connection:
+                gone = documents.delete_documents(connection, collection_id, list(external_ids), serving)
+            self._bring_up_to_date(collection_id, sweep=False)
+        return gone
+
+    def stats(self) -> dict[str, Any]:
+        """What the collection and its profile hold, in counts, bytes and probabilities."""
+        collection = self._get_collection()
+        generation, profile = self._live()
+        with self.database.transaction() as connection:
+            return query.stats(connection, collection, generation, profile)
+
+    def profiles(self) -> list[tuple[Generation, Profile]]:
+        """The newest generation of every profile of the collection, with its resolved recipe."""
+        generations = self._generations(self._get_collection().collection_id)
+        newest = {one.profile: one for one in generations}
+        return [(one, restore(one.recipe, one.fingerprint)) for one in newest.values()]
+
+    def create_profile(self, name: str, recipe: Recipe) -> Profile:
+        """Make a profile; a filled collection is indexed at once. Raises ConflictError when the name is taken."""
+        profile = resolve(recipe)
+        collection = self._writable(dry_run=False)
+        assert collection is not None
+        with self.database.writer(collection.collection_id):
+            with self.database.transaction() as connection:
+                _create_profile(connection, collection, name, profile)
+                filled = documents.any_document(connection, collection.collection_id)
+            if filled:
+                self._bring_up_to_date(collection.collection_id)
+        return profile
+
+    def delete_profile(self, name: str) -> None:
+        """Drop a profile and its index; the documents stay. Raises NotFoundError."""
+        collection_id = self._get_collection().collection_id
+        with self.database.writer(collection_id), self.database.transaction() as connection:
+            catalog.delete_profile(connection, collection_id, name)
+
+    def _writable(self, dry_run: bool) -> Collection | None:
+        with self.database.transaction() as connection:
+            found = catalog.find_collection(connection, self.collection)
+            if found is None and not dry_run:
+                return catalog.create_collection(connection, self.collection)
+            return found
+
+    def _get_collection(self) -> Collection:
+        with self.database.transaction() as connection:
+            return catalog.get_collection(connection, self.collection)
+
+    def _generations(self, collection_id: int) -> list[Generation]:
+        with self.database.transaction() as connection:
+            return catalog.list_generations(connection, collection_id)
+
+    def _bring_up_to_date(self, collection_id: int, *, sweep: bool = True) -> None:
+        """Build generations that are building; let live ones catch up with the documents."""
+        with translated():
+            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
+                context = self._context(generation, restore(generation.recipe, generation.fingerprint))
+                if generation.state == "building":
+                    build.build(self.database.engine, context, self._progress)
+                build.catch_up(self.database.engine, context, self._progress, sweep=sweep)
+
+    def _default_profile(self, collection_id: int) -> Generation:
+        with self.database.transaction() as connection:
+            collection = catalog.get_collection(connection, self.collection)
+            return _create_profile(connection, collection, DEFAULT, resolve(Recipe()))
+
+    def _context(self, generation: Generation, profile: Profile) -> Context:
+        settings = self.database.settings
+        encoder = Encoder(profile, settings.backend)
+        figures = {name: value for name, value in generation.figures.items() if name in ("linked", "screened")}
+        return Context(generation, encoder, self._pool, settings.threads, figures=figures)
+
+    def _live(self) -> tuple[Generation, Profile]:
+        """The generation that answers. Raises NotFoundError, saying which profiles there are."""
+        generations = self._generations(self._get_collection().collection_id)
+        names = sorted({one.profile for one in generations})
+        if self.profile is None and len(names) > 1:
+            raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
+        wanted = self.profile or (names[0] if names else DEFAULT)
+        for generation in generations:
+            if generation.profile == wanted and generation.state == "live":
+                return generation, restore(generation.recipe, generation.fingerprint)
+        if wanted in names:
+            raise NotFoundError(f"profile {wanted!r} has no live index yet; ingest documents, or run: nearsim build")
+        raise NotFoundError(
+            f"collection {self.collection!r} has no profile {wanted!r}; there are: {', '.join(names) or 'none yet'}"
+        )
+
+
+def _create_profile(connection: Connection, collection: Collection, name: str, profile: Profile) -> Generation:
+    return catalog.create_profile(
+        connection, collection.collection_id, name, to_mapping(profile.recipe), profile.fingerprint
+    )
+
+
+_NOWHERE = 0  # no collection has this id: a dry run into one that is not there yet

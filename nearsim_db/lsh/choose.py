@@ -1,0 +1,56 @@
+"""Choosing bands and rows for a threshold."""
+
+import math
+from dataclasses import dataclass
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.lsh.curve import match_probability
+
+
+@dataclass(frozen=True, slots=True)
+class BandChoice:
+    """How a sketch is cut, what is left over, and the recall expected of pairs at the threshold."""
+
+    bands: int
+    rows: int
+    unused_rows: int
+    expected_recall: float
+
+
+def choose_bands(
+    k: int, threshold: float, recall: float, min_shared_bands: int = 1, max_bands: int = 256
+) -> BandChoice:
+    """The most rows per band whose expected recall of pairs at the threshold reaches `recall`.
+
+    More rows mean fewer candidates. With r rows there are min(k // r, max_bands) bands.
+    Raises RecipeError if even one row per band does not reach the recall.
+    """
+    if not 0 < threshold <= 1:
+        raise RecipeError(f"a threshold of {threshold} is impossible; choose one above 0 and at most 1")
+    if not 0 < recall < 1:
+        raise RecipeError(f"a recall of {recall} is impossible; choose one above 0 and below 1")
+    for rows in range(k, 0, -1):
+        bands = min(k // rows, max_bands)
+        expected = match_probability(threshold, bands, rows, min_shared_bands)
+        if expected >= recall:
+            return BandChoice(bands, rows, k - bands * rows, expected)
+    best = match_probability(threshold, min(k, max_bands), 1, min_shared_bands)
+    raise RecipeError(
+        f"no bands of a sketch of k = {k} reach a recall of {recall} at the threshold {threshold} with "
+        f"{min_shared_bands} shared bands: one row per band gives {best:.4f}; "
+        "take a larger k, a higher threshold, a lower recall or fewer shared bands"
+    )
+
+
+def pick_bands(threshold: float, k: int) -> int:
+    """The bands that RiskIQ's rule gives: the least b with b ln b >= -k ln threshold.
+
+    Each band then has k // b rows. Raises RecipeError if that would leave a band without rows.
+    """
+    if not 0 < threshold <= 1:
+        raise RecipeError(f"a threshold of {threshold} is impossible; choose one above 0 and at most 1")
+    target = -k * math.log(threshold)
+    for bands in range(1, k + 1):
+        if bands * math.log(bands) >= target:
+            return bands
+    raise RecipeError(f"the threshold {threshold} needs more than {k} bands of a sketch of {k} positions")

@@ -1,0 +1,86 @@
+"""The plain values that cross the boundaries: documents in, pairs and clusters out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NewType
+
+DocId = NewType("DocId", int)
+CollectionId = NewType("CollectionId", int)
+ProfileId = NewType("ProfileId", int)
+GenerationId = NewType("GenerationId", int)
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes."""
+
+    external_id: str
+    title: str | None = None
+    body: str | None = None
+    source: str | None = None
+    url: str | None = None
+    published_at: datetime | None = None
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document and where it was read: `file`, and `line` counted from 1 (0 for a whole file).
+
+    `replaced` counts the characters that PostgreSQL cannot hold (NUL, lone surrogates) or that were not UTF-8,
+    each replaced by U+FFFD.
+    """
+
+    document: Document
+    file: str
+    line: int
+    replaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A record that was set aside: where it stands and why."""
+
+    file: str
+    line: int
+    reason: str
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two documents whose similarity was verified; `left` and `right` are external ids.
+
+    `similarity` is intersection / union in [0, 1]; `intersection` and `union` count distinct features;
+    `estimate` is the sketch's guess in [0, 1]; `shared_bands` counts bands whose keys are equal.
+    """
+
+    left: str
+    right: str
+    similarity: float
+    intersection: int
+    union: int
+    estimate: float
+    shared_bands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Documents tied together by pairs; `survivor` is the one to keep, `members` includes it."""
+
+    cluster: int
+    survivor: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A document found similar to a query."""
+
+    external_id: str
+    title: str | None
+    similarity: float
+    intersection: int
+    union: int
+    estimate: float
+    shared_bands: int

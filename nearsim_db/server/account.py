@@ -1,0 +1,124 @@
+"""The operating system user that runs the server: the current one or, if that is root, another."""
+
+import os
+import pwd
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearsim_db.errors import ServerError
+
+_NAMES_FOR_ROOT = ("postgres", "nearsim")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user of the operating system, as whom the server's programs run."""
+
+    name: str
+    user_id: int
+    group_id: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this process already runs as that user."""
+        return self.user_id == os.geteuid()
+
+    def run(
+        self, arguments: Sequence[str], *, text: str = "", open_descriptors: Iterable[int] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program as this user, from / and in a bare environment, and wait for it.
+
+        PGDATA, PGOPTIONS and their like would change what PostgreSQL's programs do, so nothing is inherited.
+        `open_descriptors` stay open in the program and in all that it starts. Raises OSError.
+        """
+        return subprocess.run(
+            arguments,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd="/",
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"},
+            pass_fds=tuple(open_descriptors),
+            user=None if self.is_current else self.user_id,
+            group=None if self.is_current else self.group_id,
+            extra_groups=None if self.is_current else [],
+        )
+
+    def give(self, path: Path) -> None:
+        """Make this user the owner of a file or folder that nearsim created."""
+        if not self.is_current:
+            os.chown(path, self.user_id, self.group_id, follow_symlinks=False)
+
+    def make_folder(self, folder: Path) -> None:
+        """Create a folder and its missing parents such that this user can enter them.
+
+        New folders are closed to others, unless root makes them for this user: then all may enter.
+        Existing ones are left as they are. Raises ServerError if this user may not enter, and OSError.
+        """
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            path.chmod(0o700 if self.is_current else 0o755)
+        self.require_entry(folder)
+
+    def can_enter(self, folder: Path) -> bool:
+        """Whether this user may enter the folder, all of its parents included."""
+        return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", str(folder)]).returncode == 0
+
+    def require_entry(self, folder: Path) -> None:
+        """Raise ServerError, naming the outermost closed folder, unless this user may enter `folder`."""
+        if self.is_current or self.can_enter(folder):
+            return
+        closed = next(path for path in (*reversed(folder.parents), folder) if not self.can_enter(path))
+        raise ServerError(
+            f"The server runs as user {self.name}, who may not enter {closed}. Choose a NEARSIM_HOME that "
+            "every user may enter (for root, /var/lib/nearsim is the default), or do not run nearsim as root."
+        )
+
+
+def server_account() -> Account:
+    """The user to run the server as: the current user or, as root, `postgres` or else `nearsim`.
+
+    PostgreSQL refuses to run as root. A missing user `nearsim` is created; ServerError if that fails.
+    """
+    if os.geteuid() != 0:
+        return Account(str(os.geteuid()), os.geteuid(), os.getegid())
+    return _existing_account() or _created_account()
+
+
+def _existing_account() -> Account | None:
+    for name in _NAMES_FOR_ROOT:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name, entry.pw_uid, entry.pw_gid)
+    return None
+
+
+def _created_account() -> Account:
+    command = [
+        "useradd",
+        "--system",
+        "--user-group",
+        "--no-create-home",
+        "--shell",
+        "/usr/sbin/nologin",
+        "nearsim",
+    ]
+    try:
+        created = subprocess.run(command, capture_output=True, text=True, check=False)
+        reason = created.stderr.strip()
+    except OSError as error:
+        reason = str(error)
+    account = _existing_account()
+    if account is None:
+        raise ServerError(
+            f"PostgreSQL does not run as root, and user nearsim could not be created for it ({reason}). "
+            "Create a system user named nearsim, run as an ordinary user, or set NEARSIM_DATABASE_URL."
+        )
+    return account

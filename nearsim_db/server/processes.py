@@ -1,0 +1,123 @@
+"""What the operating system knows of a server: its postmaster, its clients, what is left of a killed one."""
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from nearsim_db.errors import ServerError
+
+_POLL_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """The first process of a running server; `state` is starting, ready, standby or stopping."""
+
+    process: psutil.Process
+    state: str
+
+
+def find_postmaster(data_directory: Path) -> Postmaster | None:
+    """The postmaster that runs on a data directory, or None.
+
+    The process id in postmaster.pid may be that of a killed server and belong to another program by now: it
+    counts only if that process is a postgres on this very directory. Raises OSError if it may not be read.
+    """
+    try:
+        lines = (data_directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+        process = psutil.Process(int(lines[0]))
+        if not _serves(process, data_directory):
+            return None
+    except (FileNotFoundError, IndexError, ValueError, psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+    return Postmaster(process, lines[7].strip() if len(lines) > 7 else "starting")
+
+
+def _serves(process: psutil.Process, data_directory: Path) -> bool:
+    arguments = process.cmdline()
+    if not arguments or Path(arguments[0]).name != "postgres":
+        return False
+    try:
+        return Path(process.cwd()) == data_directory
+    except psutil.AccessDenied:
+        # In a container, root may not look into the processes of others, but it sees their arguments.
+        return str(data_directory) in arguments
+
+
+def count_clients(postmaster: Postmaster) -> int:
+    """How many clients are connected, by the titles that PostgreSQL gives to its processes."""
+    try:
+        children = postmaster.process.children()
+    except psutil.NoSuchProcess:
+        return 0
+    return sum(" [local]" in _title(child) for child in children)
+
+
+def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
+    """End the processes that a killed postmaster left behind.
+
+    Most end by themselves at once, but one amid a long statement goes on and keeps a new server from
+    starting. The new server recovers from the write-ahead log. Raises ServerError if some do not end.
+    """
+    orphans = [process for process in psutil.process_iter() if _is_orphan(process, cluster_name)]
+    for number in (signal.SIGQUIT, signal.SIGKILL):
+        for orphan in orphans:
+            with suppress(psutil.NoSuchProcess):
+                orphan.send_signal(number)
+        if wait_until(lambda: not any(map(_title, orphans)), timeout_seconds / 2):
+            return
+    remaining = ", ".join(str(orphan.pid) for orphan in orphans if _title(orphan))
+    raise ServerError(f"Processes of a killed server do not end: {remaining}.")
+
+
+def _is_orphan(process: psutil.Process, cluster_name: str) -> bool:
+    if not _title(process).startswith(f"postgres: {cluster_name}: "):
+        return False
+    try:
+        parent = process.parent()
+        # A server in another container may have the same name; what its postmaster minds is none of ours.
+        return parent is None or parent.name() != "postgres"
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _title(process: psutil.Process) -> str:
+    """What ps shows of a process; empty once it has ended, also while nobody has collected it."""
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return ""
+
+
+def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> bool:
+    """Shut the server down, ending its clients' connections and losing nothing; False if none was running.
+
+    Raises ServerError if it still runs after `timeout_seconds`.
+    """
+    postmaster = find_postmaster(data_directory)
+    if postmaster is None:
+        return False
+    try:
+        postmaster.process.send_signal(signal.SIGINT)
+    except psutil.NoSuchProcess:
+        return True
+    if not wait_until(lambda: find_postmaster(data_directory) is None, timeout_seconds):
+        raise ServerError(
+            f"Process {postmaster.process.pid}, the server, has not ended in {timeout_seconds:.0f} s."
+        )
+    return True
+
+
+def wait_until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
+    """Wait for a condition to hold; False if it does not within `timeout_seconds`."""
+    deadline = time.monotonic() + timeout_seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

@@ -1,0 +1,48 @@
+"""What the environment decides; the only module that reads it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearsim_db.errors import NearsimError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`database_url` is None when the embedded server is to be used; `home` holds its data."""
+
+    database_url: str | None
+    home: Path
+    backend: str | None
+    threads: int
+
+
+def from_environment() -> Settings:
+    """Read NEARSIM_DATABASE_URL, NEARSIM_HOME, NEARSIM_BACKEND (numba or numpy) and NEARSIM_THREADS."""
+    home = os.environ.get("NEARSIM_HOME")
+    backend = os.environ.get("NEARSIM_BACKEND") or None
+    if backend not in (None, "numba", "numpy"):
+        raise NearsimError(f"NEARSIM_BACKEND is {backend!r}; it is numba or numpy")
+    return Settings(
+        database_url=os.environ.get("NEARSIM_DATABASE_URL") or None,
+        home=Path(home).expanduser().absolute() if home else default_home(),
+        backend=backend,
+        threads=_threads(os.environ.get("NEARSIM_THREADS")),
+    )
+
+
+def default_home() -> Path:
+    """The platform's user data folder; for root a system folder, since the server runs as another user."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/nearsim")
+    from platformdirs import user_data_path
+
+    return user_data_path("nearsim")
+
+
+def _threads(given: str | None) -> int:
+    if given is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not given.isdecimal() or int(given) < 1:
+        raise NearsimError(f"NEARSIM_THREADS is {given!r}; it is a whole number from 1")
+    return int(given)

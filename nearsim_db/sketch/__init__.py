@@ -1,0 +1,23 @@
+"""Sketches: fixed-size summaries of feature sets, to estimate similarity and to find candidates."""
+
+from nearsim_db.sketch.bands import (
+    MAX_BANDS,
+    band_keys,
+    count_shared_bands,
+    shared_bands,
+)
+from nearsim_db.sketch.family import FAMILIES, Family, make_family
+from nearsim_db.sketch.fast_similarity import FastSimilarity
+from nearsim_db.sketch.minhash import MinHash
+
+__all__ = [
+    "FAMILIES",
+    "MAX_BANDS",
+    "Family",
+    "FastSimilarity",
+    "MinHash",
+    "band_keys",
+    "count_shared_bands",
+    "make_family",
+    "shared_bands",
+]

@@ -1,0 +1,42 @@
+"""Mixing 64-bit values, and the stream of pseudo-random words that every sketch parameter is drawn from."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+# MurmurHash3's 64-bit finaliser (Appleby 2011).
+FMIX64_FIRST = 0xFF51AFD7ED558CCD
+FMIX64_SECOND = 0xC4CEB9FE1A85EC53
+
+# SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SPLIT_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SPLIT_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+def fmix64(values: Words) -> Words:
+    """A new array of the mixed values: a bijection of uint64 in which every bit depends on every other."""
+    mixed = values ^ (values >> np.uint64(33))
+    mixed *= np.uint64(FMIX64_FIRST)
+    mixed ^= mixed >> np.uint64(33)
+    mixed *= np.uint64(FMIX64_SECOND)
+    mixed ^= mixed >> np.uint64(33)
+    return mixed
+
+
+def random_words(seed: int, purpose: str, count: int) -> Words:
+    """The first `count` uint64 of the SplitMix64 stream whose state is made from seed and purpose.
+
+    The state is the first 8 bytes, little-endian, of SHA-256 of "purpose:seed" in UTF-8. A longer stream
+    begins with the shorter ones. NumPy's own generators are not used because their streams may change between
+    versions.
+    """
+    digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
+    state = np.uint64(int.from_bytes(digest[:8], "little"))
+    words = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN + state
+    words = (words ^ (words >> np.uint64(30))) * _SPLIT_FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SPLIT_SECOND
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,261 @@
+"""Collections, profiles and generations: the rows that name things."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, func, insert, select, text, update
+
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.records import CollectionId, GenerationId, ProfileId
+from nearsim_db.store import tables
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import PARENTS, Leaves, statement
+
+State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
+Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named set of documents that are compared with each other."""
+
+    collection_id: CollectionId
+    name: str
+    temporary: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One build of a profile's index; `figures` are the counts that its build wrote down."""
+
+    generation_id: GenerationId
+    profile_id: ProfileId
+    profile: str
+    collection_id: CollectionId
+    state: State
+    stage: Stage
+    verified_through: int
+    recipe: dict[str, Any]
+    fingerprint: str
+    figures: dict[str, Any]
+    created_at: datetime
+    live_at: datetime | None
+
+    @property
+    def leaves(self) -> Leaves:
+        """The names of its own tables."""
+        return Leaves(self.generation_id)
+
+
+def find_collection(connection: Connection, name: str) -> Collection | None:
+    """The collection of that name, or None."""
+    table = tables.collection
+    row = connection.execute(
+        select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at).where(
+            table.c.name == name
+        )
+    ).first()
+    return None if row is None else Collection(*row)
+
+
+def get_collection(connection: Connection, name: str) -> Collection:
+    """The collection of that name. Raises NotFoundError, naming those there are."""
+    found = find_collection(connection, name)
+    if found is None:
+        known = ", ".join(one.name for one in list_collections(connection)) or "none yet"
+        raise NotFoundError(f"there is no collection {name!r}; there are: {known}")
+    return found
+
+
+def list_collections(connection: Connection, *, temporary: bool = False) -> list[Collection]:
+    """All collections by name, either the lasting or the temporary ones."""
+    table = tables.collection
+    rows = connection.execute(
+        select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at)
+        .where(table.c.temporary.is_(temporary))
+        .order_by(table.c.name)
+    )
+    return [Collection(*row) for row in rows]
+
+
+def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
+    """Make a collection. Raises ConflictError when the name is taken."""
+    if find_collection(connection, name) is not None:
+        raise ConflictError(f"there is a collection {name!r} already")
+    connection.execute(insert(tables.collection).values(name=name, temporary=temporary))
+    return get_collection(connection, name)
+
+
+def delete_collection(connection: Connection, collection: Collection) -> None:
+    """Drop a collection with its documents, profiles and their generations."""
+    for generation in list_generations(connection, collection.collection_id):
+        drop_generation(connection, generation)
+    connection.execute(
+        delete(tables.collection).where(tables.collection.c.collection_id == collection.collection_id)
+    )
+
+
+def count_documents(connection: Connection, collection_id: CollectionId) -> int:
+    """How many documents a collection holds."""
+    table = tables.document
+    counted = select(func.count()).select_from(table).where(table.c.collection_id == collection_id)
+    return connection.execute(counted).scalar_one()
+
+
+def create_profile(
+    connection: Connection, collection_id: CollectionId, name: str, recipe: dict[str, Any], fingerprint: str
+) -> Generation:
+    """Make a profile and its first generation, in state `building`. Raises ConflictError when the name is taken."""
+    profile = tables.profile
+    taken = select(profile.c.profile_id).where(
+        profile.c.collection_id == collection_id, profile.c.name == name
+    )
+    if connection.execute(taken).first() is not None:
+        raise ConflictError(f"the collection has a profile {name!r} already")
+    profile_id = connection.execute(
+        insert(profile).values(collection_id=collection_id, name=name).returning(profile.c.profile_id)
+    ).scalar_one()
+    connection.execute(
+        insert(tables.generation).values(profile_id=profile_id, recipe=recipe, fingerprint=fingerprint)
+    )
+    (generation,) = [
+        one for one in list_generations(connection, collection_id) if one.profile_id == profile_id
+    ]
+    return generation
+
+
+def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
+    """Drop a profile with its generations. Raises NotFoundError."""
+    generations = [one for one in list_generations(connection, collection_id) if one.profile == name]
+    if not generations:
+        raise NotFoundError(f"the collection has no profile {name!r}")
+    for generation in generations:
+        drop_generation(connection, generation)
+    connection.execute(
+        delete(tables.profile).where(tables.profile.c.profile_id == generations[0].profile_id)
+    )
+
+
+def list_generations(connection: Connection, collection_id: CollectionId) -> list[Generation]:
+    """The generations of a collection's profiles, in the order of profile names and age."""
+    generation, profile = tables.generation, tables.profile
+    rows = connection.execute(
+        select(
+            generation.c.generation_id,
+            generation.c.profile_id,
+            profile.c.name,
+            profile.c.collection_id,
+            generation.c.state,
+            generation.c.stage,
+            generation.c.verified_through,
+            generation.c.recipe,
+            generation.c.fingerprint,
+            generation.c.figures,
+            generation.c.created_at,
+            generation.c.live_at,
+        )
+        .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
+        .where(profile.c.collection_id == collection_id)
+        .order_by(profile.c.name, generation.c.generation_id)
+    )
+    return [Generation(*row) for row in rows]
+
+
+def reread(connection: Connection, generation: Generation) -> Generation:
+    """The generation as it is now. Raises NotFoundError when it was dropped meanwhile."""
+    for one in list_generations(connection, generation.collection_id):
+        if one.generation_id == generation.generation_id:
+            return one
+    raise NotFoundError(f"generation {generation.generation_id} of profile {generation.profile} is gone")
+
+
+def set_stage(connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0) -> None:
+    """Write down how far a build has come."""
+    connection.execute(
+        update(tables.generation)
+        .where(tables.generation.c.generation_id == generation.generation_id)
+        .values(stage=stage, verified_through=verified_through)
+    )
+
+
+def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
+    """Write down counts of a build, beside those already there."""
+    connection.execute(
+        update(tables.generation)
+        .where(tables.generation.c.generation_id == generation.generation_id)
+        .values(figures=tables.generation.c.figures.op("||")(func.cast(figures, tables.generation.c.figures.type)))
+    )
+
+
+def go_live(connection: Connection, generation: Generation) -> None:
+    """The first generation of a profile serves from now on."""
+    connection.execute(
+        update(tables.generation)
+        .where(tables.generation.c.generation_id == generation.generation_id)
+        .values(state="live", stage="done", live_at=func.now())
+    )
+
+
+def create_leaves(connection: Connection, generation: Generation) -> None:
+    """Make a generation's own tables, standalone."""
+    driver(connection).execute(statement("create_leaves", generation.leaves))
+
+
+def attach_leaves(connection: Connection, generation: Generation) -> None:
+    """Make a generation's loaded tables partitions of their parents."""
+    driver(connection).execute(statement("attach_leaves", generation.leaves))
+
+
+def drop_generation(connection: Connection, generation: Generation) -> None:
+    """Drop a generation, its tables and its queue."""
+    driver(connection).execute(statement("drop_leaves", generation.leaves))
+    connection.execute(
+        delete(tables.generation).where(tables.generation.c.generation_id == generation.generation_id)
+    )
+
+
+def count_generation(connection: Connection, generation: Generation) -> dict[str, int]:
+    """What a built generation holds: rows by kind, and bytes on disk with indexes."""
+    leaves = generation.leaves
+    sizes = {name: f"nearsim.{leaves.name(table)}" for name, table in _SIZED.items()}
+    row = driver(connection).execute(statement("count_generation", leaves), sizes).fetchone()
+    assert row is not None
+    names = ("documents", "no_features", "twins", "pairs", "clusters", "clustered_documents")
+    return dict(
+        zip((*names, "signature_bytes", "band_bytes", "pair_bytes"), (int(str(v)) for v in row), strict=True)
+    )
+
+
+_SIZED = {"signature": "signature", "band": "band", "pair": "similar_pair"}
+
+
+def leaf_names(generation: Generation) -> list[str]:
+    """The names of a generation's tables, with the schema."""
+    return [f"nearsim.{generation.leaves.name(parent)}" for parent in PARENTS]
+
+
+def try_lock(connection: Connection, collection_id: CollectionId) -> bool:
+    """Take the collection's writer lock for this session, if nobody has it. It goes with the connection."""
+    taken = connection.execute(
+        text("SELECT pg_try_advisory_lock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
+    ).scalar_one()
+    return bool(taken)
+
+
+def lock(connection: Connection, collection_id: CollectionId) -> None:
+    """Wait for the collection's writer lock."""
+    connection.execute(
+        text("SELECT pg_advisory_lock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
+    )
+
+
+def unlock(connection: Connection, collection_id: CollectionId) -> None:
+    """Give the collection's writer lock back."""
+    connection.execute(
+        text("SELECT pg_advisory_unlock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
+    )
+
+
+_LOCK_SPACE = 0x6E73  # "ns": the first key of every advisory lock on a collection

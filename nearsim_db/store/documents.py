@@ -1,0 +1,156 @@
+"""Documents: written in batches by external_id, read in doc_id order."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+from sqlalchemy import Connection, select
+
+from nearsim_db.records import CollectionId, DocId, GenerationId, ReadDocument
+from nearsim_db.store import tables
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import statement
+
+_BATCH_CHARACTERS = 4_000_000
+_BATCH_DOCUMENTS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the index needs of a document."""
+
+    doc_id: DocId
+    revision: int
+    title: str | None
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a batch: rows new, changed and as they were, and ids met before in the same file."""
+
+    inserted: int
+    updated: int
+    unchanged: int
+    superseded: tuple[tuple[str, int, int], ...]  # (external_id, earlier line, line)
+
+
+def begin_file(connection: Connection) -> None:
+    """Forget the ids of the file before; ids repeat within one file only."""
+    inner = driver(connection)
+    inner.execute(statement("create_incoming"))
+    inner.execute("TRUNCATE met")
+
+
+def write_batch(
+    connection: Connection,
+    collection_id: CollectionId,
+    batch: Sequence[ReadDocument],
+    *,
+    serving: Sequence[GenerationId],
+    dry_run: bool,
+) -> Written:
+    """Upsert a batch, in which no id stands twice, and queue what changed for the generations that serve.
+
+    With `dry_run` only say what would happen.
+    """
+    inner = driver(connection)
+    _load_incoming(connection, batch)
+    parameters = {"collection_id": collection_id, "serving": list(serving)}
+    name = "compare_documents" if dry_run else "upsert_documents"
+    counts = inner.execute(statement(name), parameters).fetchone()
+    superseded = inner.execute(statement("find_superseded")).fetchall()
+    inner.execute(statement("remember_met"))
+    assert counts is not None
+    inserted, updated, unchanged = (int(str(count)) for count in counts)
+    return Written(
+        inserted, updated, unchanged, tuple((str(i), int(str(a)), int(str(b))) for i, a, b in superseded)
+    )
+
+
+def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> None:
+    import orjson
+
+    command = statement("copy_incoming")
+    with driver(connection).cursor() as cursor, cursor.copy(command) as copy:
+        for read in batch:
+            one = read.document
+            copy.write_row(
+                (
+                    read.line,
+                    one.external_id,
+                    one.title,
+                    one.body,
+                    one.source,
+                    one.url,
+                    one.published_at,
+                    orjson.dumps(one.attributes).decode() if one.attributes else "{}",
+                )
+            )
+
+
+def stream_after(
+    connection: Connection, collection_id: CollectionId, after: int
+) -> Iterator[list[StoredDocument]]:
+    """All documents of a collection with a doc_id above `after`, in order, in batches of bounded size."""
+    parameters = {"collection_id": collection_id, "after": after}
+    return _stream(connection, "read_documents_after", parameters)
+
+
+def stream_documents(connection: Connection, doc_ids: Sequence[int]) -> Iterator[list[StoredDocument]]:
+    """Some documents, in doc_id order, in batches of bounded size; those that are gone are left out."""
+    return _stream(connection, "read_documents", {"doc_ids": list(doc_ids)})
+
+
+def _stream(
+    connection: Connection, name: str, parameters: dict[str, object]
+) -> Iterator[list[StoredDocument]]:
+    """COPY gives one row at a time, so that a batch of large documents is never held at once."""
+    command = sql.SQL("COPY ({}) TO STDOUT").format(statement(name))
+    with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
+        copy.set_types(["int8", "int8", "text", "text"])
+        batch: list[StoredDocument] = []
+        size = 0
+        for row in copy.rows():
+            one = StoredDocument(*row)
+            batch.append(one)
+            size += len(one.title or "") + len(one.body or "")
+            if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+
+def find_document(connection: Connection, collection_id: CollectionId, external_id: str) -> dict[str, Any] | None:
+    """A whole document as its row is, or None."""
+    table = tables.document
+    row = connection.execute(
+        select(table).where(table.c.collection_id == collection_id, table.c.external_id == external_id)
+    ).mappings()
+    found = row.first()
+    return None if found is None else dict(found)
+
+
+def any_document(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether a collection holds documents at all."""
+    table = tables.document
+    one = select(table.c.doc_id).where(table.c.collection_id == collection_id).limit(1)
+    return connection.execute(one).first() is not None
+
+
+def delete_documents(
+    connection: Connection,
+    collection_id: CollectionId,
+    external_ids: Sequence[str],
+    serving: Sequence[GenerationId],
+) -> list[str]:
+    """Delete documents, queueing that for the generations that serve; returns the ids of those that were there."""
+    parameters = {
+        "collection_id": collection_id,
+        "external_ids": list(external_ids),
+        "serving": list(serving),
+    }
+    rows = driver(connection).execute(statement("delete_documents"), parameters).fetchall()
+    return [str(row[0]) for row in rows]

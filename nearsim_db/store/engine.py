@@ -1,0 +1,87 @@
+"""Connections: an engine for a URL, the psycopg connection below it, and the driver's errors in our words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+
+_OLDEST, _NEWEST = 15, 18
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for a PostgreSQL URL; nothing is connected yet.
+
+    `postgresql://` and `postgres://` are taken as psycopg's. Raises NearsimError for another kind of URL.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise NearsimError(
+            "NEARSIM_DATABASE_URL is not a database URL; it looks like postgresql://user@host/database"
+        ) from error
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise NearsimError(f"nearsim needs PostgreSQL; the URL names {parsed.get_backend_name()}")
+    options = parsed.query.get("options", "")
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg", query={**parsed.query, "options": f"{options} -c jit=off"}),
+        pool_pre_ping=True,
+        connect_args={"application_name": "nearsim", "connect_timeout": 10},
+    )
+
+
+def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
+    """The psycopg connection that works in the same transaction."""
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)
+    # SQLAlchemy begins a transaction at its first own statement; psycopg begins one by itself.
+    if not connection.in_transaction():
+        connection.begin()
+    return inner
+
+
+def check_server(connection: Connection) -> int:
+    """The server's major version. Raises DatabaseError for one that nearsim does not know."""
+    major = driver(connection).info.server_version // 10000
+    if major < _OLDEST:
+        raise DatabaseError(
+            f"the server is PostgreSQL {major}; nearsim needs {_OLDEST} or later (tested to {_NEWEST})"
+        )
+    return major
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors inside the block into ours."""
+    try:
+        yield
+    except DBAPIError as error:
+        cause = error.orig
+        raise _in_our_words(cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))) from error
+    except psycopg.Error as error:
+        raise _in_our_words(error) from error
+
+
+def _in_our_words(error: psycopg.Error) -> NearsimError:
+    message = str(error).strip()
+    match error:
+        case pg.DiskFull():
+            return DatabaseError(
+                f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
+                "same command again, it goes on where it stopped"
+            )
+        case pg.InvalidSchemaName() | pg.UndefinedTable():
+            return SchemaError(f"the schema nearsim is not as this version expects ({message}); run: nearsim db init")
+        case pg.InsufficientPrivilege():
+            return DatabaseError(f"the database refuses: {message}")
+        case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
+            return UnreachableError(f"the server is shutting down or starting: {message}; try again")
+        case psycopg.OperationalError():
+            return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
+        case _:
+            return DatabaseError(f"the database refused ({type(error).__name__}): {message}")

@@ -1,0 +1,243 @@
+"""The index of one generation: signatures, band rows, candidates."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.batches import SignatureRows, Signatures
+from nearsim_db.records import CollectionId
+from nearsim_db.store.codec import sketch_bytes, sketches_from, to_bigint
+from nearsim_db.store.copying import copy_columns
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
+
+Ids = NDArray[np.int64]
+
+
+def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows) -> None:
+    """Load signature rows; each document with features is its own head until heads are named."""
+    inner = driver(connection)
+    table = leaves.table("signature")
+    for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
+        if not chosen.any():
+            continue
+        columns = [
+            ("doc_id", rows.doc_ids[chosen]),
+            ("revision", rows.revisions[chosen]),
+            ("feature_count", rows.counts[chosen]),
+            ("numbers_digest", to_bigint(rows.numbers[chosen])),
+        ]
+        if with_features:
+            columns += [
+                ("feature_digest", rows.digests[chosen]),
+                ("sketch", sketch_bytes(rows.sketches[chosen])),
+                ("head_id", rows.doc_ids[chosen]),
+            ]
+        copy_columns(inner, table, columns)
+
+
+def last_signed(connection: Connection, leaves: Leaves) -> int:
+    """The largest doc_id signed so far, 0 for none."""
+    row = driver(connection).execute(statement("read_last_signed", leaves)).fetchone()
+    return 0 if row is None or row[0] is None else int(str(row[0]))
+
+
+def index_signatures(connection: Connection, leaves: Leaves) -> None:
+    """Build the indexes of loaded signatures and name the heads of twins."""
+    inner = driver(connection)
+    inner.execute(statement("index_signatures", leaves))
+    inner.execute(statement("name_heads", leaves))
+
+
+def stream_head_sketches(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
+) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
+    """The doc_ids and sketches of all heads, `batch` at a time, in no order."""
+    with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
+        cursor.execute(statement("read_head_sketches", leaves))
+        while rows := cursor.fetchmany(batch):
+            doc_ids = np.array([row[0] for row in rows], np.int64)
+            yield doc_ids, sketches_from([row[1] for row in rows], dtype, k)
+
+
+def empty_bands(connection: Connection, leaves: Leaves) -> None:
+    """Begin the band table anew."""
+    driver(connection).execute(statement("empty_bands", leaves))
+
+
+def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
+    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+    hashes = to_bigint(keys.reshape(-1))
+    owners = np.repeat(doc_ids, keys.shape[1])
+    order = np.lexsort((owners, hashes))
+    columns = [("bucket_hash", hashes[order]), ("doc_id", owners[order])]
+    return copy_columns(driver(connection), leaves.table("band"), columns)
+
+
+def index_bands(connection: Connection, leaves: Leaves) -> None:
+    """Build the band table's only index."""
+    driver(connection).execute(statement("index_bands", leaves))
+
+
+def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
+    """Take out the band rows of heads, found by their keys: (n, bands) uint64."""
+    parameters = {
+        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
+        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+    }
+    driver(connection).execute(statement("delete_bands", leaves), parameters)
+
+
+def stream_candidates(
+    connection: Connection, leaves: Leaves, bucket_limit: int, after: int, batch: int
+) -> Iterator[NDArray[np.int64]]:
+    """The linked heads of a whole generation, sorted, as (m, 2) int64 blocks; left above `after`."""
+    with driver(connection).cursor(name="nearsim_candidates", binary=True) as cursor:
+        parameters = {"bucket_limit": bucket_limit, "after": after}
+        cursor.execute(statement("find_candidates", leaves), parameters)
+        while rows := cursor.fetchmany(batch):
+            yield np.array(rows, np.int64)
+
+
+def look_up_candidates(
+    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """The heads linked with some heads, as (m, 2) int64 of (head asked for, other)."""
+    parameters = {
+        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
+        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+        "bucket_limit": bucket_limit,
+    }
+    rows = driver(connection).execute(statement("look_up_candidates", leaves), parameters).fetchall()
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def look_up_anchors(
+    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
+) -> list[int]:
+    """The heads that a text outside the index is linked with; `keys` are its bucket hashes, uint64."""
+    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
+    rows = driver(connection).execute(statement("look_up_anchors", leaves), parameters).fetchall()
+    return [int(str(row[0])) for row in rows]
+
+
+def read_sketches(
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], dtype: np.dtype[np.generic], k: int
+) -> Signatures:
+    """The signatures of those of some documents that are heads."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_sketches", leaves), {"doc_ids": list(doc_ids)}).fetchall()
+    return _signatures(rows, dtype, k)
+
+
+def read_heads(
+    connection: Connection, leaves: Leaves, digests: Sequence[UUID], dtype: np.dtype[np.generic], k: int
+) -> Signatures:
+    """The heads of some digests."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_heads", leaves), {"digests": list(digests)}).fetchall()
+    return _signatures(rows, dtype, k)
+
+
+def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int) -> Signatures:
+    doc_ids = np.array([row[0] for row in rows], np.int64)
+    return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
+
+
+def read_digests(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, UUID | None]:
+    """The digest that each of some documents is signed with; None for one without features."""
+    rows = driver(connection).execute(statement("read_signed", leaves), {"doc_ids": list(doc_ids)}).fetchall()
+    return {int(str(doc_id)): digest for doc_id, digest in rows}  # type: ignore[misc]
+
+
+def move_revisions(
+    connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
+) -> None:
+    """Documents whose features did not change are at another revision now."""
+    parameters = {
+        "doc_ids": doc_ids.tolist(),
+        "revisions": revisions.tolist(),
+        "numbers": to_bigint(numbers).tolist(),
+    }
+    driver(connection).execute(statement("move_revision", leaves), parameters)
+
+
+def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
+    """Signatures go, and with them their pairs."""
+    driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": list(doc_ids)})
+
+
+def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
+    """Give each digest its smallest doc_id as head."""
+    driver(connection).execute(statement("choose_heads", leaves), {"digests": list(digests)})
+
+
+def read_anchors(
+    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
+) -> set[int]:
+    """The anchors of those of some buckets that exceed the limit; none when there is no limit."""
+    if bucket_limit == 0:
+        return set()
+    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
+    rows = driver(connection).execute(statement("read_anchors", leaves), parameters).fetchall()
+    return {int(str(row[0])) for row in rows}
+
+
+def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:
+    """Buckets, the largest one, those over the limit, and the links left out for it."""
+    row = driver(connection).execute(
+        statement("count_buckets", leaves), {"bucket_limit": bucket_limit}
+    ).fetchone()
+    assert row is not None
+    names = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
+    return dict(zip(names, (int(str(value)) for value in row), strict=True))
+
+
+def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
+    """Queue the documents that the index does not reflect."""
+    driver(connection).execute(statement("queue_pending", leaves), {"collection_id": collection_id})
+
+
+def queue_work(connection: Connection, leaves: Leaves, stage: str, doc_ids: Sequence[int]) -> None:
+    """Queue documents for a stage."""
+    parameters = {"stage": stage, "doc_ids": list(doc_ids)}
+    driver(connection).execute(statement("queue_work", leaves), parameters)
+
+
+def next_work(connection: Connection, leaves: Leaves, stage: str, batch: int) -> list[int]:
+    """The next documents queued for a stage, in doc_id order."""
+    parameters = {"stage": stage, "batch": batch}
+    rows = driver(connection).execute(statement("next_work", leaves), parameters).fetchall()
+    return [int(str(row[0])) for row in rows]
+
+
+def finish_work(connection: Connection, leaves: Leaves, stage: str, doc_ids: Sequence[int]) -> None:
+    """Take documents off a stage's queue."""
+    parameters = {"stage": stage, "doc_ids": list(doc_ids)}
+    driver(connection).execute(statement("finish_work", leaves), parameters)
+
+
+def count_work(connection: Connection, leaves: Leaves) -> int:
+    """How much work is queued for a generation."""
+    row = driver(connection).execute(statement("count_work", leaves)).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def count_signed(connection: Connection, leaves: Leaves) -> int:
+    """How many documents are signed."""
+    row = driver(connection).execute(statement("count_signed", leaves)).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
+    """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)
+    inner.execute(statement("vacuum_leaf", leaf=leaves.table(parent)))

@@ -1,0 +1,5 @@
+-- The loaded tables become partitions; their CHECKs spare the scan.
+ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.band ATTACH PARTITION {band} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.similar_pair ATTACH PARTITION {similar_pair} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.cluster_member ATTACH PARTITION {cluster_member} FOR VALUES IN ({generation_id})

@@ -1,0 +1,2 @@
+-- How many documents a generation has signed.
+SELECT count(*) FROM {signature}

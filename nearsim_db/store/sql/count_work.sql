@@ -1,0 +1,2 @@
+-- The queue's length.
+SELECT count(*) FROM nearsim.work WHERE generation_id = {generation_id}

@@ -1,0 +1,2 @@
+-- An interrupted load of band rows begins anew.
+TRUNCATE {band}

@@ -1,0 +1,26 @@
+-- Write a batch by external_id, queue what changed for the generations that serve, and say how many rows were new,
+-- changed and as they were; ids met before in the file are left out of the counts. Documents get their doc_id in the
+-- order of the file. Relies on document_external_id_key.
+WITH written AS (
+    INSERT INTO nearsim.document
+        (collection_id, external_id, title, body, source, url, published_at, attributes)
+    SELECT %(collection_id)s, external_id, title, body, source, url, published_at, attributes
+    FROM incoming ORDER BY line
+    ON CONFLICT (collection_id, external_id) DO UPDATE SET
+        title = excluded.title, body = excluded.body, source = excluded.source, url = excluded.url,
+        published_at = excluded.published_at, attributes = excluded.attributes
+    WHERE (document.title, document.body, document.source, document.url, document.published_at,
+           document.attributes)
+        IS DISTINCT FROM (excluded.title, excluded.body, excluded.source, excluded.url,
+           excluded.published_at, excluded.attributes)
+    RETURNING doc_id, external_id, xmax = 0 AS is_new
+), queued AS (
+    INSERT INTO nearsim.work (generation_id, doc_id, stage)
+    SELECT generation_id, doc_id, 'sign'
+    FROM written CROSS JOIN unnest(CAST(%(serving)s AS integer[])) AS serving (generation_id)
+    ON CONFLICT DO NOTHING
+), fresh AS (
+    SELECT external_id FROM incoming WHERE NOT EXISTS (SELECT FROM met WHERE met.external_id = incoming.external_id)
+)
+SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL)
+FROM fresh LEFT JOIN written USING (external_id)

@@ -1,0 +1,2 @@
+-- Visibility for index-only scans, statistics for the planner.
+VACUUM (ANALYZE) {leaf}

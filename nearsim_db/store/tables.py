@@ -1,0 +1,185 @@
+"""The tables as SQLAlchemy metadata, for Alembic and for applications that share the database."""
+
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+SCHEMA = "nearsim"
+metadata = MetaData(schema=SCHEMA)
+
+_NOW = text("now()")
+
+
+def _moment(name: str, *, required: bool = True) -> Column[object]:
+    return Column(
+        name, DateTime(timezone=True), nullable=not required, server_default=_NOW if required else None
+    )
+
+
+collection = Table(
+    "collection",
+    metadata,
+    Column("collection_id", Integer, Identity(always=True), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("temporary", Boolean, nullable=False, server_default=text("false")),
+    _moment("created_at"),
+    UniqueConstraint("name", name="collection_name_key"),
+    CheckConstraint("name <> ''", name="collection_name_given"),
+)
+
+document = Table(
+    "document",
+    metadata,
+    Column("doc_id", BigInteger, Identity(always=True), primary_key=True),
+    Column(
+        "collection_id",
+        Integer,
+        ForeignKey("nearsim.collection.collection_id", name="document_collection_fkey", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("external_id", Text(collation="C"), nullable=False),
+    Column("title", Text),
+    Column("body", Text),
+    Column("vector", ARRAY(REAL)),
+    Column("source", Text),
+    Column("url", Text),
+    _moment("published_at", required=False),
+    Column("attributes", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("revision", BigInteger, nullable=False, server_default=text("1")),
+    _moment("created_at"),
+    _moment("updated_at"),
+    UniqueConstraint("collection_id", "external_id", name="document_external_id_key"),
+    CheckConstraint(
+        "octet_length(external_id) >= 1 AND octet_length(external_id) <= 1024",
+        name="document_external_id_length",
+    ),
+    Index("document_collection_doc", "collection_id", "doc_id"),
+)
+
+profile = Table(
+    "profile",
+    metadata,
+    Column("profile_id", Integer, Identity(always=True), primary_key=True),
+    Column(
+        "collection_id",
+        Integer,
+        ForeignKey("nearsim.collection.collection_id", name="profile_collection_fkey", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("name", Text, nullable=False),
+    _moment("created_at"),
+    UniqueConstraint("collection_id", "name", name="profile_name_key"),
+    CheckConstraint("name <> ''", name="profile_name_given"),
+)
+
+generation = Table(
+    "generation",
+    metadata,
+    Column("generation_id", Integer, Identity(always=True), primary_key=True),
+    Column(
+        "profile_id",
+        Integer,
+        ForeignKey("nearsim.profile.profile_id", name="generation_profile_fkey", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("state", Text, nullable=False, server_default=text("'building'")),
+    Column("stage", Text, nullable=False, server_default=text("'sign'")),
+    Column("verified_through", BigInteger, nullable=False, server_default=text("0")),
+    Column("recipe", JSONB, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("figures", JSONB, nullable=False, server_default=text("'{}'")),
+    _moment("created_at"),
+    _moment("live_at", required=False),
+    Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
+)
+
+signature = Table(
+    "signature",
+    metadata,
+    Column("generation_id", Integer, nullable=False),
+    Column("doc_id", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("feature_count", Integer, nullable=False),
+    Column("feature_digest", Uuid),
+    Column("sketch", LargeBinary),
+    Column("numbers_digest", BigInteger, nullable=False),
+    Column("head_id", BigInteger),
+    CheckConstraint("head_id <= doc_id", name="signature_head_first"),
+    postgresql_partition_by="LIST (generation_id)",
+)
+
+band = Table(
+    "band",
+    metadata,
+    Column("bucket_hash", BigInteger, nullable=False),
+    Column("doc_id", BigInteger, nullable=False),
+    Column("generation_id", Integer, nullable=False),
+    Column("band_no", SmallInteger, Computed("((bucket_hash >> 56) & 255)", persisted=True)),
+    postgresql_partition_by="LIST (generation_id)",
+)
+
+similar_pair = Table(
+    "similar_pair",
+    metadata,
+    Column("generation_id", Integer, nullable=False),
+    Column("left_id", BigInteger, nullable=False),
+    Column("right_id", BigInteger, nullable=False),
+    Column("shared_bands", SmallInteger, nullable=False),
+    Column("estimate", REAL, nullable=False),
+    Column("similarity", Double, nullable=False),
+    Column("intersection_size", Integer, nullable=False),
+    Column("union_size", Integer, nullable=False),
+    _moment("verified_at"),
+    CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
+    postgresql_partition_by="LIST (generation_id)",
+)
+
+cluster_member = Table(
+    "cluster_member",
+    metadata,
+    Column("generation_id", Integer, nullable=False),
+    Column("doc_id", BigInteger, nullable=False),
+    Column("cluster_id", BigInteger, nullable=False),
+    Column("is_survivor", Boolean, nullable=False),
+    postgresql_partition_by="LIST (generation_id)",
+)
+
+work = Table(
+    "work",
+    metadata,
+    Column(
+        "generation_id",
+        Integer,
+        ForeignKey("nearsim.generation.generation_id", name="work_generation_fkey", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("doc_id", BigInteger, nullable=False),
+    Column("stage", Text, nullable=False),
+    PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
+)
+
+
+def is_ours(name: str | None, kind: str, parents: object) -> bool:
+    """For Alembic: look at the schema nearsim and nothing else in the database."""
+    return name == SCHEMA if kind == "schema" else True

@@ -1,0 +1,75 @@
+"""Which code points separate words, as tables over all of Unicode."""
+
+import re
+import unicodedata
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+CODE_POINTS = 0x110000
+SEPARATOR = 0
+KEEP = 1
+
+Table = NDArray[np.uint8]
+
+# Every C0 and C1 control, DEL, every Unicode space, ZERO WIDTH SPACE and the byte order mark.
+_SPACES = (
+    (0x00, 0x20), (0x7F, 0xA0), (0x1680, 0x1680), (0x2000, 0x200B), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
+)  # fmt: skip
+_JOINERS = (0x200C, 0x200D)
+_MARKS_STAND_IN = ((0x300, 0x20000), (0xE0000, 0xE0200))
+
+
+@cache
+def spaces(fold_ascii: bool) -> Table:
+    """Separators are spaces and controls; see `_finish` for the other entries."""
+    table = np.full(CODE_POINTS, KEEP, np.uint8)
+    for first, last in _SPACES:
+        table[first : last + 1] = SEPARATOR
+    return _finish(table, fold_ascii)
+
+
+@cache
+def unicode_words(fold_ascii: bool) -> Table:
+    r"""Everything separates but letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
+    table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
+    # Surrogates cannot stand in a str that is searched for words, and they are none.
+    everything = "".join(map(chr, range(0xD800))) + " " * 0x800 + "".join(map(chr, range(0xE000, CODE_POINTS)))
+    for run in re.finditer(r"\w+", everything):
+        table[run.start() : run.end()] = KEEP
+    for first, last in _MARKS_STAND_IN:
+        for code in (np.flatnonzero(table[first:last] == SEPARATOR) + first).tolist():
+            if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Pc"):
+                table[code] = KEEP
+    table[list(_JOINERS)] = KEEP
+    return _finish(table, fold_ascii)
+
+
+@cache
+def ascii_words(fold_ascii: bool) -> Table:
+    """Everything separates but a to z and 0 to 9."""
+    table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
+    for first, last in (("a", "z"), ("0", "9")):
+        table[ord(first) : ord(last) + 1] = KEEP
+    if fold_ascii:
+        table[ord("A") : ord("Z") + 1] = KEEP
+    return _finish(table, fold_ascii)
+
+
+@cache
+def nothing(fold_ascii: bool) -> Table:
+    """No code point separates."""
+    return _finish(np.full(CODE_POINTS, KEEP, np.uint8), fold_ascii)
+
+
+def _finish(table: Table, fold_ascii: bool) -> Table:
+    """Below 128 an entry that is kept is the byte to write instead, so that case costs nothing there."""
+    for code in range(128):
+        if table[code] != SEPARATOR:
+            table[code] = ord(chr(code).lower()) if fold_ascii else code
+    if table[0] != SEPARATOR:
+        table[0] = KEEP
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,90 @@
+"""Normalisation: from text as it was written to canonical UTF-8, one document after the other.
+
+HTML, Unicode form and the case of non-ASCII text are Python's; runs of separators and ASCII case are the kernels'.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.recipe import Normalise
+from nearsim_db.text import classes
+from nearsim_db.text.kernels import TextKernels
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """Normalised texts as bytes: document i is `data[offsets[i]:offsets[i + 1]]`, UTF-8.
+
+    `data` is uint8, `offsets` int64 of n + 1. `ascii` tells that no byte is above 127.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    ascii: bool
+
+    def text(self, index: int) -> str:
+        """Document `index` as a str."""
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
+
+
+def from_texts(texts: Sequence[str]) -> Canonical:
+    """Texts as they are, encoded and laid end to end. They must hold no lone surrogate."""
+    encoded = [text.encode("utf-8") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(one) for one in encoded], out=offsets[1:])
+    data = np.frombuffer(b"".join(encoded), np.uint8)
+    return Canonical(data, offsets, all(text.isascii() for text in texts))
+
+
+def squeeze(texts: Sequence[str], table: classes.Table, kernels: TextKernels) -> Canonical:
+    """Each run of separators becomes one space, those at the ends go, and ASCII is folded by the table."""
+    raw = from_texts(texts)
+    data, offsets = kernels.squeeze(raw.data, raw.offsets, table)
+    return Canonical(data, offsets, raw.ascii)
+
+
+def folder(rules: Normalise) -> Callable[[str], str]:
+    """What must happen to one text before the kernels see it: HTML, Unicode form, case beyond ASCII."""
+
+    def fold(text: str) -> str:
+        if rules.html and ("<" in text or "&" in text):
+            text = strip_html(text)
+        return text if text.isascii() else _fold_unicode(text, rules)
+
+    return fold
+
+
+def strip_html(text: str) -> str:
+    """The text a reader of the page would see: no tags, scripts, styles or comments; entities decoded."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(text)
+    tree.strip_tags(["script", "style", "noscript", "template"])
+    root = tree.body
+    return "" if root is None else root.text(separator=" ")
+
+
+def _fold_unicode(text: str, rules: Normalise) -> str:
+    text = _to_form(text, rules)
+    match rules.case:
+        case "none":
+            return text
+        case "lower":
+            folded = text.lower()
+        case "casefold":
+            folded = text.casefold()
+        case _:
+            assert_never(rules.case)
+    # Folding can take a text out of its normal form (U+0345 is the known case).
+    return _to_form(folded, rules)
+
+
+def _to_form(text: str, rules: Normalise) -> str:
+    if rules.unicode == "none":
+        return text
+    return unicodedata.normalize(rules.unicode.upper(), text)

@@ -1,0 +1,38 @@
+"""The constants of poly64, and its powers.
+
+poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64): a window of a longer string is the difference of two
+prefix sums, taken back to exponent 0 by the inverse of BASE, so every window costs the same whatever its length.
+fmix64 is the finaliser of MurmurHash3 (Appleby, public domain).
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+BASE = 0x9E3779B97F4A7C15
+INVERSE = pow(BASE, -1, 1 << 64)
+SEGMENT = 1 << 16  # bytes of text whose powers are kept at hand
+
+MIX_FIRST = 0xFF51AFD7ED558CCD
+MIX_SECOND = 0xC4CEB9FE1A85EC53
+
+
+@cache
+def powers() -> NDArray[np.uint64]:
+    """BASE^0 .. BASE^(SEGMENT-1), uint64."""
+    return _powers_of(BASE)
+
+
+@cache
+def inverse_powers() -> NDArray[np.uint64]:
+    """BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
+    return _powers_of(INVERSE)
+
+
+def _powers_of(base: int) -> NDArray[np.uint64]:
+    factors = np.full(SEGMENT, base, np.uint64)
+    factors[0] = 1
+    table: NDArray[np.uint64] = np.multiply.accumulate(factors)
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,98 @@
+"""Verification: from candidates to pairs whose similarity is known, decided on integers."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db import metrics, sketch
+from nearsim_db.batches import Signatures
+from nearsim_db.encode import Encoder
+
+_SIGMAS = 5  # an estimate this far below the threshold is a miss once in 3.5 million pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """Candidates that their sketches let through: rows into the signatures, and what the sketches say. Length m."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    shared_bands: NDArray[np.int64]
+    estimate: NDArray[np.float64]
+
+
+def screen(
+    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> Screened:
+    """Keep the candidates with enough shared bands whose estimate could still mean a pair.
+
+    `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only estimates beyond five standard
+    errors below the threshold are dropped, under "estimate" all below the threshold.
+    """
+    match = encoder.profile.recipe.match
+    keys = encoder.band_keys(signatures.sketches)
+    shared = sketch.shared_bands(keys[left], keys[right])
+    enough = shared >= match.min_shared_bands
+    left, right, shared = left[enough], right[enough], shared[enough]
+    estimate = encoder.family.estimate(signatures.sketches[left], signatures.sketches[right])
+    if match.verify == "estimate":
+        kept = np.rint(estimate * encoder.family.k) >= _least(match.threshold, encoder.family.k)
+    else:
+        error = encoder.family.standard_error(match.threshold)
+        kept = estimate >= match.threshold - _SIGMAS * error
+    return Screened(left[kept], right[kept], shared[kept], estimate[kept])
+
+
+def reaching(
+    intersection: NDArray[np.int64], union: NDArray[np.int64], threshold: float
+) -> NDArray[np.bool_]:
+    """Which intersection / union are at or above the threshold, compared as integers."""
+    exact = Fraction(str(threshold))
+    return intersection * exact.denominator >= union * exact.numerator
+
+
+def _least(threshold: float, k: int) -> int:
+    exact = Fraction(str(threshold)) * k
+    return -(-exact.numerator // exact.denominator)
+
+
+class FeatureCache:
+    """The features of documents used lately, bounded in bytes; an entry is only good for the digest it came with."""
+
+    def __init__(self, capacity_bytes: int = 128 << 20) -> None:
+        self._capacity = capacity_bytes
+        self._size = 0
+        self._kept: OrderedDict[int, tuple[UUID, NDArray[np.uint64]]] = OrderedDict()
+
+    def get(self, doc_id: int, digest: UUID) -> NDArray[np.uint64] | None:
+        """The features of a document, if they are here and of that digest."""
+        found = self._kept.get(doc_id)
+        if found is None or found[0] != digest:
+            return None
+        self._kept.move_to_end(doc_id)
+        return found[1]
+
+    def put(self, doc_id: int, digest: UUID, ids: NDArray[np.uint64]) -> None:
+        """Keep a document's features, letting go of those unused for longest."""
+        before = self._kept.pop(doc_id, None)
+        self._size += ids.nbytes - (before[1].nbytes if before else 0)
+        self._kept[doc_id] = (digest, ids)
+        while self._size > self._capacity and len(self._kept) > 1:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._size -= dropped.nbytes
+
+
+def count_overlaps(
+    features: Sequence[NDArray[np.uint64]], left: NDArray[np.int64], right: NDArray[np.int64], backend: str | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Intersection and union sizes of pairs of documents, given rows into `features`: two int64 of m."""
+    sizes = np.array([len(ids) for ids in features], np.int64)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
+    intersection = metrics.intersections(flat, offsets, left, right, backend)
+    return intersection, sizes[left] + sizes[right] - intersection

