@@ -163,7 +163,7 @@ def main() -> None:
     started = time.perf_counter()
     corpus = Corpus(options.documents, options.seed, options.mean_words)
     words = write_corpus(corpus.documents(), options.output, options.clusters)
-    mean, seconds = words / options.documents, time.perf_counter() - started
+    mean, seconds = words / max(1, options.documents), time.perf_counter() - started
     print(f"{options.documents} documents, {mean:.0f} words each, {seconds:.1f} s", file=sys.stderr)
 
 

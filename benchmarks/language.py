@@ -147,13 +147,15 @@ class Language:
 
         Every text starts with a capital, ends a paragraph, and has at least one word.
         """
+        if not len(topics):
+            return []
         phrase_shares = self.shape.stock_share + self._topic_shares[topics]
         # A phrase has 5 words in the mean, all else is one word.
         items = np.maximum(1, np.rint(target_words / (1.0 + 4.0 * phrase_shares)).astype(np.int64))
         entries = self._draw_entries(rng, np.repeat(topics, items))
         lengths = self._lengths[entries]
         ends = np.cumsum(lengths)
-        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+        within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
         tokens = self._inventory[np.repeat(self._starts[entries], lengths) + within]
         last_words = ends - 1
         text_ends = last_words[np.cumsum(items) - 1]
@@ -190,7 +192,7 @@ class Language:
         variants[last_words[paragraph]] = PARAGRAPH
         variants[text_ends] = PARAGRAPH
         starts = np.flatnonzero(variants >= STOP)[:-1] + 1
-        opening = np.concatenate([np.zeros(min(1, len(tokens)), dtype=np.int64), starts])
+        opening = np.concatenate([np.zeros(1, dtype=np.int64), starts])
         opening = opening[variants[opening] == PLAIN]
         variants[opening] = CAPITAL
         tokens += variants * size

@@ -130,6 +130,7 @@ def test_small_corpora_have_the_documents_asked_for(documents: int) -> None:
     assert sorted(plan.name.tolist()) == list(range(documents))
     assert len(set(plan.cluster.tolist()) - {-1}) == plan.clusters
     assert sum(plan.role == 1) == plan.clusters
+    assert len(list(Corpus(documents, seed=1).documents())) == documents
 
 
 def test_impossible_shares_are_refused() -> None:

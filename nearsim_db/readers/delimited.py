@@ -1,0 +1,109 @@
+"""CSV and TSV, with a header; fields are quoted with double quotes and may then hold newlines."""
+
+import csv
+from collections.abc import Iterator
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.text.clean import clean
+
+
+def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """The documents of a comma-separated file; see `_read`."""
+    return _read(file, fields, ",")
+
+
+def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """The documents of a tab-separated file; see `_read`."""
+    return _read(file, fields, "\t")
+
+
+def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
+    """An empty cell of a column that `fields` names is null; other columns are attributes, kept as strings.
+
+    A row's line is the one it begins on. Raises InputError for a header without the columns that are needed.
+    """
+    maker = DocumentMaker(file.name, fields)
+    rows = _rows(file, delimiter)
+    header: list[str] | None = None
+    for line, row in rows:
+        if header is None:
+            header = _header(row, file, fields, maker)
+        elif isinstance(row, str):
+            yield Reject(file.name, line, row)
+        elif len(row) != len(header):
+            yield Reject(file.name, line, f"{len(row):,} columns where the header has {len(header):,}")
+        else:
+            yield maker.make(
+                {
+                    name: None if not cell and name in maker.named else cell
+                    for name, cell in zip(header, row, strict=True)
+                },
+                line,
+            )
+
+
+def _header(row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker) -> list[str]:
+    if isinstance(row, str):
+        raise InputError(f"the header of {file.name} cannot be read: {row}")
+    shown = clean(", ".join(row))[0]
+    twice = {name for name in row if row.count(name) > 1}
+    if twice:
+        raise InputError(f"{file.name} has columns of the same name: {shown}; rename them")
+    if fields.id not in row:
+        raise InputError(
+            f"{file.name} has no column '{fields.id}'; its columns are {shown}; name the id field"
+        )
+    if set(row).isdisjoint((fields.title, *maker.body_names)):
+        raise InputError(
+            f"{file.name} has {maker.without_text}; its columns are {shown}; name the title or body field"
+        )
+    return row
+
+
+def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Each row that is not blank with the line it begins on, or the reason why it cannot be read."""
+    # The limit is the process's, not the reader's: raised, never lowered.
+    csv.field_size_limit(max(csv.field_size_limit(), file.limit))
+    lines = _DecodedLines(file)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        lines.begin_row()
+        begin = rows.line_num + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield begin, f"not a row: {error}"
+            continue
+        if lines.row_bytes > file.limit:
+            yield begin, file.too_long
+        elif row:
+            yield begin, row
+
+
+class _DecodedLines:
+    """The lines of a file as text, and how many bytes the row being read has."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._lines = file.lines()
+        self._limit = file.limit
+        self.row_bytes = 0
+
+    def begin_row(self) -> None:
+        self.row_bytes = 0
+
+    def __iter__(self) -> "_DecodedLines":
+        return self
+
+    def __next__(self) -> str:
+        _, line = next(self._lines)
+        if line is None:
+            self.row_bytes += self._limit + 1
+            return "\n"
+        self.row_bytes += len(line)
+        return line.decode("utf-8", "surrogateescape") + "\n"

@@ -1,0 +1,150 @@
+"""From a record, names to values as a file gives them, to a document or the reason why not."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields
+from nearsim_db.records import Document, ReadDocument, Reject
+from nearsim_db.text.clean import clean, clean_attributes
+
+MAX_ID_BYTES = 1024
+
+_SHOWN_CHARACTERS = 60
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "an object",
+    str: "a string",
+}
+
+
+class DocumentMaker:
+    """Makes the documents of one file."""
+
+    def __init__(self, file: str, fields: Fields) -> None:
+        self._file = file
+        self._fields = fields
+        named = {fields.id, fields.title, fields.source, fields.url, fields.published_at}
+        if fields.body is None:
+            self.body_names = tuple(name for name in ("text", "body") if name not in named)
+        else:
+            self.body_names = (fields.body,)
+        self.named = frozenset(named.union(self.body_names))
+
+    def make(self, record: Mapping[str, object], line: int) -> ReadDocument | Reject:
+        """The document of a record.
+
+        Keys that no field names become attributes; so do a source or url that is not a string, and 'body' where
+        'text' is the body.
+        """
+        external_id = None
+        try:
+            external_id = _external_id(record, self._fields.id)
+            return self._document(record, external_id, line)
+        except InputError as refusal:
+            return Reject(self._file, line, str(refusal), external_id)
+
+    def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
+        title, in_title = _text(record, self._fields.title)
+        body_name = self._body_name(record)
+        body, in_body = _text(record, body_name)
+        if title is None and body is None:
+            self._check_for_text(record)
+        rest = {name: value for name, value in record.items() if name not in self.named}
+        for name in self.body_names:
+            if name != body_name and record.get(name) is not None:
+                rest[name] = record[name]
+        source, in_source = _string_or_rest(record, self._fields.source, rest)
+        url, in_url = _string_or_rest(record, self._fields.url, rest)
+        attributes, in_attributes = clean_attributes(rest)
+        published_at = _instant(record, self._fields.published_at)
+        return ReadDocument(
+            Document(external_id, title, body, source, url, published_at, attributes),
+            self._file,
+            line,
+            in_title + in_body + in_source + in_url + in_attributes,
+        )
+
+    def _body_name(self, record: Mapping[str, object]) -> str:
+        for name in self.body_names:
+            if record.get(name) is not None:
+                return name
+        return self.body_names[-1]
+
+    def _check_for_text(self, record: Mapping[str, object]) -> None:
+        if record.keys().isdisjoint((self._fields.title, *self.body_names)):
+            raise InputError(self.without_text)
+
+    @property
+    def without_text(self) -> str:
+        """The reason for refusing a record that has no field for text."""
+        bodies = " or ".join(f"'{name}'" for name in self.body_names)
+        return f"no '{self._fields.title}' and no {bodies}"
+
+
+def _external_id(record: Mapping[str, object], name: str) -> str:
+    value = record.get(name)
+    if type(value) is int:
+        value = str(value)
+    if value is None or value == "":
+        raise InputError(f"'{name}' is empty" if name in record else f"no '{name}'")
+    if not isinstance(value, str):
+        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be a string or an integer")
+    if clean(value)[1]:
+        raise InputError(
+            f"'{name}' {_shown(value)} contains NUL, a lone surrogate or bytes that are not UTF-8"
+        )
+    size = len(value.encode())
+    if size > MAX_ID_BYTES:
+        raise InputError(f"'{name}' {_shown(value)} has {size:,} bytes; it may have {MAX_ID_BYTES:,}")
+    return value
+
+
+def _text(record: Mapping[str, object], name: str) -> tuple[str | None, int]:
+    value = record.get(name)
+    if value is None:
+        return None, 0
+    if not isinstance(value, str):
+        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be a string or null")
+    return clean(value)
+
+
+def _string_or_rest(
+    record: Mapping[str, object], name: str, rest: dict[str, object]
+) -> tuple[str | None, int]:
+    value = record.get(name)
+    if isinstance(value, str):
+        return clean(value)
+    if value is not None:
+        rest[name] = value
+    return None, 0
+
+
+def _instant(record: Mapping[str, object], name: str) -> datetime | None:
+    value = record.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise InputError(
+            f"'{name}' is {_kind(value)}, {_shown(value)}; it must be an ISO 8601 string or null"
+        )
+    try:
+        moment = datetime.fromisoformat(value.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"'{name}' {_shown(value)} is not an ISO 8601 date or time such as 2024-05-31 or 2024-05-31T18:00:00Z"
+        ) from None
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+def _shown(value: object) -> str:
+    """A value for a message: short, on one line, printable."""
+    shown = ascii(value)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."

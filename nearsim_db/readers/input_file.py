@@ -1,0 +1,176 @@
+"""One input file as lines of bytes, whatever it is compressed with."""
+
+import codecs
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Protocol, cast
+
+import zstandard
+
+from nearsim_db.errors import InputError
+from nearsim_db.text.clean import clean
+
+MAX_RECORD_BYTES = 200_000_000
+STANDARD_INPUT = Path("-")
+
+_PIECE_BYTES = 1 << 18
+# Small, so that what stands before the damage in a broken file is given out, and memory stays bounded.
+_COMPRESSED_PIECE_BYTES = 1 << 12
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _gzip() -> _Decompressor:
+    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+
+def _zstandard() -> _Decompressor:
+    return cast(_Decompressor, zstandard.ZstdDecompressor().decompressobj())
+
+
+DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {".gz": _gzip, ".zst": _zstandard}
+
+
+class _DamagedError(InputError):
+    """Reading broke off within a file."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many bytes were read, as they are on disk (compressed)."""
+
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are refused."""
+
+    path: Path
+    tally: Tally = field(default_factory=Tally)
+    limit: int = MAX_RECORD_BYTES
+
+    @property
+    def name(self) -> str:
+        """The path as it is shown; bytes of it that are not UTF-8 are U+FFFD."""
+        return clean(str(self.path))[0]
+
+    @property
+    def too_long(self) -> str:
+        """The reason for refusing a record beyond the limit."""
+        return f"longer than {self.limit:,} bytes, the most that one document may have"
+
+    def content(self) -> bytes | None:
+        """The whole file without a byte order mark; None if it is beyond the limit.
+
+        Raises InputError if it cannot be read.
+        """
+        content = bytearray()
+        for piece in self._pieces():
+            content += piece
+            if len(content) > self.limit:
+                return None
+        return self._without_mark(bytes(content))
+
+    def lines(self) -> Iterator[tuple[int, bytes | None]]:
+        """Each line with its number from 1, without its newline; None for one that is beyond the limit.
+
+        Raises InputError where the file cannot be read on; every complete line before is given first.
+        """
+        number = 0
+        try:
+            for number, line in self._split():
+                yield number, self._without_mark(line) if number == 1 and line else line
+        except _DamagedError as error:
+            if not number:
+                raise
+            raise InputError(
+                f"{error}. {number:,} complete lines of {self.name} were read before that, and what was read so "
+                "far is kept; repair or fetch the file again and repeat the command"
+            ) from error
+
+    def _split(self) -> Iterator[tuple[int, bytes | None]]:
+        number = 0
+        begun: list[bytes] = []
+        size = 0
+        for piece in self._pieces():
+            *ends, rest = piece.split(b"\n")
+            for end in ends:
+                number += 1
+                if size + len(end) > self.limit:
+                    yield number, None
+                else:
+                    yield number, b"".join([*begun, end]) if begun else end
+                begun, size = [], 0
+            size += len(rest)
+            if size > self.limit:
+                begun = []
+            elif rest:
+                begun.append(rest)
+        if size:
+            yield number + 1, b"".join(begun) if size <= self.limit else None
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The decompressed content, piece by piece."""
+        suffix = self.path.suffix.lower()
+        try:
+            if suffix in DECOMPRESSORS:
+                yield from _decompressed(self._raw(_COMPRESSED_PIECE_BYTES), DECOMPRESSORS[suffix])
+            else:
+                yield from self._raw(_PIECE_BYTES)
+        except (EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise _DamagedError(f"{self.name} is cut short or damaged ({error})") from error
+        except OSError as error:
+            raise _DamagedError(f"{self.name} cannot be read: {error.strerror or error}") from error
+
+    def _raw(self, size: int) -> Iterator[bytes]:
+        if self.path == STANDARD_INPUT:
+            yield from self._counted(cast(io.BufferedIOBase, sys.stdin.buffer), size)
+        else:
+            with self.path.open("rb", buffering=_PIECE_BYTES) as stream:
+                yield from self._counted(stream, size)
+
+    def _counted(self, stream: io.BufferedIOBase, size: int) -> Iterator[bytes]:
+        while piece := stream.read1(size):
+            self.tally.bytes_read += len(piece)
+            yield piece
+
+    def _without_mark(self, start: bytes) -> bytes:
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InputError(
+                f"{self.name} is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"
+            )
+        return start.removeprefix(codecs.BOM_UTF8)
+
+
+def kind_of(path: Path) -> str:
+    """The ending that tells what a file holds, in lower case and without that of its compression."""
+    whole = PurePath(path.name.lower())
+    return whole.with_suffix("").suffix if whole.suffix in DECOMPRESSORS else whole.suffix
+
+
+def _decompressed(pieces: Iterator[bytes], start: Callable[[], _Decompressor]) -> Iterator[bytes]:
+    """Both formats may consist of several parts, one after the other."""
+    decompressor: _Decompressor | None = None
+    for piece in pieces:
+        remaining = piece
+        while remaining:
+            if decompressor is None:
+                decompressor = start()
+            yield decompressor.decompress(remaining)
+            if not decompressor.eof:
+                break
+            remaining = decompressor.unused_data
+            decompressor = None
+    if decompressor is not None:
+        raise EOFError("the compressed data ends too early")

@@ -1,0 +1,82 @@
+"""JSON lines: an object per line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.input_file import InputFile, kind_of
+from nearsim_db.records import ReadDocument, Reject
+
+
+def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """The documents of JSON lines. Blank lines are skipped; of equal keys in one object the last counts.
+
+    Raises InputError for a .json file that is one array.
+    """
+    name = file.name
+    maker = DocumentMaker(name, fields)
+    begun = False
+    for number, line in file.lines():
+        if line is None:
+            yield Reject(name, number, file.too_long)
+        elif line and not line.isspace():
+            if not begun and kind_of(file.path) == ".json":
+                _refuse_array(line, name)
+            try:
+                record = _parse(line)
+            except InputError as refusal:
+                yield Reject(name, number, str(refusal))
+            else:
+                yield maker.make(record, number)
+            begun = True
+
+
+def _refuse_array(line: bytes, name: str) -> None:
+    if line.lstrip().startswith(b"["):
+        raise InputError(
+            f"{name} is a JSON array; write one object per line, for example with: jq -c '.[]' {name} > documents.jsonl"
+        )
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """orjson is fast; the standard parser takes lone surrogates, undecodable bytes and integers of any size."""
+    try:
+        record = orjson.loads(line)
+        if _may_be_rounded(record):
+            record = _parse_leniently(line)
+    except orjson.JSONDecodeError:
+        record = _parse_leniently(line)
+    if not isinstance(record, dict):
+        raise InputError("not a JSON object")
+    return record
+
+
+def _parse_leniently(line: bytes) -> object:
+    try:
+        return json.loads(line.decode("utf-8", "surrogateescape"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at character {error.pos + 1:,}") from error
+    except ValueError as error:
+        raise InputError(f"not JSON that can be read: {error}") from error
+    except RecursionError as error:
+        raise InputError("JSON nested too deeply") from error
+
+
+def _may_be_rounded(record: object) -> bool:
+    """orjson reads integers beyond 64 bits as floats; whether there is a float that large."""
+    pending = [record]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, float):
+            if abs(value) >= 2.0**63:
+                return True
+        elif isinstance(value, dict):
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return False

@@ -1,0 +1,60 @@
+"""Where records go that could not be taken: one JSON line each, written as they come."""
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TextIO
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import Reject
+
+_KEPT = 5
+
+
+class RejectWriter:
+    """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
+
+    The file is made on entry, even if nothing is rejected, and replaces the one of an earlier run. `count` is how
+    many were written; `first` holds the first few, for a summary. Raises NearsimError if the file cannot be written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._stream: TextIO | None = None
+        self.count = 0
+        self.first: list[Reject] = []
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            try:
+                # A lone surrogate becomes \udXXX, which is its JSON escape.
+                self._stream = self._path.open("w", encoding="utf-8", errors="backslashreplace")
+            except OSError as error:
+                raise self._failure(error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def write(self, reject: Reject) -> None:
+        """Count a reject and, if there is a file, write it through to the disk's cache."""
+        self.count += 1
+        if len(self.first) < _KEPT:
+            self.first.append(reject)
+        if self._stream is None:
+            return
+        row = {"file": reject.file, "line": reject.line, "id": reject.external_id, "reason": reject.reason}
+        try:
+            self._stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self._stream.flush()
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> NearsimError:
+        return NearsimError(
+            f"the reject file {self._path} cannot be written: {error.strerror}; give another with --rejects"
+        )

@@ -1,0 +1,106 @@
+"""What to read, file by file, and how far reading has come."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields, Reader
+from nearsim_db.readers.delimited import read_csv, read_tsv
+from nearsim_db.readers.input_file import DECOMPRESSORS, STANDARD_INPUT, InputFile, Tally, kind_of
+from nearsim_db.readers.jsonl import read_jsonl
+from nearsim_db.readers.text_file import TEXT_KINDS, read_text, text_document, text_files
+from nearsim_db.records import ReadDocument, Reject
+
+READERS: dict[str, Reader] = {
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".json": read_jsonl,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    **dict.fromkeys(sorted(TEXT_KINDS), read_text),
+}
+
+_DEFAULT_FIELDS = Fields()
+
+
+class Source:
+    """The documents of files and folders, in the order given; '-' is standard input as JSON lines.
+
+    A folder gives a document per text file, whose id is the path within the folder with '/' between the parts.
+
+    `total_bytes` is the size of everything as it is on disk, None if that cannot be known; `bytes_read` grows
+    towards it and starts again with each iteration.
+    Raises InputError at once if something is missing, unreadable or of an unknown kind, and during iteration where
+    a file cannot be read on.
+    """
+
+    def __init__(self, paths: Sequence[Path], fields: Fields = _DEFAULT_FIELDS) -> None:
+        self.paths = tuple(paths)
+        self._fields = fields
+        self._tally = Tally()
+        sizes = [_checked_size(path) for path in self.paths]
+        self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of `total_bytes` were read so far."""
+        return self._tally.bytes_read
+
+    def __iter__(self) -> Iterator[ReadDocument | Reject]:
+        self._tally.bytes_read = 0
+        for path in self.paths:
+            yield from self.read(path)
+
+    def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
+        """The documents of one of the paths, for those who treat each by itself; it adds to `bytes_read`."""
+        if path.is_dir():
+            return self._read_folder(path)
+        reader = read_jsonl if path == STANDARD_INPUT else READERS[kind_of(path)]
+        return reader(InputFile(path, self._tally), self._fields)
+
+    def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
+        for found in text_files(folder):
+            if isinstance(found, OSError):
+                place = InputFile(Path(os.fsdecode(found.filename)))
+                yield Reject(place.name, 0, f"cannot be read: {found.strerror}")
+            else:
+                yield text_document(InputFile(found, self._tally), found.relative_to(folder).as_posix())
+
+
+def _checked_size(path: Path) -> int | None:
+    """The bytes of a file or folder, None if unknown. Raises InputError if it cannot be read at all."""
+    if path == STANDARD_INPUT:
+        return None
+    try:
+        path.stat()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; check the name and the place") from error
+    if not os.access(path, os.R_OK):
+        raise InputError(
+            f"{path} cannot be read: Permission denied; ask its owner, or change its mode with chmod"
+        )
+    if path.is_dir():
+        return _folder_size(path)
+    if kind_of(path) not in READERS:
+        raise InputError(
+            f"{path} is of an unknown kind; nearsim reads {' '.join(READERS)}, each also with "
+            f"{' or '.join(DECOMPRESSORS)}, and folders of text files; rename or convert it, "
+            "or give JSON lines on standard input with '-'"
+        )
+    return path.stat().st_size if path.is_file() else None
+
+
+def _folder_size(folder: Path) -> int:
+    size = 0
+    found_any = False
+    for found in text_files(folder):
+        if isinstance(found, Path):
+            found_any = True
+            size += found.stat().st_size if found.is_file() else 0
+    if not found_any:
+        kinds = " ".join(sorted(TEXT_KINDS))
+        raise InputError(
+            f"the folder {folder} has no text files ({kinds}); rename them, or give the files by name"
+        )
+    return size

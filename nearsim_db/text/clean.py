@@ -1,0 +1,107 @@
+"""What PostgreSQL cannot hold (NUL, lone surrogates) is replaced by U+FFFD and counted."""
+
+import re
+from collections.abc import Mapping
+from math import isfinite
+
+from nearsim_db.errors import InputError
+
+REPLACEMENT = "\ufffd"
+MAX_JSON_DEPTH = 100
+
+_SMALLEST_INTEGER = -(2**63)
+_LARGEST_INTEGER = 2**64 - 1
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def clean(text: str) -> tuple[str, int]:
+    """The text with each NUL and lone surrogate replaced by U+FFFD, and how many were."""
+    if "\0" not in text and (text.isascii() or _is_encodable(text)):
+        return text, 0
+    return _UNSTORABLE.subn(REPLACEMENT, text)
+
+
+def clean_json(value: object) -> tuple[object, int]:
+    """A JSON value with every string and key cleaned, and how many characters were replaced.
+
+    Raises InputError for what jsonb or its writer cannot take: NaN and infinities, integers beyond 64 bits, more
+    than MAX_JSON_DEPTH levels, keys that are not strings, and Python values that JSON does not have.
+    """
+    return _clean_value(value, MAX_JSON_DEPTH)
+
+
+def clean_attributes(attributes: Mapping[str, object]) -> tuple[dict[str, object], int]:
+    """`clean_json` for the object of a document's attributes.
+
+    Keys that become equal are all kept: a key that needed no cleaning keeps its name, and each other one is
+    lengthened by U+FFFD until it is unique.
+    """
+    return _clean_object(attributes, MAX_JSON_DEPTH)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _clean_value(value: object, levels: int) -> tuple[object, int]:
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, bool):
+        return value, 0
+    if isinstance(value, int):
+        if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+            raise InputError("an attribute holds an integer beyond 64 bits; write it as a string")
+        return value, 0
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise InputError(f"an attribute holds {value}, which JSON does not have; write null or a string")
+        return value, 0
+    if isinstance(value, Mapping):
+        return _clean_object(value, levels)
+    if isinstance(value, list | tuple):
+        return _clean_array(value, levels)
+    raise InputError(f"an attribute holds a {type(value).__name__}, which JSON does not have")
+
+
+def _clean_array(values: list[object] | tuple[object, ...], levels: int) -> tuple[list[object], int]:
+    _check_levels(levels)
+    cleaned = [_clean_value(value, levels - 1) for value in values]
+    return [value for value, _ in cleaned], sum(count for _, count in cleaned)
+
+
+def _clean_object(values: Mapping[str, object], levels: int) -> tuple[dict[str, object], int]:
+    _check_levels(levels)
+    if not values:
+        return {}, 0
+    names, replaced = _clean_keys(values)
+    cleaned: dict[str, object] = {}
+    for name, value in zip(names, values.values(), strict=True):
+        cleaned[name], count = _clean_value(value, levels - 1)
+        replaced += count
+    return cleaned, replaced
+
+
+def _clean_keys(values: Mapping[str, object]) -> tuple[list[str], int]:
+    names: list[str] = []
+    total = 0
+    taken: set[str] = set()
+    for key in values:
+        if not isinstance(key, str):
+            raise InputError(f"an attribute has the key {key!r}; keys are strings")
+        name, replaced = clean(key)
+        if replaced:
+            while name in taken or name in values:
+                name += REPLACEMENT
+            taken.add(name)
+        names.append(name)
+        total += replaced
+    return names, total
+
+
+def _check_levels(levels: int) -> None:
+    if levels <= 0:
+        raise InputError(f"an attribute is nested deeper than {MAX_JSON_DEPTH} levels")

@@ -1,0 +1,92 @@
+"""Real servers of every major at hand, and a fresh database for each test, cloned from a template."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from nearsim_db.server.cluster import Cluster
+from nearsim_db.store import schema
+from nearsim_db.store.engine import open_engine
+from tests.servers import server_binaries, server_home
+
+_SERVERS = {binaries.major: binaries for binaries in server_binaries()}
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "listen_addresses": "",
+    "shared_buffers": "64MB",
+    "max_connections": "60",
+}
+_NUMBERS = itertools.count()
+
+
+class Servers:
+    """Servers by major version, started when first asked for, each with a template that has the schema in it."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._clusters: dict[int, Cluster] = {}
+
+    def new_database(self, major: int) -> tuple[Engine, str]:
+        """A database of its own with the schema in place: an administrator's engine to drop it, and its URL."""
+        cluster = self._clusters.get(major) or self._start(major)
+        name = f"test_{next(_NUMBERS)}"
+        admin = open_engine(cluster.dsn("postgres")).execution_options(isolation_level="AUTOCOMMIT")
+        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE template_nearsim')
+        return admin, cluster.dsn(name)
+
+    def _start(self, major: int) -> Cluster:
+        home = self._stack.enter_context(server_home())
+        cluster = Cluster(_SERVERS[major], home / "data", home / "socket", _SETTINGS)
+        cluster.initialise("template_nearsim")
+        cluster.start()
+        self._stack.callback(cluster.stop)
+        engine = open_engine(cluster.dsn("template_nearsim"))
+        with engine.begin() as connection:
+            schema.upgrade(connection)
+        engine.dispose()
+        self._clusters[major] = cluster
+        return cluster
+
+
+def _run(admin: Engine, command: str) -> None:
+    with admin.connect() as connection:
+        connection.execute(text(command))
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """All servers of this test session."""
+    with ExitStack() as stack:
+        yield Servers(stack)
+
+
+@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
+def database_url(request: pytest.FixtureRequest, servers: Servers) -> Iterator[str]:
+    """A fresh database with the schema in it, on each major."""
+    admin, url = servers.new_database(request.param)
+    yield url
+    name = url.split("/")[3].split("?")[0]
+    _run(admin, f'DROP DATABASE "{name}" WITH (FORCE)')
+    admin.dispose()
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine on a fresh database."""
+    engine = open_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def connection(engine: Engine) -> Iterator[Connection]:
+    """A connection to a fresh database."""
+    with engine.connect() as connection:
+        yield connection
+
+

@@ -1,0 +1,142 @@
+"""The index against a brute-force model: whatever is written, edited and deleted, it ends up as a fresh build would."""
+
+import random
+from collections import defaultdict
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.recipe import Recipe, override
+from nearsim_db.store.codec import to_bigint
+from nearsim_db.store.engine import driver
+
+WORDS = [f"w{number}" for number in range(40)]
+THRESHOLD = 0.5
+
+
+def shingles(text: str) -> frozenset[str]:
+    """The recipe below in plain Python: pairs of words, or the whole text when it is one word."""
+    words = text.split()
+    return frozenset(" ".join(words[at : at + 2]) for at in range(max(1, len(words) - 1))) if words else frozenset()
+
+
+def true_pairs(texts: dict[str, str]) -> dict[frozenset[str], tuple[int, int]]:
+    """All pairs at or above the threshold with their intersection and union, by comparing everything."""
+    sets = {name: shingles(text) for name, text in texts.items()}
+    found = {}
+    for a, b in combinations(texts, 2):
+        common, union = len(sets[a] & sets[b]), len(sets[a] | sets[b])
+        if union and common >= THRESHOLD * union:
+            found[frozenset((a, b))] = (common, union)
+    return found
+
+
+def stored_pairs(index: Index) -> dict[frozenset[str], tuple[int, int]]:
+    """What the index says, checked for repeats and for the orientation of pairs."""
+    found: dict[frozenset[str], tuple[int, int]] = {}
+    for pair in index.pairs():
+        key = frozenset((pair.left, pair.right))
+        assert key not in found and len(key) == 2
+        assert pair.similarity == pair.intersection / pair.union
+        found[key] = (pair.intersection, pair.union)
+    return found
+
+
+def clusters(index: Index) -> set[frozenset[str]]:
+    """The clusters as sets of names; each has one survivor, which is a member."""
+    found = list(index.clusters())
+    assert all(cluster.survivor in cluster.members for cluster in found)
+    assert len({cluster.cluster for cluster in found}) == len(found)
+    return {frozenset(cluster.members) for cluster in found}
+
+
+def components(pairs: dict[frozenset[str], tuple[int, int]]) -> set[frozenset[str]]:
+    """The oracle: an independent graph library."""
+    graph = nx.Graph([tuple(pair) for pair in pairs])
+    return {frozenset(part) for part in nx.connected_components(graph)}
+
+
+def family(rng: random.Random) -> str:
+    """A short text, often one of few, so that twins, near-copies and full buckets abound."""
+    base = rng.choice(["a b c d e f g h i j", "k l m n o p q r s t", "a b c d e u v w x y"]).split()
+    for _ in range(rng.choice([0, 0, 1, 1, 2, 4])):
+        base[rng.randrange(len(base))] = rng.choice(WORDS)
+    return " ".join(base[: rng.choice([10, 10, 10, 9, 3])]) if rng.random() > 0.05 else " "
+
+
+def assert_bands_are_exact(index: Index) -> None:
+    """The band table holds the keys of every head's sketch, each once, and nothing else."""
+    generation, profile = index._live()
+    context = index._context(generation, profile)
+    expected = []
+    with index.database.transaction() as connection:
+        inner = driver(connection)
+        signatures = inner.execute(
+            "SELECT doc_id, sketch FROM nearsim.signature WHERE head_id = doc_id ORDER BY doc_id"
+        ).fetchall()
+        for doc_id, sketch in signatures:
+            row = np.frombuffer(sketch, np.uint32).reshape(1, -1)  # type: ignore[call-overload]
+            expected += [(key, doc_id) for key in to_bigint(context.encoder.band_keys(row))[0].tolist()]
+        stored = inner.execute("SELECT bucket_hash, doc_id FROM nearsim.band").fetchall()
+    assert sorted(stored) == sorted(expected)
+
+
+@pytest.mark.parametrize("bucket_limit", [0, 2, 64])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_history_ends_like_a_fresh_build(database_url: str, bucket_limit: int, seed: int) -> None:
+    rng = random.Random(seed)
+    recipe = override(
+        Recipe(), ["shingle.k=2", f"match.threshold={THRESHOLD}", f"match.bucket_limit={bucket_limit}"]
+    )
+    texts: dict[str, str] = {}
+    with Index.connect(database_url, collection="model") as index:
+        index.create_profile("default", recipe)
+        for _ in range(6):
+            batch = {f"d{rng.randrange(80)}": family(rng) for _ in range(25)}
+            texts |= batch
+            index.add(Document(name, body=text) for name, text in batch.items())
+            gone = rng.sample(sorted(texts), 5)
+            assert sorted(index.delete([*gone, "never there"])) == sorted(gone)
+            texts = {name: text for name, text in texts.items() if name not in gone}
+        stored, fresh = stored_pairs(index), fresh_build(database_url, recipe, texts)
+        truth = true_pairs(texts)
+        assert all(truth.get(pair) == counts for pair, counts in stored.items())
+        assert set(fresh) <= set(stored)
+        if bucket_limit != 2:
+            assert set(fresh) == set(stored)
+        assert clusters(index) == components(stored)
+        assert_bands_are_exact(index)
+        assert index.stats()["queued"] == 0
+
+
+def fresh_build(
+    database_url: str, recipe: Recipe, texts: dict[str, str]
+) -> dict[frozenset[str], tuple[int, int]]:
+    """The pairs of a bulk build of the same documents."""
+    with Index.connect(database_url, collection="fresh") as index:
+        index.create_profile("default", recipe)
+        index.add(Document(name, body=text) for name, text in texts.items())
+        assert clusters(index) == components(found := stored_pairs(index))
+        return found
+
+
+def test_twins_are_heads_in_order(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.add(Document(f"d{number}", body="the same words in every one of these") for number in range(5))
+        index.add([Document("other", body="something else altogether, with nothing in common at all")])
+        assert len(stored_pairs(index)) == 10
+        assert index.stats()["twins"] == 4
+        index.delete(["d0"])
+        assert len(stored_pairs(index)) == 6
+        assert_bands_are_exact(index)
+        index.add([Document("d1", body="now this one says something quite different from the others")])
+        assert stored_pairs(index).keys() == {frozenset(p) for p in combinations(("d2", "d3", "d4"), 2)}
+        index.add([Document("d1", body="the same words in every one of these")])
+        by_head = defaultdict(set)
+        for pair in index.pairs():
+            by_head[pair.left].add(pair.right)
+        assert by_head == {"d1": {"d2", "d3", "d4"}, "d2": {"d3", "d4"}, "d3": {"d4"}}
+        assert_bands_are_exact(index)
