@@ -10,13 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.lexicon import invent_numbers, invent_words
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Tokens = npt.NDArray[np.int32]
-
-ONSETS = [*"bcdfghjklmnprstvw", "br", "cr", "dr", "fl", "gr", "pl", "pr", "sh", "st", "th", "tr"]
-VOWELS = [*"aeiouaeio", "ai", "ea", "ou"]
-CODAS = [""] * 6 + [*"nrstldm", "ck", "nd", "st", "rt", "ng"]
 
 # A token is variant * vocabulary size + word.
 PLAIN, CAPITAL, COMMA, STOP, PARAGRAPH = range(5)
@@ -54,35 +52,6 @@ def draw_ranks(rng: np.random.Generator, cumulative: Floats, count: int) -> Ints
     """`count` ranks from 0, int64, distributed by cumulative probabilities."""
     ranks = np.searchsorted(cumulative, rng.random(count), side="right")
     return np.minimum(ranks, len(cumulative) - 1)
-
-
-def invent_words(rng: np.random.Generator, count: int) -> list[str]:
-    """`count` distinct pronounceable words in lower case, the frequent ones (first) short."""
-    words: dict[str, None] = {}
-    while len(words) < count:
-        batch = 20_000
-        parts = [rng.integers(0, len(kind), (batch, 4)).tolist() for kind in (ONSETS, VOWELS, CODAS)]
-        for onset, vowel, coda in zip(*parts, strict=True):
-            syllables = 1 + (len(words) >= 150) + (len(words) >= 4_000) + (len(words) >= 40_000)
-            # Only the last syllable is closed: inner codas make words hard to pronounce.
-            open_part = "".join(ONSETS[onset[i]] + VOWELS[vowel[i]] for i in range(syllables))
-            words[open_part + CODAS[coda[0]]] = None
-            if len(words) == count:
-                break
-    return list(words)
-
-
-def invent_numbers(rng: np.random.Generator, count: int) -> list[str]:
-    """`count` numbers as newspapers print them: counts, decimals, thousands, years; some repeat."""
-    kinds = rng.integers(0, 4, count).tolist()
-    values = rng.integers(2, 1_000_000, count).tolist()
-    forms = {
-        0: lambda value: str(value % 500),
-        1: lambda value: f"{value % 1_000 / 10:.1f}",
-        2: lambda value: f"{value:,}",
-        3: lambda value: str(1950 + value % 80),
-    }
-    return [forms[kind](value) for kind, value in zip(kinds, values, strict=True)]
 
 
 class Language:

@@ -101,7 +101,9 @@ def _find_pairs(
         writing.commit()
         progress("candidates", context.figures["linked"], None)
     pairs.finish_pairs(writing, context.leaves)
-    catalog.add_figures(writing, context.generation, {"linked": 0, "screened": 0, **figures, **context.figures})
+    catalog.add_figures(
+        writing, context.generation, {"linked": 0, "screened": 0, **figures, **context.figures}
+    )
     catalog.set_stage(writing, context.generation, "clusters")
     writing.commit()
 
@@ -116,7 +118,12 @@ def _link_and_serve(writing: Connection, context: Context, progress: Progress) -
 
 def _refresh(engine: Engine, context: Context, stage: str) -> None:
     """Give the planner and index-only scans what a stage has loaded."""
-    loaded = {"sign": ["signature"], "bands": ["band"], "pairs": ["similar_pair"], "clusters": ["cluster_member"]}
+    loaded = {
+        "sign": ["signature"],
+        "bands": ["band"],
+        "pairs": ["similar_pair"],
+        "clusters": ["cluster_member"],
+    }
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for parent in loaded[stage]:
             index.vacuum(connection, context.leaves, parent)

@@ -60,7 +60,7 @@ class Database:
 
     @contextmanager
     def writer(self, collection_id: CollectionId) -> Iterator[None]:
-        """Be the collection's only writer; waits for the one before. A killed writer's lock goes with its connection."""
+        """Be the collection's only writer, after the one before. A killed writer's lock goes with its connection."""
         with translated(), self.engine.connect() as connection:
             catalog.lock(connection, collection_id)
             connection.commit()
@@ -115,5 +115,3 @@ class Database:
                     catalog.delete_collection(connection, collection)
                 catalog.unlock(connection, collection.collection_id)
                 connection.commit()
-
-

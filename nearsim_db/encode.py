@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch as the store keeps it. Of length n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
+    """A batch as the store keeps it. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
 
     A document whose count is 0 has no features: its digest and sketch are zeros and mean nothing.
     """
@@ -100,7 +101,7 @@ class Encoder:
 
     def digest(self, ids: NDArray[np.uint64]) -> bytes:
         """128 bits that stand for one set of sorted distinct features under this profile."""
-        return hashlib.blake2b(ids, digest_size=16, key=self._digest_key).digest()
+        return hashlib.blake2b(ids.data, digest_size=16, key=self._digest_key).digest()
 
     def _encode_chunk(self, texts: Sequence[str]) -> Encoded:
         features = self.features(texts)
@@ -130,7 +131,7 @@ def _distinct(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     ids = ids.copy()
     bounds = offsets.tolist()
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in pairwise(bounds):
         ids[begin:end].sort()
     first = np.ones(len(ids), bool)
     first[1:] = ids[1:] != ids[:-1]

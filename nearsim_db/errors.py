@@ -1,15 +1,15 @@
 """Everything nearsim raises on purpose.
 
-    NearsimError
-    ├── RecipeError             a recipe with an unknown key or an impossible value
-    ├── InputError              a file or record that cannot be read
-    ├── NotFoundError           a collection, profile or document that is not there
-    ├── ConflictError           something of that name exists already, or someone else holds it
-    ├── FingerprintError        sketches or a generation made by another recipe or scheme version
-    ├── DatabaseError           the server refused, is full, or went away
-    │   ├── UnreachableError    no server answers at the address
-    │   └── SchemaError         the schema is missing, or newer than this code
-    └── ServerError             the embedded server cannot be started or stopped
+NearsimError
+├── RecipeError             a recipe with an unknown key or an impossible value
+├── InputError              a file or record that cannot be read
+├── NotFoundError           a collection, profile or document that is not there
+├── ConflictError           something of that name exists already, or someone else holds it
+├── FingerprintError        sketches or a generation made by another recipe or scheme version
+├── DatabaseError           the server refused, is full, or went away
+│   ├── UnreachableError    no server answers at the address
+│   └── SchemaError         the schema is missing, or newer than this code
+└── ServerError             the embedded server cannot be started or stopped
 """
 
 

@@ -17,7 +17,7 @@ from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import RejectWriter
 from nearsim_db.recipe import Recipe, to_mapping
-from nearsim_db.records import Cluster, Document, Match, Pair, ReadDocument, Reject
+from nearsim_db.records import Cluster, CollectionId, Document, Match, Pair, ReadDocument, Reject
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, documents, pairs
 from nearsim_db.store.catalog import Collection, Generation
@@ -192,11 +192,11 @@ class Index:
         with self.database.transaction() as connection:
             return catalog.get_collection(connection, self.collection)
 
-    def _generations(self, collection_id: int) -> list[Generation]:
+    def _generations(self, collection_id: CollectionId) -> list[Generation]:
         with self.database.transaction() as connection:
             return catalog.list_generations(connection, collection_id)
 
-    def _bring_up_to_date(self, collection_id: int, *, sweep: bool = True) -> None:
+    def _bring_up_to_date(self, collection_id: CollectionId, *, sweep: bool = True) -> None:
         """Build generations that are building; let live ones catch up with the documents."""
         with translated():
             for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
@@ -205,7 +205,7 @@ class Index:
                     build.build(self.database.engine, context, self._progress)
                 build.catch_up(self.database.engine, context, self._progress, sweep=sweep)
 
-    def _default_profile(self, collection_id: int) -> Generation:
+    def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:
             collection = catalog.get_collection(connection, self.collection)
             return _create_profile(connection, collection, DEFAULT, resolve(Recipe()))
@@ -213,7 +213,9 @@ class Index:
     def _context(self, generation: Generation, profile: Profile) -> Context:
         settings = self.database.settings
         encoder = Encoder(profile, settings.backend)
-        figures = {name: value for name, value in generation.figures.items() if name in ("linked", "screened")}
+        figures = {
+            name: value for name, value in generation.figures.items() if name in ("linked", "screened")
+        }
         return Context(generation, encoder, self._pool, settings.threads, figures=figures)
 
     def _live(self) -> tuple[Generation, Profile]:
@@ -227,16 +229,20 @@ class Index:
             if generation.profile == wanted and generation.state == "live":
                 return generation, restore(generation.recipe, generation.fingerprint)
         if wanted in names:
-            raise NotFoundError(f"profile {wanted!r} has no live index yet; ingest documents, or run: nearsim build")
+            raise NotFoundError(
+                f"profile {wanted!r} has no live index yet; ingest documents, or run: nearsim build"
+            )
         raise NotFoundError(
             f"collection {self.collection!r} has no profile {wanted!r}; there are: {', '.join(names) or 'none yet'}"
         )
 
 
-def _create_profile(connection: Connection, collection: Collection, name: str, profile: Profile) -> Generation:
+def _create_profile(
+    connection: Connection, collection: Collection, name: str, profile: Profile
+) -> Generation:
     return catalog.create_profile(
         connection, collection.collection_id, name, to_mapping(profile.recipe), profile.fingerprint
     )
 
 
-_NOWHERE = 0  # no collection has this id: a dry run into one that is not there yet
+_NOWHERE = CollectionId(0)  # no collection has this id: a dry run into one that is not there yet

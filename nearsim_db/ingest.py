@@ -69,6 +69,7 @@ class Ingest:
                 self._write_batch(connection, wanted)
                 connection.commit()
                 progress("read", self.summary.read, None)
+
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
         """The documents of a batch; of equal ids the last one, the others becoming rejects."""
         latest: dict[str, ReadDocument] = {}

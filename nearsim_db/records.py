@@ -10,6 +10,7 @@ CollectionId = NewType("CollectionId", int)
 ProfileId = NewType("ProfileId", int)
 GenerationId = NewType("GenerationId", int)
 
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes."""

@@ -104,8 +104,12 @@ def _exchange_heads(connection: Connection, context: Context, old: Signatures, n
     leaves = context.leaves
     before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
     after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))
-    leaving = np.array([key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)], bool)
-    coming = np.array([key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)], bool)
+    leaving = np.array(
+        [key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)], bool
+    )
+    coming = np.array(
+        [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)], bool
+    )
     gone, gone_keys = old.doc_ids[leaving], context.encoder.band_keys(old.sketches[leaving])
     anchors = index.read_anchors(connection, leaves, context.bucket_limit, gone_keys)
     index.delete_bands(connection, leaves, gone, gone_keys)

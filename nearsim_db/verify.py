@@ -88,7 +88,10 @@ class FeatureCache:
 
 
 def count_overlaps(
-    features: Sequence[NDArray[np.uint64]], left: NDArray[np.int64], right: NDArray[np.int64], backend: str | None
+    features: Sequence[NDArray[np.uint64]],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    backend: str | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Intersection and union sizes of pairs of documents, given rows into `features`: two int64 of m."""
     sizes = np.array([len(ids) for ids in features], np.int64)

@@ -88,5 +88,3 @@ def connection(engine: Engine) -> Iterator[Connection]:
     """A connection to a fresh database."""
     with engine.connect() as connection:
         yield connection
-
-

@@ -23,8 +23,8 @@ class Fields:
 class Reader(Protocol):
     """Reads one file, holding one record at a time.
 
-    A record that cannot become a document is yielded as a Reject and reading goes on. Raises InputError where the
-    file itself cannot be read on; what was yielded before stays good.
+    A record that cannot become a document is yielded as a Reject and reading goes on. Raises InputError where
+    the file itself cannot be read on; what was yielded before stays good.
     """
 
     def __call__(self, file: InputFile, fields: Fields, /) -> Iterator[ReadDocument | Reject]: ...

@@ -54,13 +54,9 @@ def _header(row: list[str] | str, file: InputFile, fields: Fields, maker: Docume
     if twice:
         raise InputError(f"{file.name} has columns of the same name: {shown}; rename them")
     if fields.id not in row:
-        raise InputError(
-            f"{file.name} has no column '{fields.id}'; its columns are {shown}; name the id field"
-        )
+        raise InputError(f"{file.name} has no column '{fields.id}' but {shown}; name the id field")
     if set(row).isdisjoint((fields.title, *maker.body_names)):
-        raise InputError(
-            f"{file.name} has {maker.without_text}; its columns are {shown}; name the title or body field"
-        )
+        raise InputError(f"{file.name} has {maker.without_text} but {shown}; name the title or body field")
     return row
 
 
@@ -78,7 +74,7 @@ def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | st
         except StopIteration:
             return
         except csv.Error as error:
-            yield begin, f"not a row: {error}"
+            yield begin, f"not a row: {error}; a quote may be open or misplaced"
             continue
         if lines.row_bytes > file.limit:
             yield begin, file.too_long

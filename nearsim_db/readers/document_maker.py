@@ -37,8 +37,8 @@ class DocumentMaker:
     def make(self, record: Mapping[str, object], line: int) -> ReadDocument | Reject:
         """The document of a record.
 
-        Keys that no field names become attributes; so do a source or url that is not a string, and 'body' where
-        'text' is the body.
+        Keys that no field names become attributes; so do a source or url that is not a string, and 'body'
+        where 'text' is the body.
         """
         external_id = None
         try:
@@ -94,9 +94,7 @@ def _external_id(record: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be a string or an integer")
     if clean(value)[1]:
-        raise InputError(
-            f"'{name}' {_shown(value)} contains NUL, a lone surrogate or bytes that are not UTF-8"
-        )
+        raise InputError(f"'{name}' {_shown(value)} has NUL, a lone surrogate or bytes that are not UTF-8")
     size = len(value.encode())
     if size > MAX_ID_BYTES:
         raise InputError(f"'{name}' {_shown(value)} has {size:,} bytes; it may have {MAX_ID_BYTES:,}")
@@ -128,15 +126,13 @@ def _instant(record: Mapping[str, object], name: str) -> datetime | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise InputError(
-            f"'{name}' is {_kind(value)}, {_shown(value)}; it must be an ISO 8601 string or null"
-        )
+        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be an ISO 8601 string")
     try:
         moment = datetime.fromisoformat(value.strip())
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
-            f"'{name}' {_shown(value)} is not an ISO 8601 date or time such as 2024-05-31 or 2024-05-31T18:00:00Z"
+            f"'{name}' {_shown(value)} is not an ISO 8601 date or time such as 2024-05-31T18:00:00Z"
         ) from None
 
 

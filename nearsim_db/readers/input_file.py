@@ -1,7 +1,6 @@
 """One input file as lines of bytes, whatever it is compressed with."""
 
 import codecs
-import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +19,10 @@ STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1 << 18
 # Small, so that what stands before the damage in a broken file is given out, and memory stays bounded.
 _COMPRESSED_PIECE_BYTES = 1 << 12
+
+
+class _Readable(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
 
 
 class _Decompressor(Protocol):
@@ -95,8 +98,8 @@ class InputFile:
             if not number:
                 raise
             raise InputError(
-                f"{error}. {number:,} complete lines of {self.name} were read before that, and what was read so "
-                "far is kept; repair or fetch the file again and repeat the command"
+                f"{error} after {number:,} complete lines; what was read so far is kept; "
+                "repair the file, or fetch it again, and repeat the command"
             ) from error
 
     def _split(self) -> Iterator[tuple[int, bytes | None]]:
@@ -135,21 +138,19 @@ class InputFile:
 
     def _raw(self, size: int) -> Iterator[bytes]:
         if self.path == STANDARD_INPUT:
-            yield from self._counted(cast(io.BufferedIOBase, sys.stdin.buffer), size)
+            yield from self._counted(cast(_Readable, sys.stdin.buffer), size)
         else:
-            with self.path.open("rb", buffering=_PIECE_BYTES) as stream:
+            with self.path.open("rb") as stream:
                 yield from self._counted(stream, size)
 
-    def _counted(self, stream: io.BufferedIOBase, size: int) -> Iterator[bytes]:
+    def _counted(self, stream: _Readable, size: int) -> Iterator[bytes]:
         while piece := stream.read1(size):
             self.tally.bytes_read += len(piece)
             yield piece
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(
-                f"{self.name} is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"
-            )
+            raise InputError(f"{self.name} is UTF-16; convert it with: iconv -f UTF-16 -t UTF-8")
         return start.removeprefix(codecs.BOM_UTF8)
 
 

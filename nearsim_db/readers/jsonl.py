@@ -39,12 +39,12 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
 def _refuse_array(line: bytes, name: str) -> None:
     if line.lstrip().startswith(b"["):
         raise InputError(
-            f"{name} is a JSON array; write one object per line, for example with: jq -c '.[]' {name} > documents.jsonl"
+            f"{name} is a JSON array; write one object per line: jq -c '.[]' {name} > documents.jsonl"
         )
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """orjson is fast; the standard parser takes lone surrogates, undecodable bytes and integers of any size."""
+    """orjson is fast; the standard parser takes lone surrogates, undecodable bytes, integers of any size."""
     try:
         record = orjson.loads(line)
         if _may_be_rounded(record):

@@ -14,8 +14,9 @@ _KEPT = 5
 class RejectWriter:
     """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
 
-    The file is made on entry, even if nothing is rejected, and replaces the one of an earlier run. `count` is how
-    many were written; `first` holds the first few, for a summary. Raises NearsimError if the file cannot be written.
+    The file is made on entry, even if nothing is rejected, and replaces the one of an earlier run. `count` is
+    how many there were; `first` holds the first few, for a summary. Raises NearsimError if the file cannot be
+    written.
     """
 
     def __init__(self, path: Path | None) -> None:

@@ -27,12 +27,11 @@ _DEFAULT_FIELDS = Fields()
 class Source:
     """The documents of files and folders, in the order given; '-' is standard input as JSON lines.
 
-    A folder gives a document per text file, whose id is the path within the folder with '/' between the parts.
+    A folder gives a document per text file, whose id is the path within the folder, parted by '/'.
 
     `total_bytes` is the size of everything as it is on disk, None if that cannot be known; `bytes_read` grows
-    towards it and starts again with each iteration.
-    Raises InputError at once if something is missing, unreadable or of an unknown kind, and during iteration where
-    a file cannot be read on.
+    towards it and starts again with each iteration. Raises InputError at once if something is missing,
+    unreadable or of an unknown kind, and during iteration where a file cannot be read on.
     """
 
     def __init__(self, paths: Sequence[Path], fields: Fields = _DEFAULT_FIELDS) -> None:
@@ -97,10 +96,18 @@ def _folder_size(folder: Path) -> int:
     for found in text_files(folder):
         if isinstance(found, Path):
             found_any = True
-            size += found.stat().st_size if found.is_file() else 0
+            size += _file_size(found)
     if not found_any:
         kinds = " ".join(sorted(TEXT_KINDS))
         raise InputError(
             f"the folder {folder} has no text files ({kinds}); rename them, or give the files by name"
         )
     return size
+
+
+def _file_size(path: Path) -> int:
+    """0 if it cannot be told: reading the file will say why."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -35,8 +35,9 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
 def text_files(folder: Path) -> Iterator[Path | OSError]:
     """The text files of a folder and its subfolders, by their ending (`TEXT_KINDS`, also compressed).
 
-    A folder's own files come first, then its subfolders, each by name. What begins with a dot is left out, and
-    links to folders are not followed. An OSError is a subfolder that cannot be listed.
+    A folder's own files come first, then its subfolders, each by name. What begins with a dot is left out,
+    other kinds of file too, and links to folders are not followed. An OSError is a subfolder that cannot be
+    listed.
     """
     problems: list[OSError] = []
     for place, subfolders, names in os.walk(folder, onerror=problems.append):

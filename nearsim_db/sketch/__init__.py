@@ -1,6 +1,7 @@
 """Sketches: fixed-size summaries of feature sets, to estimate similarity and to find candidates."""
 
 from nearsim_db.sketch.bands import (
+    BAND_SCHEME_VERSION,
     MAX_BANDS,
     band_keys,
     count_shared_bands,
@@ -11,6 +12,7 @@ from nearsim_db.sketch.fast_similarity import FastSimilarity
 from nearsim_db.sketch.minhash import MinHash
 
 __all__ = [
+    "BAND_SCHEME_VERSION",
     "FAMILIES",
     "MAX_BANDS",
     "Family",

@@ -20,6 +20,7 @@ from nearsim_db.sketch.kernels import PRIME, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
 MAX_BANDS = 256
+BAND_SCHEME_VERSION = 1  # raised whenever a scheme comes to give other keys
 SCHEMES = ("mix64", "xor", "djb2a-joined")
 
 Keys = NDArray[np.uint64]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
@@ -133,9 +133,7 @@ def delete_profile(connection: Connection, collection_id: CollectionId, name: st
         raise NotFoundError(f"the collection has no profile {name!r}")
     for generation in generations:
         drop_generation(connection, generation)
-    connection.execute(
-        delete(tables.profile).where(tables.profile.c.profile_id == generations[0].profile_id)
-    )
+    connection.execute(delete(tables.profile).where(tables.profile.c.profile_id == generations[0].profile_id))
 
 
 def list_generations(connection: Connection, collection_id: CollectionId) -> list[Generation]:
@@ -160,7 +158,7 @@ def list_generations(connection: Connection, collection_id: CollectionId) -> lis
         .where(profile.c.collection_id == collection_id)
         .order_by(profile.c.name, generation.c.generation_id)
     )
-    return [Generation(*row) for row in rows]
+    return [Generation(*tuple(row)) for row in rows]
 
 
 def reread(connection: Connection, generation: Generation) -> Generation:
@@ -171,7 +169,9 @@ def reread(connection: Connection, generation: Generation) -> Generation:
     raise NotFoundError(f"generation {generation.generation_id} of profile {generation.profile} is gone")
 
 
-def set_stage(connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0) -> None:
+def set_stage(
+    connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0
+) -> None:
     """Write down how far a build has come."""
     connection.execute(
         update(tables.generation)
@@ -182,10 +182,11 @@ def set_stage(connection: Connection, generation: Generation, stage: Stage, veri
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """Write down counts of a build, beside those already there."""
+    table = tables.generation
     connection.execute(
-        update(tables.generation)
-        .where(tables.generation.c.generation_id == generation.generation_id)
-        .values(figures=tables.generation.c.figures.op("||")(func.cast(figures, tables.generation.c.figures.type)))
+        update(table)
+        .where(table.c.generation_id == generation.generation_id)
+        .values(figures=table.c.figures.op("||")(literal(figures, table.c.figures.type)))
     )
 
 

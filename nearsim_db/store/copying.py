@@ -44,7 +44,7 @@ def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
         for position, (_, values) in enumerate(columns):
             packed[f"length{position}"] = values.dtype.itemsize
             packed[f"value{position}"] = values[begin:end]
-        yield memoryview(packed.view(np.uint8))
+        yield packed.view(np.uint8).data
 
 
 def _row_layout(columns: Sequence[Column]) -> np.dtype[np.void]:

@@ -1,6 +1,6 @@
 """Documents: written in batches by external_id, read in doc_id order."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,7 @@ def stream_documents(connection: Connection, doc_ids: Sequence[int]) -> Iterator
 
 
 def _stream(
-    connection: Connection, name: str, parameters: dict[str, object]
+    connection: Connection, name: str, parameters: Mapping[str, object]
 ) -> Iterator[list[StoredDocument]]:
     """COPY gives one row at a time, so that a batch of large documents is never held at once."""
     command = sql.SQL("COPY ({}) TO STDOUT").format(statement(name))
@@ -123,7 +123,9 @@ def _stream(
             yield batch
 
 
-def find_document(connection: Connection, collection_id: CollectionId, external_id: str) -> dict[str, Any] | None:
+def find_document(
+    connection: Connection, collection_id: CollectionId, external_id: str
+) -> dict[str, Any] | None:
     """A whole document as its row is, or None."""
     table = tables.document
     row = connection.execute(

@@ -29,7 +29,9 @@ def open_engine(url: str) -> Engine:
         raise NearsimError(f"nearsim needs PostgreSQL; the URL names {parsed.get_backend_name()}")
     options = parsed.query.get("options", "")
     return create_engine(
-        parsed.set(drivername="postgresql+psycopg", query={**parsed.query, "options": f"{options} -c jit=off"}),
+        parsed.set(
+            drivername="postgresql+psycopg", query={**parsed.query, "options": f"{options} -c jit=off"}
+        ),
         pool_pre_ping=True,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
@@ -62,7 +64,9 @@ def translated() -> Iterator[None]:
         yield
     except DBAPIError as error:
         cause = error.orig
-        raise _in_our_words(cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))) from error
+        raise _in_our_words(
+            cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))
+        ) from error
     except psycopg.Error as error:
         raise _in_our_words(error) from error
 
@@ -76,7 +80,9 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
                 "same command again, it goes on where it stopped"
             )
         case pg.InvalidSchemaName() | pg.UndefinedTable():
-            return SchemaError(f"the schema nearsim is not as this version expects ({message}); run: nearsim db init")
+            return SchemaError(
+                f"the schema nearsim is not as this version expects ({message}); run: nearsim db init"
+            )
         case pg.InsufficientPrivilege():
             return DatabaseError(f"the database refuses: {message}")
         case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():

@@ -1,7 +1,7 @@
 """The index of one generation: signatures, band rows, candidates."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -60,9 +60,9 @@ def stream_head_sketches(
     """The doc_ids and sketches of all heads, `batch` at a time, in no order."""
     with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves))
-        while rows := cursor.fetchmany(batch):
-            doc_ids = np.array([row[0] for row in rows], np.int64)
-            yield doc_ids, sketches_from([row[1] for row in rows], dtype, k)
+        while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
+            blobs = [row[1] for row in rows]
+            yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)
 
 
 def empty_bands(connection: Connection, leaves: Leaves) -> None:
@@ -190,9 +190,11 @@ def read_anchors(
 
 def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:
     """Buckets, the largest one, those over the limit, and the links left out for it."""
-    row = driver(connection).execute(
-        statement("count_buckets", leaves), {"bucket_limit": bucket_limit}
-    ).fetchone()
+    row = (
+        driver(connection)
+        .execute(statement("count_buckets", leaves), {"bucket_limit": bucket_limit})
+        .fetchone()
+    )
     assert row is not None
     names = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
     return dict(zip(names, (int(str(value)) for value in row), strict=True))

@@ -1,6 +1,6 @@
 """The ledger of pairs, and the clusters that follow from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.batches import VerifiedPairs
 from nearsim_db.records import Cluster, Match, Pair
-from nearsim_db.store.copying import copy_columns
+from nearsim_db.store.copying import Column, copy_columns
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
 
@@ -22,7 +22,7 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         return 0
     inner = driver(connection)
     inner.execute(statement("create_found"))
-    columns = [
+    columns: list[Column] = [
         ("left_id", pairs.left),
         ("right_id", pairs.right),
         ("shared_bands", pairs.shared_bands.astype(np.int16)),
@@ -101,7 +101,8 @@ def read_similar(
     """The documents paired with one, the most similar first."""
     parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity}
     rows = cast(
-        list[tuple[Any, ...]], driver(connection).execute(statement("read_similar", leaves), parameters).fetchall()
+        list[tuple[Any, ...]],
+        driver(connection).execute(statement("read_similar", leaves), parameters).fetchall(),
     )
     return [
         Match(external_id, title, float(similarity), intersection, union, _rounded(estimate), shared)
@@ -118,7 +119,7 @@ def read_twins(
 
 
 def _stream(
-    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
+    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> Iterator[tuple[Any, ...]]:
     with driver(connection).cursor(name=f"nearsim_{name}") as cursor:
         cursor.itersize = 5000

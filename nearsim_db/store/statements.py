@@ -41,4 +41,4 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
 @cache
 def _text(name: str) -> LiteralString:
     # These files ship with the package and are as trusted as its code.
-    return cast(LiteralString, (files("nearsim_db.store") / "sql" / f"{name}.sql").read_text("utf-8"))
+    return cast(LiteralString, (files("nearsim_db.store") / "sql" / f"{name}.sql").read_text("utf-8"))  # type: ignore[redundant-cast]

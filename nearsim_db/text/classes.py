@@ -36,7 +36,9 @@ def unicode_words(fold_ascii: bool) -> Table:
     r"""Everything separates but letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
     table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
     # Surrogates cannot stand in a str that is searched for words, and they are none.
-    everything = "".join(map(chr, range(0xD800))) + " " * 0x800 + "".join(map(chr, range(0xE000, CODE_POINTS)))
+    everything = (
+        "".join(map(chr, range(0xD800))) + " " * 0x800 + "".join(map(chr, range(0xE000, CODE_POINTS)))
+    )
     for run in re.finditer(r"\w+", everything):
         table[run.start() : run.end()] = KEEP
     for first, last in _MARKS_STAND_IN:

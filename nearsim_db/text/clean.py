@@ -24,8 +24,8 @@ def clean(text: str) -> tuple[str, int]:
 def clean_json(value: object) -> tuple[object, int]:
     """A JSON value with every string and key cleaned, and how many characters were replaced.
 
-    Raises InputError for what jsonb or its writer cannot take: NaN and infinities, integers beyond 64 bits, more
-    than MAX_JSON_DEPTH levels, keys that are not strings, and Python values that JSON does not have.
+    Raises InputError for what jsonb or its writer cannot take: NaN and infinities, integers beyond 64 bits,
+    more than MAX_JSON_DEPTH levels, keys that are not strings, and Python values that JSON does not have.
     """
     return _clean_value(value, MAX_JSON_DEPTH)
 

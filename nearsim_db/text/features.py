@@ -87,9 +87,7 @@ class Shingler:
     def _unit_shingles(
         self, canonical: Canonical, k: int, separator: int, numbers: NDArray[np.uint64]
     ) -> Shingles:
-        ids, offsets = self._kernels.unit_ids(
-            canonical.data, canonical.offsets, k, self._base, separator
-        )
+        ids, offsets = self._kernels.unit_ids(canonical.data, canonical.offsets, k, self._base, separator)
         return Shingles(ids, offsets, numbers)
 
     def _squeeze(self, texts: Sequence[str]) -> Canonical:

@@ -1,4 +1,4 @@
-"""The index against a brute-force model: whatever is written, edited and deleted, it ends up as a fresh build would."""
+"""The index against a brute-force model: after any writes, edits and deletes it is as a fresh build would be."""
 
 import random
 from collections import defaultdict
@@ -20,7 +20,11 @@ THRESHOLD = 0.5
 def shingles(text: str) -> frozenset[str]:
     """The recipe below in plain Python: pairs of words, or the whole text when it is one word."""
     words = text.split()
-    return frozenset(" ".join(words[at : at + 2]) for at in range(max(1, len(words) - 1))) if words else frozenset()
+    return (
+        frozenset(" ".join(words[at : at + 2]) for at in range(max(1, len(words) - 1)))
+        if words
+        else frozenset()
+    )
 
 
 def true_pairs(texts: dict[str, str]) -> dict[frozenset[str], tuple[int, int]]:
@@ -119,7 +123,8 @@ def fresh_build(
     with Index.connect(database_url, collection="fresh") as index:
         index.create_profile("default", recipe)
         index.add(Document(name, body=text) for name, text in texts.items())
-        assert clusters(index) == components(found := stored_pairs(index))
+        found = stored_pairs(index)
+        assert clusters(index) == components(found)
         return found
 
 

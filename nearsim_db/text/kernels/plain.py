@@ -201,7 +201,9 @@ def _stepwise(
     order = np.argsort(-lengths, kind="stable")
     at = starts[order]
     state = np.full(len(starts), initial, np.uint32)
-    open_windows = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)), "right")
+    open_windows = len(lengths) - np.searchsorted(
+        np.sort(lengths), np.arange(lengths.max(initial=0)), "right"
+    )
     for position, count in enumerate(open_windows.tolist()):
         state[:count] = step(state[:count], data[at[:count] + position])
     hashes = np.empty(len(starts), np.uint32)

@@ -1,0 +1,277 @@
+"""The laws that every sketch family keeps, whatever its functions and its back end."""
+
+import importlib.util
+import math
+import random
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.lsh import match_probability
+from nearsim_db.sketch import FAMILIES, Family, count_shared_bands, make_family
+from tests.contract.random_sets import flatten, ragged, random_pairs, sketch_sets
+
+HAS_NUMBA = importlib.util.find_spec("numba") is not None
+NEEDS_NUMBA = pytest.mark.skipif(not HAS_NUMBA, reason="numba is not installed")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A family with its options."""
+
+    name: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    def make(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> Family:
+        return make_family(self.name, k, seed, id_bits, self.options, backend)
+
+    def __str__(self) -> str:
+        return "-".join([self.name, *self.options.values()])
+
+
+VARIANTS = [
+    Variant("fast_similarity"),
+    Variant("minhash", {"functions": "prime32"}),
+    Variant("minhash", {"functions": "java32"}),
+]
+every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+every_width = pytest.mark.parametrize("id_bits", [32, 64])
+
+# (union, intersection) of sets of about 8, 60 and 600 ids.
+COUNTS = [(10, 5), (10, 7), (80, 20), (86, 60), (66, 60), (1000, 200), (800, 560), (640, 576)]
+SEEDS, PAIRS = 16, 250
+
+
+def test_the_variants_cover_every_family() -> None:
+    assert {variant.name for variant in VARIANTS} == set(FAMILIES)
+
+
+@every_variant
+@every_backend
+def test_the_same_parameters_give_the_same_sketches(variant: Variant, backend: str) -> None:
+    sets, _ = random_pairs(20, 60, 30, seed=1)
+    first = sketch_sets(variant.make(backend=backend), sets)
+    again = sketch_sets(variant.make(backend=backend), sets)
+    other_seed = sketch_sets(variant.make(seed=2, backend=backend), sets)
+    assert first.shape == (20, 128)
+    assert first.dtype == variant.make(backend=backend).dtype
+    assert np.array_equal(first, again)
+    assert np.count_nonzero(first == other_seed) <= 1
+
+
+@every_variant
+@every_backend
+@every_width
+def test_order_repeats_and_company_do_not_matter(variant: Variant, backend: str, id_bits: int) -> None:
+    shuffler = random.Random(5)
+    sets = [[shuffler.getrandbits(id_bits) for _ in range(size)] for size in (1, 2, 7, 40, 500)]
+    scrambled = [shuffler.sample(3 * ids, 3 * len(ids)) for ids in sets]
+    family = variant.make(k=50, id_bits=id_bits, backend=backend)
+    together = family.sketch(*ragged(sets))
+    assert np.array_equal(family.sketch(*ragged(scrambled)), together)
+    alone = [family.sketch(*ragged([ids]))[0] for ids in sets]
+    assert np.array_equal(np.array(alone), together)
+    assert family.estimate(together, family.sketch(*ragged(scrambled))).tolist() == [1.0] * len(sets)
+
+
+@every_variant
+@every_backend
+def test_documents_without_ids_are_zeros_and_touch_no_other(variant: Variant, backend: str) -> None:
+    family = variant.make(k=20, backend=backend)
+    sketches = family.sketch(*ragged([[], [5, 6], [], [], [7], []]))
+    assert not sketches[[0, 2, 3, 5]].any()
+    assert np.array_equal(sketches[[1, 4]], family.sketch(*ragged([[5, 6], [7]])))
+    assert family.sketch(np.zeros(0, np.uint64), np.zeros(1, np.int64)).shape == (0, 20)
+    assert not family.sketch(*ragged([[], []])).any()
+
+
+@every_variant
+@every_backend
+def test_a_window_of_a_batch_is_sketched_alike(variant: Variant, backend: str) -> None:
+    family = variant.make(k=30, backend=backend)
+    ids, offsets = flatten(random_pairs(12, 50, 50, seed=3)[0])
+    assert np.array_equal(family.sketch(ids, offsets[4:9]), family.sketch(ids, offsets)[4:8])
+
+
+@every_variant
+@every_backend
+def test_a_huge_document_is_the_sum_of_its_parts(variant: Variant, backend: str) -> None:
+    """More ids than a back end takes at a time, in one document and around its ends."""
+    family = variant.make(k=16, backend=backend)
+    drawn = np.frombuffer(random.Random(8).randbytes(8 * 90_000), np.uint64)
+    offsets = np.array([0, 3, 3, 80_003, 80_010, 90_000], np.int64)
+    together = family.sketch(drawn, offsets)
+    for document in (0, 2, 3, 4):
+        ids = drawn[offsets[document] : offsets[document + 1]]
+        reordered = np.sort(ids)[::-1].copy()
+        assert np.array_equal(family.sketch(*flatten(reordered[None, :]))[0], together[document])
+
+
+@every_variant
+@pytest.mark.parametrize(("union", "intersection"), COUNTS)
+def test_estimates_are_unbiased_and_vary_no_more_than_binomially(
+    variant: Variant, union: int, intersection: int
+) -> None:
+    similarity = intersection / union
+    errors = _agreements(variant, union, intersection).mean(axis=1) - similarity
+    deviation = variant.make().standard_error(similarity)
+    assert deviation == pytest.approx(math.sqrt(similarity * (1 - similarity) / 128))
+    assert abs(errors.mean()) < 4.5 * deviation / math.sqrt(len(errors))
+    assert np.mean(errors**2) < 1.1 * deviation**2
+
+
+@every_variant
+@pytest.mark.parametrize(("union", "intersection"), [(10, 7), (86, 60), (800, 560)])
+def test_each_position_agrees_with_the_collision_probability(
+    variant: Variant, union: int, intersection: int
+) -> None:
+    probability = variant.make().collision_probability(intersection / union)
+    agreements = _agreements(variant, union, intersection)
+    deviation = math.sqrt(probability * (1 - probability) / len(agreements))
+    assert np.abs(agreements.mean(axis=0) - probability).max() < 4.5 * deviation
+
+
+@every_variant
+@pytest.mark.parametrize("minimum", [1, 3])
+@pytest.mark.parametrize(("union", "intersection"), [(1000, 500), (800, 560)])
+def test_bands_are_shared_as_the_curve_says(
+    variant: Variant, minimum: int, union: int, intersection: int
+) -> None:
+    bands, rows, similarity = 32, 4, intersection / union
+    shared = np.concatenate(
+        [
+            count_shared_bands(*_sketch_pair(variant, union, intersection, seed), bands, rows)
+            for seed in range(SEEDS)
+        ]
+    )
+    one_band = similarity**rows
+    deviation = math.sqrt(one_band * (1 - one_band) / (bands * len(shared)))
+    assert abs(shared.mean() / bands - one_band) < 4.5 * deviation
+    expected = match_probability(similarity, bands, rows, minimum)
+    tolerance = 4.5 * math.sqrt(expected * (1 - expected) / len(shared))
+    assert abs(np.mean(shared >= minimum) - expected) < tolerance + 0.01
+
+
+@every_variant
+def test_raw_crc_like_ids_are_estimated_too(variant: Variant) -> None:
+    """Ids of 32 bits come as they are; here consecutive numbers, the least random there could be."""
+    errors = []
+    for seed in range(200):
+        family = variant.make(seed=seed, id_bits=32)
+        begin = random.Random(seed).randrange(2**31)
+        sets = [list(range(begin, begin + 350)), list(range(begin + 100, begin + 450))]
+        left, right = family.sketch(*ragged(sets))
+        errors.append(float(family.estimate(left[None, :], right[None, :])[0]) - 250 / 450)
+    assert abs(np.mean(errors)) < 0.03
+
+
+@NEEDS_NUMBA
+@every_variant
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_the_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
+    id_bits = data.draw(st.sampled_from([32, 64]))
+    k = data.draw(st.sampled_from([1, 2, 3, 16, 100, 128, 700]))
+    seed = data.draw(st.integers(0, 2**63 - 1))
+    near_ends = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**id_bits - 1])
+    one_id = st.one_of(st.integers(0, 2**id_bits - 1), near_ends)
+    ids, offsets = ragged(data.draw(st.lists(st.lists(one_id, max_size=80), max_size=8)))
+    compiled, plain = (variant.make(k, seed, id_bits, backend) for backend in ("numba", "numpy"))
+    assert np.array_equal(compiled.sketch(ids, offsets), plain.sketch(ids, offsets))
+
+
+@NEEDS_NUMBA
+@every_variant
+@every_width
+def test_the_back_ends_agree_on_a_large_batch(variant: Variant, id_bits: int) -> None:
+    sizes = [random.Random(2).choice([0, 1, 5, 30, 100, 900, 40_000]) for _ in range(60)]
+    offsets = np.cumsum([0, *sizes], dtype=np.int64)
+    drawn = np.frombuffer(random.Random(3).randbytes(8 * int(offsets[-1])), np.uint64)
+    ids = drawn >> np.uint64(64 - id_bits)
+    compiled, plain = (variant.make(24, 9, id_bits, backend) for backend in ("numba", "numpy"))
+    assert np.array_equal(compiled.sketch(ids, offsets), plain.sketch(ids, offsets))
+
+
+@every_variant
+@every_backend
+def test_threads_may_share_a_family(variant: Variant, backend: str) -> None:
+    family = variant.make(k=64, backend=backend)
+    batches = [flatten(random_pairs(200, 300, 300, seed)[0]) for seed in (1, 2)]
+    expected = [family.sketch(*batch) for batch in batches]
+    found: list[list[NDArray[np.generic]]] = [[], []]
+
+    def work(which: int) -> None:
+        for _ in range(10):
+            found[which].append(family.sketch(*batches[which]))
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for which in (0, 1):
+        assert len(found[which]) == 10
+        assert all(np.array_equal(one, expected[which]) for one in found[which])
+
+
+@every_variant
+@pytest.mark.parametrize(("k", "id_bits"), [(0, 64), (65537, 64), (128, 48)])
+def test_impossible_parameters_are_refused(variant: Variant, k: int, id_bits: int) -> None:
+    with pytest.raises(RecipeError, match=str(k if id_bits == 64 else id_bits)):
+        variant.make(k=k, id_bits=id_bits)
+
+
+def test_unknown_names_are_refused_with_the_choices() -> None:
+    with pytest.raises(RecipeError, match="fast_similarity, minhash"):
+        make_family("simhash", 128, 1)
+    with pytest.raises(RecipeError, match="functions"):
+        make_family("fast_similarity", 128, 1, 64, {"functions": "prime32"})
+    with pytest.raises(RecipeError, match="width"):
+        make_family("minhash", 128, 1, 64, {"width": "3"})
+    with pytest.raises(RecipeError, match="prime32, java32"):
+        make_family("minhash", 128, 1, 64, {"functions": "md5"})
+
+
+@every_variant
+def test_a_sketch_may_have_any_size(variant: Variant) -> None:
+    ids, offsets = flatten(random_pairs(2, 40, 40, seed=6)[0])
+    for k in (1, 127, 65536):
+        assert variant.make(k=k).sketch(ids, offsets).shape == (2, k)
+
+
+def test_numba_is_neither_imported_early_nor_needed() -> None:
+    script = """
+import sys
+import numpy as np
+from nearsim_db.sketch import make_family
+family = make_family("fast_similarity", 128, 1)
+assert "numba" not in sys.modules
+sys.modules["numba"] = None
+ids, offsets = np.arange(5, dtype=np.uint64), np.array([0, 5])
+print(make_family("fast_similarity", 128, 1).sketch(ids, offsets).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(1, 128)"
+
+
+def _sketch_pair(
+    variant: Variant, union: int, intersection: int, seed: int
+) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    family = variant.make(seed=seed)
+    left, right = random_pairs(PAIRS, union, intersection, seed=1000 * union + seed)
+    return sketch_sets(family, left), sketch_sets(family, right)
+
+
+def _agreements(variant: Variant, union: int, intersection: int) -> NDArray[np.bool_]:
+    """Whether the positions agree: (SEEDS * PAIRS, 128), over several seeds of the family."""
+    pairs = [_sketch_pair(variant, union, intersection, seed) for seed in range(SEEDS)]
+    return np.concatenate([np.equal(left, right) for left, right in pairs])

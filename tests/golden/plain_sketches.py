@@ -1,0 +1,105 @@
+"""The sketch schemes in plain Python integers, written from their definitions: an oracle."""
+
+import hashlib
+
+MASK64, MASK32 = 2**64 - 1, 2**32 - 1
+PRIME = 2**32 + 15
+
+
+def words(seed: int, purpose: str, count: int) -> list[int]:
+    """SplitMix64 from the first 8 bytes of SHA-256 of "purpose:seed"."""
+    return split_mix(
+        int.from_bytes(hashlib.sha256(f"{purpose}:{seed}".encode()).digest()[:8], "little"), count
+    )
+
+
+def split_mix(state: int, count: int) -> list[int]:
+    """The SplitMix64 generator."""
+    drawn = []
+    for _ in range(count):
+        state = (state + 0x9E3779B97F4A7C15) & MASK64
+        word = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK64
+        drawn.append(word ^ (word >> 31))
+    return drawn
+
+
+def fmix64(word: int) -> int:
+    word = ((word ^ (word >> 33)) * 0xFF51AFD7ED558CCD) & MASK64
+    word = ((word ^ (word >> 33)) * 0xC4CEB9FE1A85EC53) & MASK64
+    return word ^ (word >> 33)
+
+
+def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
+    """Every throw of every round is made; the earliest round wins a position, then the least value."""
+    points = [fmix64(one) for one in ids] if id_bits == 32 else ids
+    masks = words(seed, "fast_similarity masks", 16)
+    multipliers = words(seed, "fast_similarity multipliers", 16)
+    best: dict[int, tuple[int, int]] = {}
+    for round_no in range(16):
+        for point in points:
+            hashed = ((point ^ masks[round_no]) * (multipliers[round_no] | 1)) & MASK64
+            high, low = hashed >> 32, hashed & MASK32
+            position = high * k // 2**32
+            thrown = (round_no, low ^ high)
+            best[position] = min(best.get(position, thrown), thrown)
+    factors = words(seed, "fast_similarity forced multipliers", k)
+    addends = words(seed, "fast_similarity forced addends", k)
+    for position in set(range(k)) - set(best):
+        factor, addend = factors[position] >> 32 | 1, addends[position] >> 32
+        best[position] = (16, min((factor * point + addend) & MASK32 for point in points))
+    return [best[j][1] ^ (best[j][0] * 0x9E3779B1 & MASK32) for j in range(k)]
+
+
+def minhash_prime32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
+    points = [one >> (id_bits - 32) for one in ids]
+    factors = [1 + (word >> 32) * MASK32 // 2**32 for word in words(seed, "minhash multipliers", k)]
+    addends = [word >> 32 for word in words(seed, "minhash addends", k)]
+    return [min((a * x + b) % PRIME for x in points) for a, b in zip(factors, addends, strict=True)]
+
+
+def signed32(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def java_ints(seed: int, count: int) -> list[int]:
+    """java.util.Random(seed).nextInt(), as the Java documentation defines it."""
+    state, drawn = (seed ^ 0x5DEECE66D) % 2**48, []
+    for _ in range(count):
+        state = (state * 0x5DEECE66D + 0xB) % 2**48
+        drawn.append(signed32(state >> 16))
+    return drawn
+
+
+def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
+    points = [signed32(one >> (id_bits - 32)) for one in ids]
+    drawn = java_ints(seed, 2 * k)
+    return [
+        min(signed32(signed32(a * x) + b) for x in points)
+        for a, b in zip(drawn[::2], drawn[1::2], strict=True)
+    ]
+
+
+def djb2a(data: bytes) -> int:
+    hashed = 5381
+    for byte in data:
+        hashed = (hashed * 33) ^ byte
+    return hashed & MASK32
+
+
+def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:
+    if scheme == "djb2a-joined":
+        hashed = djb2a(".".join(map(str, rows)).encode())
+    elif scheme == "xor":
+        first, second = words(seed, "band keys xor", 2)
+        hashed = 0
+        for row in rows:
+            point = row % 2**32 if row < 0 else row
+            hashed ^= ((1 + first % MASK32) * point + second % PRIME) % PRIME
+    else:
+        hashed = words(seed, "band keys mix64", 1)[0]
+        for row in rows:
+            hashed = ((hashed ^ (row % 2**32 if row < 0 else row)) * 0xFF51AFD7ED558CCD) & MASK64
+            hashed ^= hashed >> 32
+        hashed = fmix64(hashed) % 2**56
+    return band << 56 | hashed

@@ -1,0 +1,62 @@
+"""Choosing bands: the largest number of rows that reaches the recall, and no smaller."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.lsh import BandChoice, choose_bands, match_probability, pick_bands
+
+
+def test_the_default_recipe() -> None:
+    choice = choose_bands(128, 0.7, 0.99)
+    assert choice == BandChoice(32, 4, 0, choice.expected_recall)
+    assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 32)
+
+
+def test_rows_left_over_are_told() -> None:
+    assert choose_bands(128, 0.5, 0.99).unused_rows == 2
+    choice = choose_bands(128, 0.9, 0.99)
+    assert choice == BandChoice(12, 10, 8, choice.expected_recall)
+    assert choice.expected_recall == pytest.approx(1 - (1 - 0.9**10) ** 12)
+
+
+def test_never_more_bands_than_a_byte_can_number() -> None:
+    choice = choose_bands(2048, 0.3, 0.99)
+    assert (choice.bands, choice.rows) == (256, 3)
+    assert choice.unused_rows == 2048 - 768
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    k=st.integers(16, 300),
+    threshold=st.floats(0.4, 1.0),
+    recall=st.floats(0.5, 0.99),
+    minimum=st.integers(1, 3),
+)
+def test_no_larger_number_of_rows_would_do(k: int, threshold: float, recall: float, minimum: int) -> None:
+    choice = choose_bands(k, threshold, recall, minimum)
+    assert choice.expected_recall >= recall
+    assert choice.bands == min(k // choice.rows, 256)
+    assert choice.unused_rows == k - choice.bands * choice.rows
+    for rows in range(choice.rows + 1, k + 1):
+        assert match_probability(threshold, min(k // rows, 256), rows, minimum) < recall
+
+
+def test_a_recall_out_of_reach_is_refused_with_the_remedy() -> None:
+    with pytest.raises(RecipeError, match="one row per band gives 0\\.19") as refused:
+        choose_bands(4, 0.05, 0.99)
+    assert "larger k" in str(refused.value)
+
+
+@pytest.mark.parametrize(("threshold", "recall"), [(0.0, 0.9), (1.1, 0.9), (0.5, 0.0), (0.5, 1.0)])
+def test_impossible_wishes_are_refused(threshold: float, recall: float) -> None:
+    with pytest.raises(RecipeError, match="impossible"):
+        choose_bands(128, threshold, recall)
+
+
+def test_riskiqs_rule_refuses_more_bands_than_positions() -> None:
+    with pytest.raises(RecipeError, match="more than 10 bands"):
+        pick_bands(0.001, 10)
+    with pytest.raises(RecipeError, match="threshold of 0"):
+        pick_bands(0, 10)
