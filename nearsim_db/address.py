@@ -1,5 +1,7 @@
 """Where the database is: the URL that was given, else the embedded server, started on demand."""
 
+import re
+
 from nearsim_db import server
 from nearsim_db.settings import from_environment
 
@@ -11,3 +13,8 @@ def database_url() -> str:
     """
     settings = from_environment()
     return settings.database_url or server.ensure_running(settings.home)
+
+
+def psql_url() -> str:
+    """The same as psql takes it: without the name of a Python driver in the scheme."""
+    return re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", database_url())

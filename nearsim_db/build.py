@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from nearsim_db import steps
+from nearsim_db import forecast, steps
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, documents, index, pairs
@@ -59,6 +59,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
 
 def _load_bands(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
     family = context.encoder.family
+    _forecast(writing, context)
     index.empty_bands(writing, context.leaves)
     heads = 0
     sketches = index.stream_head_sketches(reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE)
@@ -70,6 +71,23 @@ def _load_bands(reading: Connection, writing: Connection, context: Context, prog
     index.index_bands(writing, context.leaves)
     catalog.set_stage(writing, context.generation, "pairs")
     writing.commit()
+
+
+def _forecast(connection: Connection, context: Context) -> None:
+    """Say before the long part how many candidates there will be."""
+    family, match = context.encoder.family, context.encoder.profile.recipe.match
+    sample = index.sample_sketches(connection, context.leaves, family.dtype, family.k, forecast.SAMPLE)
+    expected = forecast.candidates_per_document(
+        context.encoder.band_keys(sample),
+        match.min_shared_bands,
+        index.count_signed(connection, context.leaves),
+    )
+    catalog.add_figures(
+        connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
+    )
+    warning = forecast.advice(expected)
+    if warning is not None:
+        context.warn(f"profile {context.generation.profile}: {warning}")
 
 
 def _joined(

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 def connected_components(edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The documents on any edge, sorted, and for each the smallest document it is connected with.
 
-    `edges` is (m, 2) int64. Labels are hooked to the smaller of each edge's and then shortened by pointer jumping until
-    nothing changes (Shiloach and Vishkin 1982, in whole-array steps); both results are int64 of equal length.
+    `edges` is (m, 2) int64. Labels are hooked to the smaller of each edge's and then shortened by pointer jumping
+    until nothing changes (Shiloach and Vishkin 1982, in whole-array steps); both results are int64 of equal
+    length.
     """
     documents, flat = np.unique(edges.reshape(-1), return_inverse=True)
     ends = flat.reshape(-1, 2)

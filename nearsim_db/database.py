@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -11,8 +12,17 @@ from nearsim_db.address import database_url
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, schema
-from nearsim_db.store.catalog import Collection
+from nearsim_db.store.catalog import Collection, Lock
 from nearsim_db.store.engine import check_server, open_engine, translated
+from nearsim_db.store.server_facts import server_version
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """The server's version, such as 18.1, and the schema's revision, None where nearsim was never installed."""
+
+    version: str
+    revision: str | None
 
 
 class Database:
@@ -40,6 +50,30 @@ class Database:
         database._sweep()
         return database
 
+    @staticmethod
+    def initialise(url: str | None = None) -> str:
+        """Make the schema at `url` (see `connect`) or bring it up to date; returns the revision it then has.
+
+        Needs the right to create a schema there, or one that is the user's own.
+        """
+        engine = open_engine(url or database_url())
+        try:
+            with translated(), engine.begin() as connection:
+                check_server(connection)
+                return schema.upgrade(connection)
+        finally:
+            engine.dispose()
+
+    @staticmethod
+    def inspect(url: str) -> "DatabaseState":
+        """What stands at `url`, whether or not nearsim can use it. Raises UnreachableError if nothing answers."""
+        engine = open_engine(url)
+        try:
+            with translated(), engine.connect() as connection:
+                return DatabaseState(server_version(connection), schema.current_revision(connection))
+        finally:
+            engine.dispose()
+
     def close(self) -> None:
         """Give the connections back."""
         self.engine.dispose()
@@ -62,32 +96,37 @@ class Database:
     def writer(self, collection_id: CollectionId) -> Iterator[None]:
         """Be the collection's only writer, after the one before. A killed writer's lock goes with its connection."""
         with translated(), self.engine.connect() as connection:
-            catalog.lock(connection, collection_id)
+            catalog.take_lock(connection, Lock.WRITER, collection_id)
             connection.commit()
             try:
                 yield
             finally:
-                catalog.unlock(connection, collection_id)
+                catalog.give_lock_back(connection, Lock.WRITER, collection_id)
                 connection.commit()
 
     @contextmanager
     def temporary_collection(self, name: str) -> Iterator[Collection]:
-        """A collection that is gone after the block; the writer lock on it is its lease."""
+        """A collection that is gone after the block; while the process lives it holds its lease."""
         with translated(), self.engine.connect() as lease:
             collection = catalog.create_collection(lease, name, temporary=True)
-            catalog.lock(lease, collection.collection_id)
+            catalog.take_lock(lease, Lock.LEASE, collection.collection_id)
             lease.commit()
             try:
                 yield collection
             finally:
                 catalog.delete_collection(lease, collection)
-                catalog.unlock(lease, collection.collection_id)
+                catalog.give_lock_back(lease, Lock.LEASE, collection.collection_id)
                 lease.commit()
 
     def collections(self) -> list[Collection]:
         """The lasting collections, by name."""
         with self.transaction() as connection:
             return catalog.list_collections(connection)
+
+    def count_documents(self, collection: Collection) -> int:
+        """How many documents a collection holds."""
+        with self.transaction() as connection:
+            return catalog.count_documents(connection, collection.collection_id)
 
     def create_collection(self, name: str) -> Collection:
         """Make a collection. Raises ConflictError when the name is taken."""
@@ -109,9 +148,9 @@ class Database:
             left = catalog.list_collections(connection, temporary=True)
         for collection in left:
             with translated(), self.engine.connect() as connection:
-                if not catalog.try_lock(connection, collection.collection_id):
+                if not catalog.take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
                     continue
                 if catalog.find_collection(connection, collection.name) is not None:
                     catalog.delete_collection(connection, collection)
-                catalog.unlock(connection, collection.collection_id)
+                catalog.give_lock_back(connection, Lock.LEASE, collection.collection_id)
                 connection.commit()

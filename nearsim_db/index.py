@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from nearsim_db import build, query
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.ingest import Ingest, IngestSummary
 from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
-from nearsim_db.readers import RejectWriter
+from nearsim_db.readers import RejectWriter, from_documents
 from nearsim_db.recipe import Recipe, to_mapping
 from nearsim_db.records import Cluster, CollectionId, Document, Match, Pair, ReadDocument, Reject
 from nearsim_db.steps import Context
@@ -30,7 +30,8 @@ class Index:
     """Near-duplicates of one collection, in PostgreSQL.
 
     `Index.connect()` opens it; use it in a `with` block, or call `close()`. Where a collection has several profiles,
-    name the one that answers. Methods raise the errors of `nearsim_db.errors`.
+    name the one that answers. Methods raise the errors of `nearsim_db.errors`; what is worth knowing but no error is
+    appended to `warnings`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Index:
         self.database = database
         self.collection = collection
         self.profile = profile
+        self.warnings: list[str] = []
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
 
@@ -71,9 +73,11 @@ class Index:
         self.close()
 
     def add(self, given: Iterable[Document]) -> IngestSummary:
-        """Insert or replace documents by external_id, and bring every profile up to date."""
-        records = (ReadDocument(document, "", number) for number, document in enumerate(given, 1))
-        return self.ingest(records)
+        """Insert or replace documents by external_id, and bring every profile up to date.
+
+        What cannot be stored is counted in the summary, with the first reasons.
+        """
+        return self.ingest(from_documents(given))
 
     def ingest(
         self,
@@ -94,9 +98,13 @@ class Index:
             run = Ingest(self.database, collection_id, serving, writer, strict=strict, dry_run=dry_run)
             try:
                 run.write(records, self._progress)
-            finally:
+            except InputError:
+                # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
                     self._bring_up_to_date(collection_id)
+                raise
+            if not dry_run:
+                self._bring_up_to_date(collection_id)
             return run.summary
 
     def build(self) -> None:
@@ -124,11 +132,14 @@ class Index:
         with self.database.transaction() as connection:
             return pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
 
-    def similar_to_text(self, body: str, title: str | None = None) -> list[Match]:
+    def similar_to_text(
+        self, body: str, title: str | None = None, min_similarity: float = 0.0
+    ) -> list[Match]:
         """The documents that a text would be paired with, the most similar first; nothing is written."""
         generation, profile = self._live()
         with self.database.transaction() as connection:
-            return query.similar_to_text(connection, self._context(generation, profile), title, body)
+            found = query.similar_to_text(connection, self._context(generation, profile), title, body)
+        return [match for match in found if match.similarity >= min_similarity]
 
     def get(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
@@ -149,10 +160,10 @@ class Index:
             self._bring_up_to_date(collection_id, sweep=False)
         return gone
 
-    def stats(self) -> dict[str, Any]:
-        """What the collection and its profile hold, in counts, bytes and probabilities."""
+    def stats(self, profile_name: str | None = None) -> dict[str, Any]:
+        """What the collection and a profile of it hold, in counts, bytes and probabilities."""
         collection = self._get_collection()
-        generation, profile = self._live()
+        generation, profile = self._live(profile_name)
         with self.database.transaction() as connection:
             return query.stats(connection, collection, generation, profile)
 
@@ -216,15 +227,18 @@ class Index:
         figures = {
             name: value for name, value in generation.figures.items() if name in ("linked", "screened")
         }
-        return Context(generation, encoder, self._pool, settings.threads, figures=figures)
+        return Context(
+            generation, encoder, self._pool, settings.threads, self.warnings.append, figures=figures
+        )
 
-    def _live(self) -> tuple[Generation, Profile]:
+    def _live(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying which profiles there are."""
         generations = self._generations(self._get_collection().collection_id)
         names = sorted({one.profile for one in generations})
-        if self.profile is None and len(names) > 1:
+        named = profile_name or self.profile
+        if named is None and len(names) > 1:
             raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
-        wanted = self.profile or (names[0] if names else DEFAULT)
+        wanted = named or (names[0] if names else DEFAULT)
         for generation in generations:
             if generation.profile == wanted and generation.state == "live":
                 return generation, restore(generation.recipe, generation.fingerprint)

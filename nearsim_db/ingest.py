@@ -59,14 +59,13 @@ class Ingest:
 
         An InputError of the reader (a damaged file) passes through after what came before it was written.
         """
-        file: str | None = None
+        origin: str | None = None
         with self._database.engine.connect() as connection:
             for batch in _batches(records):
-                wanted = self._without_rejects(batch)
-                if wanted and wanted[0].file != file:
-                    file = wanted[0].file
+                if _origin(batch[0]) != origin:
+                    origin = _origin(batch[0])
                     documents.begin_file(connection)
-                self._write_batch(connection, wanted)
+                self._write_batch(connection, self._without_rejects(batch))
                 connection.commit()
                 progress("read", self.summary.read, None)
 
@@ -109,30 +108,31 @@ class Ingest:
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
-    return Reject(file, earlier, f"the id stands again at line {line}; the last one wins", external_id)
+    again = f"at line {line}" if line else "in another file"
+    return Reject(file, earlier, f"the id stands again {again}; the last one wins", external_id)
+
+
+def _origin(record: ReadDocument | Reject) -> str:
+    """Within what ids may not repeat: a file of many records; single files, of a folder, count as one."""
+    return record.file if record.line else ""
 
 
 def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
     """Runs of records of one file, bounded in number and size; what came before an error is yielded before it."""
     batch: list[ReadDocument | Reject] = []
     size = 0
-    incoming = iter(records)
-    while True:
-        try:
-            record = next(incoming)
-        except StopIteration:
-            break
-        except InputError:
-            if batch:
+    try:
+        for record in records:
+            full = len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
+            if batch and (full or _origin(record) != _origin(batch[0])):
                 yield batch
-            raise
-        if batch and (
-            record.file != batch[0].file or len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
-        ):
+                batch, size = [], 0
+            batch.append(record)
+            if isinstance(record, ReadDocument):
+                size += len(record.document.title or "") + len(record.document.body or "")
+    except InputError:
+        if batch:
             yield batch
-            batch, size = [], 0
-        batch.append(record)
-        if isinstance(record, ReadDocument):
-            size += len(record.document.title or "") + len(record.document.body or "")
+        raise
     if batch:
         yield batch

@@ -9,10 +9,12 @@ import msgspec
 from nearsim_db import lsh, sketch, text
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import FingerprintError
-from nearsim_db.recipe import DEFAULT_RECALL, Recipe, from_mapping, to_mapping
+from nearsim_db.recipe import Recipe, from_mapping, to_mapping
+from nearsim_db.sketch.bands import BAND_SCHEME_VERSION
 from nearsim_db.text.words import word_filter
 
-# Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its sketch.
+# Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its
+# sketch.
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
 
@@ -49,15 +51,14 @@ def resolve(recipe: Recipe) -> Profile:
     Raises RecipeError when no banding reaches the recall, or for an unknown language.
     """
     word_filter(recipe.shingle, str)
-    minimum, k = recipe.match.min_shared_bands, recipe.sketch.k
-    threshold = recipe.match.threshold
-    if recipe.bands.count is not None and recipe.bands.rows is not None:
-        bands, rows = recipe.bands.count, recipe.bands.rows
-        recall = lsh.match_probability(threshold, bands, rows, minimum)
-    else:
-        asked = recipe.bands.recall or DEFAULT_RECALL
-        choice = lsh.choose_bands(k, threshold, asked, minimum)
+    given, match, k = recipe.bands, recipe.match, recipe.sketch.k
+    if given.recall is not None:
+        choice = lsh.choose_bands(k, match.threshold, given.recall, match.min_shared_bands)
         bands, rows, recall = choice.bands, choice.rows, choice.expected_recall
+    else:
+        assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
+        bands, rows = given.count, given.rows
+        recall = lsh.match_probability(match.threshold, bands, rows, match.min_shared_bands)
     return Profile(recipe, bands, rows, k - bands * rows, recall, _fingerprint(recipe, bands, rows))
 
 
@@ -69,8 +70,8 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     profile = resolve(from_mapping(stored))
     if profile.fingerprint != fingerprint:
         raise FingerprintError(
-            "this version of nearsim, or of a library it stems with, does not make the sketches that the index was "
-            "built with; install the earlier version, or delete the profile and create it again"
+            "this version of nearsim, or of a library that it reads words with, does not make the sketches that the "
+            "index was built with; install the earlier version, or delete the profile and create it again"
         )
     return profile
 
@@ -89,12 +90,14 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
 
 
 def _fingerprint(recipe: Recipe, bands: int, rows: int) -> str:
-    """SHA-256 over everything that decides a sketch, its bands and its pairs, and the versions of the schemes."""
+    """SHA-256 over all that decides a sketch, its bands and its pairs, and over the versions of the schemes."""
     deciding = {
         "recipe": to_mapping(recipe),
         "bands": [bands, rows],
         "text": text.SCHEME_VERSION,
+        "bands_scheme": sketch.BAND_SCHEME_VERSION,
         "sketch": make_family(recipe, "numpy").scheme_version,
-        "libraries": text.library_versions(recipe.shingle),
+        "band_keys": BAND_SCHEME_VERSION,
+        "libraries": text.library_versions(recipe),
     }
     return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()

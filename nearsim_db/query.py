@@ -75,6 +75,7 @@ def stats(
         "heads": heads,
         "queued": index.count_work(connection, generation.leaves),
         **index.count_buckets(connection, generation.leaves, limit),
+        "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
         "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
         "bytes_per_document": round(
             (held["signature_bytes"] + held["band_bytes"]) / held["documents"] if held["documents"] else 0

@@ -5,22 +5,23 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 
 from nearsim_db.errors import RecipeError
 
-Choice = Literal["none"]
 Positive = Annotated[int, Meta(ge=1)]
+
+DEFAULT_RECALL = 0.99
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What all sections share: no unknown keys, no change after it is made."""
 
 
-class Normalise(_Section):
+class Normalise(_Section, frozen=True):
     """How a text is made comparable before it is cut up."""
 
     unicode: Literal["none", "nfc", "nfkc"] = "nfkc"
@@ -29,7 +30,7 @@ class Normalise(_Section):
     html: bool = False
 
 
-class Shingle(_Section):
+class Shingle(_Section, frozen=True):
     """What a text is cut into; `k` units make one shingle (a bag of words has one word a shingle)."""
 
     scheme: Literal["char", "word", "bag", "sentence"] = "word"
@@ -40,31 +41,39 @@ class Shingle(_Section):
     min_token_length: Annotated[int, Meta(ge=1, le=100)] = 1
 
 
-class Hash(_Section):
+class Hash(_Section, frozen=True):
     """The base hash that makes a shingle's id."""
 
     base: Literal["poly64", "crc32", "djb2a"] = "poly64"
 
 
-class Sketch(_Section):
-    """The sketch family, its size and seed; `functions` is minhash's own option."""
+class Sketch(_Section, frozen=True):
+    """The sketch family, its size and seed; `functions` is minhash's own option, prime32 by default."""
 
     family: Literal["fast_similarity", "minhash"] = "fast_similarity"
     k: Annotated[int, Meta(ge=1, le=4096)] = 128
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     functions: Literal["prime32", "java32"] | None = None
 
+    def __post_init__(self) -> None:
+        if self.family == "minhash" and self.functions is None:
+            msgspec.structs.force_setattr(self, "functions", "prime32")
 
-class Bands(_Section):
-    """How the sketch is cut into bands: chosen for `recall`, or given as `count` and `rows`."""
+
+class Bands(_Section, frozen=True):
+    """How the sketch is cut into bands: chosen for `recall` (0.99 if nothing is given), or `count` and `rows`."""
 
     recall: Annotated[float, Meta(gt=0, lt=1)] | None = None
     count: Annotated[int, Meta(ge=1, le=256)] | None = None
     rows: Positive | None = None
     hash: Literal["mix64", "xor", "djb2a-joined"] = "mix64"
 
+    def __post_init__(self) -> None:
+        if self.recall is None and self.count is None and self.rows is None:
+            msgspec.structs.force_setattr(self, "recall", DEFAULT_RECALL)
 
-class Match(_Section):
+
+class Match(_Section, frozen=True):
     """When two documents are a pair; `bucket_limit` 0 means no limit."""
 
     threshold: Annotated[float, Meta(gt=0, le=1)] = 0.7
@@ -73,7 +82,7 @@ class Match(_Section):
     bucket_limit: Annotated[int, Meta(ge=0)] = 64
 
 
-class ClusterRules(_Section):
+class ClusterRules(_Section, frozen=True):
     """How pairs tie documents together and which one stays."""
 
     linkage: Literal["connected"] = "connected"
@@ -81,13 +90,13 @@ class ClusterRules(_Section):
     numbers_differ: Literal["link", "keep-apart"] = "link"
 
 
-class Retain(_Section):
+class Retain(_Section, frozen=True):
     """How long documents stay in the index."""
 
     age: Literal["none"] = "none"
 
 
-class Recipe(_Section):
+class Recipe(_Section, frozen=True):
     """All parameters of a profile, with their defaults. The key names are an interface."""
 
     fields: tuple[Literal["title", "body"], ...] = ("title", "body")
@@ -104,14 +113,12 @@ class Recipe(_Section):
         _check_fields(self.fields)
         _check_bands(self.bands, self.sketch, self.match)
         _check_tokens(self.shingle)
+        _check_characters((*self.shingle.stopwords, self.shingle.stem, self.cluster.keep))
         keep_policy(self.cluster.keep)
         if self.sketch.functions is not None and self.sketch.family != "minhash":
             raise RecipeError(
                 f"sketch.functions belongs to the family minhash, not to {self.sketch.family}; leave it out"
             )
-
-
-DEFAULT_RECALL = 0.99
 
 
 def parse(text: str, *, origin: str = "the recipe") -> Recipe:
@@ -142,8 +149,7 @@ def from_mapping(data: dict[str, Any]) -> Recipe:
     try:
         return msgspec.convert(data, Recipe)
     except msgspec.ValidationError as error:
-        cause = error.__cause__
-        raise RecipeError(str(cause) if isinstance(cause, RecipeError) else _readable(str(error))) from error
+        raise RecipeError(_readable(str(error), data)) from error
 
 
 def to_mapping(recipe: Recipe) -> dict[str, Any]:
@@ -156,6 +162,16 @@ def to_mapping(recipe: Recipe) -> dict[str, Any]:
         else values
         for section, values in mapping.items()
     }
+
+
+def to_toml(recipe: Recipe) -> str:
+    """The whole recipe as a TOML document that `parse` reads back."""
+    mapping = to_mapping(recipe)
+    lines = [f"{key} = {_toml_value(value)}" for key, value in mapping.items() if not isinstance(value, dict)]
+    for section, values in mapping.items():
+        if isinstance(values, dict):
+            lines += ["", f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in values.items())]
+    return "\n".join([*lines, ""])
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
@@ -193,15 +209,20 @@ def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
     raise RecipeError(f"cluster.keep is {keep!r}; it is earliest, latest, longest or source:A,B,C")
 
 
+def _toml_value(value: object) -> str:
+    """JSON's numbers, booleans, arrays and strings are TOML's too, except that TOML wants DEL escaped."""
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+
+
 def _split_setting(setting: str) -> tuple[str, Any]:
     path, equals, text = setting.partition("=")
     if not equals or not path.strip():
         raise RecipeError(f"--set takes key=value, as in --set match.threshold=0.8; this is {setting!r}")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        value = text.strip()
-    return path.strip(), value
+        read = {}
+    return path.strip(), read["value"] if read.keys() == {"value"} else text.strip()
 
 
 def _refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str) -> None:
@@ -209,8 +230,8 @@ def _refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str
     for key, value in data.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {prefix}{near[0]}?" if near else f"; known are {', '.join(known)}"
-            raise RecipeError(f"unknown key {prefix}{key}{hint}")
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"it can be {', '.join(known)}"
+            raise RecipeError(f"unknown key {prefix}{key}: this version does not have it; {hint}")
         section = known[key].type
         if isinstance(section, type) and issubclass(section, Struct):
             if not isinstance(value, dict):
@@ -218,13 +239,26 @@ def _refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str
             _refuse_unknown_keys(value, section, f"{prefix}{key}.")
 
 
-def _readable(message: str) -> str:
-    """msgspec says 'Expected `int` >= 1 - at `$.shingle.k`'; we name the key first."""
+def _readable(message: str, data: dict[str, Any]) -> str:
+    """msgspec says 'Expected `int` >= 1 - at `$.shingle.k`'; we say the key first, and the value or the choices."""
     found = re.fullmatch(r"(?P<what>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
     if found is None:
         return message
-    what = found["what"].replace("Expected", "expected").replace("Invalid enum value", "cannot be")
-    return f"{found['key']}: {what}"
+    value: Any = data
+    kind: Any = Recipe
+    for name in found["key"].partition("[")[0].split("."):
+        value = value[name]
+        kind = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
+    if found["what"].startswith("Invalid enum value"):
+        choices = " or ".join(_choices(kind))
+        return f"{found['key']} is {value!r}, which this version does not have; it can be {choices}"
+    return f"{found['key']} is {value!r}; {found['what'].replace('Expected', 'expected')}"
+
+
+def _choices(kind: Any) -> list[str]:
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    return [choice for part in get_args(kind) for choice in _choices(part)]
 
 
 def _check_fields(fields: tuple[str, ...]) -> None:
@@ -245,10 +279,9 @@ def _check_bands(bands: Bands, sketch: Sketch, match: Match) -> None:
             )
         if match.min_shared_bands > bands.count:
             raise RecipeError(
-                f"match.min_shared_bands is {match.min_shared_bands}, more than the {bands.count} bands there are"
+                f"match.min_shared_bands is {match.min_shared_bands}, more than the {bands.count} bands that "
+                "bands.count gives; lower it"
             )
-    if bands.hash == "xor" and bands.rows == 1 and sketch.family != "minhash":
-        raise RecipeError("bands.hash = xor is the Newshound scheme; it goes with the family minhash")
 
 
 def _check_tokens(shingle: Shingle) -> None:
@@ -258,3 +291,9 @@ def _check_tokens(shingle: Shingle) -> None:
         raise RecipeError(
             "shingle.stopwords, stem and min_token_length work on words; with scheme = char leave them out"
         )
+
+
+def _check_characters(strings: Iterable[str]) -> None:
+    for string in strings:
+        if re.search("[\0\ud800-\udfff]", string):
+            raise RecipeError(f"{string!r} holds NUL or a lone surrogate, which PostgreSQL cannot store")

@@ -3,7 +3,7 @@
 No step commits; who composes them does. A step's `Context` is one generation with what it takes to work on it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -25,12 +25,13 @@ from nearsim_db.verify import FeatureCache, Screened, count_overlaps, reaching, 
 
 @dataclass(slots=True)
 class Context:
-    """One generation at work. `figures` counts what the steps did."""
+    """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know."""
 
     generation: Generation
     encoder: Encoder
     pool: Executor
     threads: int
+    warn: Callable[[str], None]
     cache: FeatureCache = field(default_factory=FeatureCache)
     figures: dict[str, int] = field(default_factory=dict)
 

@@ -16,7 +16,6 @@ _SERVERS = {binaries.major: binaries for binaries in server_binaries()}
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "listen_addresses": "",
     "shared_buffers": "64MB",
     "max_connections": "60",

@@ -10,6 +10,8 @@ from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.text.clean import clean
 
+_SHOWN_CHARACTERS = 500
+
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """The documents of a comma-separated file; see `_read`."""
@@ -49,9 +51,8 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
 def _header(row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker) -> list[str]:
     if isinstance(row, str):
         raise InputError(f"the header of {file.name} cannot be read: {row}")
-    shown = clean(", ".join(row))[0]
-    twice = {name for name in row if row.count(name) > 1}
-    if twice:
+    shown = clean(", ".join(row))[0][:_SHOWN_CHARACTERS]
+    if len(set(row)) < len(row):
         raise InputError(f"{file.name} has columns of the same name: {shown}; rename them")
     if fields.id not in row:
         raise InputError(f"{file.name} has no column '{fields.id}' but {shown}; name the id field")
@@ -91,7 +92,8 @@ class _DecodedLines:
         self.row_bytes = 0
 
     def begin_row(self) -> None:
-        self.row_bytes = 0
+        # The newline that ends the row is no part of it.
+        self.row_bytes = -1
 
     def __iter__(self) -> "_DecodedLines":
         return self
@@ -99,7 +101,7 @@ class _DecodedLines:
     def __next__(self) -> str:
         _, line = next(self._lines)
         if line is None:
-            self.row_bytes += self._limit + 1
+            self.row_bytes += self._limit + 2
             return "\n"
-        self.row_bytes += len(line)
+        self.row_bytes += len(line) + 1
         return line.decode("utf-8", "surrogateescape") + "\n"

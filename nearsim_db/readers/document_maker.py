@@ -42,7 +42,7 @@ class DocumentMaker:
         """
         external_id = None
         try:
-            external_id = _external_id(record, self._fields.id)
+            external_id = checked_id(record, self._fields.id)
             return self._document(record, external_id, line)
         except InputError as refusal:
             return Reject(self._file, line, str(refusal), external_id)
@@ -85,7 +85,7 @@ class DocumentMaker:
         return f"no '{self._fields.title}' and no {bodies}"
 
 
-def _external_id(record: Mapping[str, object], name: str) -> str:
+def checked_id(record: Mapping[str, object], name: str) -> str:
     value = record.get(name)
     if type(value) is int:
         value = str(value)
@@ -123,7 +123,7 @@ def _string_or_rest(
 
 def _instant(record: Mapping[str, object], name: str) -> datetime | None:
     value = record.get(name)
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be an ISO 8601 string")

@@ -2,46 +2,25 @@
 
 import codecs
 import sys
-import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Protocol, cast
 
-import zstandard
-
 from nearsim_db.errors import InputError
+from nearsim_db.readers.compression import DAMAGE, DECOMPRESSORS, decompressed
 from nearsim_db.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
-# Small, so that what stands before the damage in a broken file is given out, and memory stays bounded.
+# Small, because it may decompress to a thousand times as much.
 _COMPRESSED_PIECE_BYTES = 1 << 12
 
 
 class _Readable(Protocol):
     def read1(self, size: int, /) -> bytes: ...
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-def _gzip() -> _Decompressor:
-    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-
-
-def _zstandard() -> _Decompressor:
-    return cast(_Decompressor, zstandard.ZstdDecompressor().decompressobj())
-
-
-DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {".gz": _gzip, ".zst": _zstandard}
 
 
 class _DamagedError(InputError):
@@ -95,10 +74,8 @@ class InputFile:
             for number, line in self._split():
                 yield number, self._without_mark(line) if number == 1 and line else line
         except _DamagedError as error:
-            if not number:
-                raise
             raise InputError(
-                f"{error} after {number:,} complete lines; what was read so far is kept; "
+                f"{error}, after {number:,} complete lines; what was read so far is kept; "
                 "repair the file, or fetch it again, and repeat the command"
             ) from error
 
@@ -128,10 +105,10 @@ class InputFile:
         suffix = self.path.suffix.lower()
         try:
             if suffix in DECOMPRESSORS:
-                yield from _decompressed(self._raw(_COMPRESSED_PIECE_BYTES), DECOMPRESSORS[suffix])
+                yield from decompressed(suffix, self._raw(_COMPRESSED_PIECE_BYTES), self._raw_again)
             else:
                 yield from self._raw(_PIECE_BYTES)
-        except (EOFError, zlib.error, zstandard.ZstdError) as error:
+        except DAMAGE as error:
             raise _DamagedError(f"{self.name} is cut short or damaged ({error})") from error
         except OSError as error:
             raise _DamagedError(f"{self.name} cannot be read: {error.strerror or error}") from error
@@ -142,6 +119,11 @@ class InputFile:
         else:
             with self.path.open("rb") as stream:
                 yield from self._counted(stream, size)
+
+    def _raw_again(self) -> Iterator[bytes]:
+        """The raw content once more, uncounted; nothing where it cannot be read twice."""
+        if self.path.is_file():
+            yield from replace(self, tally=Tally())._raw(_COMPRESSED_PIECE_BYTES)
 
     def _counted(self, stream: _Readable, size: int) -> Iterator[bytes]:
         while piece := stream.read1(size):
@@ -158,20 +140,3 @@ def kind_of(path: Path) -> str:
     """The ending that tells what a file holds, in lower case and without that of its compression."""
     whole = PurePath(path.name.lower())
     return whole.with_suffix("").suffix if whole.suffix in DECOMPRESSORS else whole.suffix
-
-
-def _decompressed(pieces: Iterator[bytes], start: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    """Both formats may consist of several parts, one after the other."""
-    decompressor: _Decompressor | None = None
-    for piece in pieces:
-        remaining = piece
-        while remaining:
-            if decompressor is None:
-                decompressor = start()
-            yield decompressor.decompress(remaining)
-            if not decompressor.eof:
-                break
-            remaining = decompressor.unused_data
-            decompressor = None
-    if decompressor is not None:
-        raise EOFError("the compressed data ends too early")

@@ -37,8 +37,15 @@ class RejectWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None:
+        if self._stream is None:
+            return
+        try:
             self._stream.close()
+        except OSError as closing:
+            # After a failed write closing fails for the same reason, which is then on its way up already.
+            if error is None:
+                raise self._failure(closing) from closing
+        finally:
             self._stream = None
 
     def write(self, reject: Reject) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nearsim_db.errors import InputError
+from nearsim_db.readers.compression import DECOMPRESSORS
 from nearsim_db.readers.contract import Fields, Reader
 from nearsim_db.readers.delimited import read_csv, read_tsv
-from nearsim_db.readers.input_file import DECOMPRESSORS, STANDARD_INPUT, InputFile, Tally, kind_of
+from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.text_file import TEXT_KINDS, read_text, text_document, text_files
 from nearsim_db.records import ReadDocument, Reject

@@ -1,10 +1,10 @@
 """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017): every position filled in about one pass.
 
 Round by round each id is thrown into a random position with a random value, and the earliest round, then the
-least value, stays. A set of a few hundred ids fills all positions in the first round. Where the paper ends
-with k rounds of one position each, this scheme ends with one round that hashes every id for each position
-still empty: position j of two sets agrees exactly if the id that wins j in their union is in both, so the
-estimate stays unbiased. The variance is at most that of MinHash, and about half of it on sets smaller than k.
+least value, stays. A thousand ids fill 128 positions almost always in the first round. Where the paper ends with
+k rounds of one position each, this scheme ends with one round that hashes every id for each position still
+empty: position j of two sets agrees exactly if the id that wins j in their union is in both, so the estimate
+stays unbiased. The variance is at most that of MinHash, and about half of it on sets smaller than k.
 Sketches can be neither merged nor truncated.
 """
 

@@ -1,9 +1,9 @@
 """MinHash (Broder 1997): position j holds the least value of the j-th universal hash function over the set.
 
 Two kinds of functions:
-- prime32: h(x) = (a x + b) mod 4294967311, the least prime above 2^32, computed exactly; uint64 up to 2^32 +
-  14.
+- prime32: h(x) = (a x + b) mod 4294967311, the least prime above 2^32, exactly; uint64 up to 2^32 + 14.
 - java32: h(x) = a x + b wrapped to a signed 32-bit integer, with a and b from java.util.Random; int32.
+Linear functions want ids that are hashes: on runs of consecutive numbers estimates are too low (0.49 for 0.56).
 Sketches can be merged (the sketch of a union) and truncated (fewer positions, same seed).
 """
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
@@ -14,6 +15,13 @@ from nearsim_db.store.statements import PARENTS, Leaves, statement
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
+
+
+class Lock(Enum):
+    """What a session may hold of a collection; the values are the first key of the advisory locks ("ns" and on)."""
+
+    WRITER = 0x6E73  # one process writes at a time
+    LEASE = 0x6E74  # somebody still needs this temporary collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,26 +245,18 @@ def leaf_names(generation: Generation) -> list[str]:
     return [f"nearsim.{generation.leaves.name(parent)}" for parent in PARENTS]
 
 
-def try_lock(connection: Connection, collection_id: CollectionId) -> bool:
-    """Take the collection's writer lock for this session, if nobody has it. It goes with the connection."""
-    taken = connection.execute(
-        text("SELECT pg_try_advisory_lock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
-    ).scalar_one()
-    return bool(taken)
+def take_lock(connection: Connection, kind: Lock, collection_id: CollectionId, *, wait: bool = True) -> bool:
+    """Take a collection's lock for this session; False when it is taken and `wait` is not set.
+
+    It goes with the connection, so that no killed process ever holds one.
+    """
+    command = "SELECT pg_advisory_lock(:kind, :id)" if wait else "SELECT pg_try_advisory_lock(:kind, :id)"
+    taken = connection.execute(text(command), {"kind": kind.value, "id": collection_id}).scalar_one()
+    return wait or bool(taken)
 
 
-def lock(connection: Connection, collection_id: CollectionId) -> None:
-    """Wait for the collection's writer lock."""
+def give_lock_back(connection: Connection, kind: Lock, collection_id: CollectionId) -> None:
+    """Give a collection's lock back."""
     connection.execute(
-        text("SELECT pg_advisory_lock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
+        text("SELECT pg_advisory_unlock(:kind, :id)"), {"kind": kind.value, "id": collection_id}
     )
-
-
-def unlock(connection: Connection, collection_id: CollectionId) -> None:
-    """Give the collection's writer lock back."""
-    connection.execute(
-        text("SELECT pg_advisory_unlock(:space, :id)"), {"space": _LOCK_SPACE, "id": collection_id}
-    )
-
-
-_LOCK_SPACE = 0x6E73  # "ns": the first key of every advisory lock on a collection

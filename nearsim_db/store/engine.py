@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Connection, Engine, create_engine
-from sqlalchemy.engine import make_url
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import Dialect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 
-_OLDEST, _NEWEST = 15, 18
+OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
 
 def open_engine(url: str) -> Engine:
@@ -27,14 +28,24 @@ def open_engine(url: str) -> Engine:
         ) from error
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise NearsimError(f"nearsim needs PostgreSQL; the URL names {parsed.get_backend_name()}")
-    options = parsed.query.get("options", "")
-    return create_engine(
-        parsed.set(
-            drivername="postgresql+psycopg", query={**parsed.query, "options": f"{options} -c jit=off"}
-        ),
+    engine = create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
+    event.listen(engine, "do_connect", _connect)
+    return engine
+
+
+def _connect(
+    dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
+) -> "psycopg.Connection[tuple[object, ...]]":
+    """Our names are all qualified, so nothing of ours may resolve through the path; JIT only delays our queries."""
+    connection = psycopg.connect(*arguments, **parameters)
+    connection.execute("SET search_path = pg_catalog, pg_temp")
+    connection.execute("SET jit = off")
+    connection.commit()
+    return connection
 
 
 def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
@@ -50,9 +61,9 @@ def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
 def check_server(connection: Connection) -> int:
     """The server's major version. Raises DatabaseError for one that nearsim does not know."""
     major = driver(connection).info.server_version // 10000
-    if major < _OLDEST:
+    if major < OLDEST_MAJOR:
         raise DatabaseError(
-            f"the server is PostgreSQL {major}; nearsim needs {_OLDEST} or later (tested to {_NEWEST})"
+            f"the server is PostgreSQL {major}; nearsim needs {OLDEST_MAJOR} or later (tested to {NEWEST_MAJOR})"
         )
     return major
 

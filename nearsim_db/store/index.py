@@ -65,6 +65,15 @@ def stream_head_sketches(
             yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)
 
 
+def sample_sketches(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
+) -> NDArray[np.generic]:
+    """The sketches of a random sample of heads, (n, k) with n up to `size`."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("sample_sketches", leaves), {"size": size}).fetchall()
+    return sketches_from([row[1] for row in cast(list[tuple[int, bytes]], rows)], dtype, k)
+
+
 def empty_bands(connection: Connection, leaves: Leaves) -> None:
     """Begin the band table anew."""
     driver(connection).execute(statement("empty_bands", leaves))

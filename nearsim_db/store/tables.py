@@ -111,6 +111,11 @@ generation = Table(
     Column("figures", JSONB, nullable=False, server_default=text("'{}'")),
     _moment("created_at"),
     _moment("live_at", required=False),
+    CheckConstraint(
+        "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
+        name="generation_state_known",
+    ),
+    CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
 )
 
@@ -125,6 +130,11 @@ signature = Table(
     Column("sketch", LargeBinary),
     Column("numbers_digest", BigInteger, nullable=False),
     Column("head_id", BigInteger),
+    CheckConstraint(
+        "(feature_count > 0) = (feature_digest IS NOT NULL) AND (feature_count > 0) = (sketch IS NOT NULL) "
+        "AND (feature_count > 0) = (head_id IS NOT NULL)",
+        name="signature_features_or_none",
+    ),
     CheckConstraint("head_id <= doc_id", name="signature_head_first"),
     postgresql_partition_by="LIST (generation_id)",
 )
@@ -152,6 +162,9 @@ similar_pair = Table(
     Column("union_size", Integer, nullable=False),
     _moment("verified_at"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
+    CheckConstraint(
+        "intersection_size BETWEEN 0 AND union_size AND union_size > 0", name="similar_pair_counts"
+    ),
     postgresql_partition_by="LIST (generation_id)",
 )
 
@@ -177,6 +190,7 @@ work = Table(
     Column("doc_id", BigInteger, nullable=False),
     Column("stage", Text, nullable=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
+    CheckConstraint("stage IN ('sign', 'search', 'link')", name="work_stage_known"),
 )
 
 

@@ -1,9 +1,10 @@
 """What happens to single words: short ones and stop words dropped, the rest stemmed."""
 
+import threading
 from collections.abc import Callable
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Shingle
+from nearsim_db.recipe import Recipe, Shingle
 
 WordFilter = Callable[[str], str]
 
@@ -11,7 +12,9 @@ WordFilter = Callable[[str], str]
 def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFilter | None:
     """A function over canonical text (words between single spaces), or None when there is nothing to do.
 
-    Stop words are put through `canonical_word` first, so that they are compared with words as the text has them.
+    Stop words are put through `canonical_word` first, to be compared with words as the text has them; one that
+    the tokens cut into several words (don't, under unicode) is never met. Lengths are counted in code points, and
+    stop words looked up, before the word is stemmed; a word of which the stemmer leaves nothing goes too.
     Raises RecipeError for a language that the libraries do not know.
     """
     stop = frozenset(canonical_word(word) for word in stop_words(rules.stopwords))
@@ -22,13 +25,13 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
     def apply(text: str) -> str:
         words = [word for word in text.split(" ") if len(word) >= shortest and word not in stop]
-        return " ".join(words if stem is None else stem(words))
+        return " ".join(words if stem is None else filter(None, stem(words)))
 
     return apply
 
 
 def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The stop words of a recipe: none, its own list, or the list of the library for a language code or name."""
+    """The stop words of a recipe: none, its own list, or the library's for a language code or name."""
     if isinstance(chosen, tuple):
         return chosen
     if chosen == "none":
@@ -42,27 +45,35 @@ def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
         raise RecipeError(f"shingle.stopwords: no list for {chosen!r}; known are none, {known}") from error
 
 
-def library_versions(rules: Shingle) -> dict[str, str]:
+def library_versions(recipe: Recipe) -> dict[str, str]:
     """Versions of the libraries that a recipe's words depend on: another version may give other features."""
     from importlib.metadata import version
 
-    versions = {}
-    if isinstance(rules.stopwords, str) and rules.stopwords != "none":
-        versions["stop-words"] = version("stop-words")
-    if rules.stem != "none":
-        versions["PyStemmer"] = version("PyStemmer")
-    return versions
+    needed = {
+        "stop-words": isinstance(recipe.shingle.stopwords, str) and recipe.shingle.stopwords != "none",
+        "PyStemmer": recipe.shingle.stem != "none",
+        "selectolax": recipe.normalise.html,
+    }
+    return {library: version(library) for library, used in needed.items() if used}
+
+
+class _Stemmers(threading.local):
+    """A stemmer for each thread: PyStemmer's have state, and must not be shared."""
+
+    def __init__(self, language: str) -> None:
+        import Stemmer
+
+        self.stem_words: Callable[[list[str]], list[str]] = Stemmer.Stemmer(language).stemWords
 
 
 def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
     if language == "none":
         return None
-    import Stemmer
-
     try:
-        stemmer = Stemmer.Stemmer(language)
-    except KeyError as error:
+        stemmers = _Stemmers(language)
+    except (KeyError, UnicodeEncodeError) as error:
+        import Stemmer
+
         known = ", ".join(Stemmer.algorithms())
         raise RecipeError(f"shingle.stem: no stemmer for {language!r}; known are none, {known}") from error
-    stem_words: Callable[[list[str]], list[str]] = stemmer.stemWords
-    return stem_words
+    return lambda words: stemmers.stem_words(words)

@@ -44,7 +44,7 @@ def test_no_larger_number_of_rows_would_do(k: int, threshold: float, recall: flo
 
 
 def test_a_recall_out_of_reach_is_refused_with_the_remedy() -> None:
-    with pytest.raises(RecipeError, match="one row per band gives 0\\.19") as refused:
+    with pytest.raises(RecipeError, match="one row per band gives 0\\.1855") as refused:
         choose_bands(4, 0.05, 0.99)
     assert "larger k" in str(refused.value)
 

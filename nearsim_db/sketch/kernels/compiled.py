@@ -6,7 +6,7 @@ Scratch memory is made inside each call, so that threads may call them at the sa
 from typing import Any
 
 import numpy as np
-from numba import int64, uint32, uint64
+from numba import int64, uint32, uint64, uintp
 from numpy.typing import NDArray
 
 from nearsim_db.jit import compiled, inlined
@@ -90,7 +90,7 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
     rounds = len(throws.masks)
     cells = np.empty(k, np.uint64)
     for document in range(len(offsets) - 1):
-        begin, end = offsets[document], offsets[document + 1]
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
             continue
         cells[:] = _EMPTY
@@ -98,7 +98,7 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
         round_no = 0
         while empty > 0 and round_no < rounds:
             mask, multiplier = throws.masks[round_no], throws.multipliers[round_no]
-            empty -= _throw(points[begin:end], mask, multiplier, round_no, cells)
+            empty -= _throw(points, begin, end, mask, multiplier, round_no, cells)
             round_no += 1
         if empty > 0:
             _force(points[begin:end], throws.forced_multipliers, throws.forced_addends, rounds, cells)
@@ -109,15 +109,21 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
 
 @compiled
 def _throw(
-    points: Ids, mask: np.uint64, multiplier: np.uint64, round_no: int, cells: NDArray[np.uint64]
+    points: Ids,
+    begin: np.uintp,
+    end: np.uintp,
+    mask: np.uint64,
+    multiplier: np.uint64,
+    round_no: int,
+    cells: NDArray[np.uint64],
 ) -> np.int64:
-    """Throw every id once; the number of positions that were empty and no longer are."""
+    """Throw points[begin:end] once; the number of positions that were empty and no longer are."""
     k = uint64(len(cells))
     prefix = uint64(round_no) << _HALF
     filled = int64(0)
-    for at in range(len(points)):
+    for at in range(begin, end):
         hashed = (points[at] ^ mask) * multiplier
-        position = ((hashed >> _HALF) * k) >> _HALF
+        position = uintp(((hashed >> _HALF) * k) >> _HALF)
         value = prefix | ((hashed ^ (hashed >> _HALF)) & _LOW)
         cell = cells[position]
         filled += int64(cell == _EMPTY)

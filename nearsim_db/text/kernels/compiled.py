@@ -1,7 +1,11 @@
-"""The text kernels compiled by numba; see `TextKernels` for what each one does."""
+"""The text kernels compiled by numba; see `TextKernels` for what each one does.
+
+Positions are unsigned, because a signed index may be negative to numba, and a loop that checks for it is not vectorised:
+it takes two to five times as long. A sum of a signed and an unsigned integer would be a float.
+"""
 
 import numpy as np
-from numba import int64, uint8, uint32, uint64
+from numba import uint8, uint32, uint64, uintp
 
 from nearsim_db.jit import compiled, inlined
 from nearsim_db.text import poly64
@@ -11,7 +15,7 @@ from nearsim_db.text.kernels.plain import crc_table
 _BASE = np.uint64(poly64.BASE)
 _FIRST = np.uint64(poly64.MIX_FIRST)
 _SECOND = np.uint64(poly64.MIX_SECOND)
-_SEGMENT = poly64.SEGMENT
+_SEGMENT = np.uintp(poly64.SEGMENT)
 _POLY64, _CRC32, _DJB2A = 0, 1, 2
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A}
 
@@ -25,7 +29,7 @@ def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
     ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
-    _char_ids(data, offsets, k, _BASES[base], poly64.powers(), poly64.inverse_powers(), crc_table(), ids, out)
+    _char_ids(data, offsets, np.uintp(k), _BASES[base], poly64.powers(), poly64.inverse_powers(), crc_table(), ids, out)
     return ids[: out[-1]], out
 
 
@@ -34,7 +38,7 @@ def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -
     _unit_ids(
         data,
         offsets,
-        k,
+        np.uintp(k),
         _BASES[base],
         np.uint8(separator),
         poly64.powers(),
@@ -60,64 +64,60 @@ def _fmix64(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> uint64(33))
 
 
+@inlined
+def _code_point(data, at, byte):  # type: ignore[no-untyped-def]
+    """The code point of more than one byte that begins at `at` with `byte`, and its width in bytes."""
+    second = uint32(data[at + uintp(1)] & 0x3F)
+    if byte < 0xE0:
+        return (uint32(byte & 0x1F) << uint32(6)) | second, uintp(2)
+    third = uint32(data[at + uintp(2)] & 0x3F)
+    if byte < 0xF0:
+        return (uint32(byte & 0x0F) << uint32(12)) | (second << uint32(6)) | third, uintp(3)
+    fourth = uint32(data[at + uintp(3)] & 0x3F)
+    point = (uint32(byte & 0x07) << uint32(18)) | (second << uint32(12)) | (third << uint32(6)) | fourth
+    return point, uintp(4)
+
+
 @compiled
 def _squeeze(data, offsets, table, out, out_offsets):  # type: ignore[no-untyped-def]
-    written = 0
+    """Every separator is written as a space, over the one before it if that is one, without a branch for ASCII."""
+    written = uintp(0)
     for document in range(len(offsets) - 1):
         begin = written
-        gap = False
-        at = offsets[document]
-        end = offsets[document + 1]
+        after_space = True
+        at, end = uintp(offsets[document]), uintp(offsets[document + 1])
         while at < end:
             byte = data[at]
-            width = 1
-            kept = table[byte]
-            if byte >= 128:
-                if byte < 0xE0:
-                    width = 2
-                    point = (uint32(byte & 0x1F) << uint32(6)) | uint32(data[at + 1] & 0x3F)
-                elif byte < 0xF0:
-                    width = 3
-                    point = (
-                        (uint32(byte & 0x0F) << uint32(12))
-                        | (uint32(data[at + 1] & 0x3F) << uint32(6))
-                        | uint32(data[at + 2] & 0x3F)
-                    )
-                else:
-                    width = 4
-                    point = (
-                        (uint32(byte & 0x07) << uint32(18))
-                        | (uint32(data[at + 1] & 0x3F) << uint32(12))
-                        | (uint32(data[at + 2] & 0x3F) << uint32(6))
-                        | uint32(data[at + 3] & 0x3F)
-                    )
-                kept = table[point]
-            if kept == 0:
-                gap = True
-                at += width
+            if byte < 128:
+                kept = table[uintp(byte)]
+                separates = kept == 0
+                out[written] = uint8(32) if separates else kept
+                written += uintp(not (separates and after_space))
+                after_space = separates
+                at += uintp(1)
                 continue
-            if gap and written > begin:
-                out[written] = uint8(32)
-                written += 1
-            gap = False
-            if width == 1:
-                out[written] = kept
-                written += 1
-            else:
+            point, width = _code_point(data, at, byte)
+            separates = table[uintp(point)] == 0
+            if not separates:
                 for byte_of_point in range(width):
                     out[written + byte_of_point] = data[at + byte_of_point]
                 written += width
+            elif not after_space:
+                out[written] = uint8(32)
+                written += uintp(1)
+            after_space = separates
             at += width
+        written -= uintp(after_space and written > begin)
         out_offsets[document + 1] = written
 
 
 @compiled
 def _prefix_sums(data, begin, length, powers, sums):  # type: ignore[no-untyped-def]
     total = uint64(0)
-    sums[0] = total
+    sums[uintp(0)] = total
     for at in range(length):
         total += uint64(data[begin + at]) * powers[at]
-        sums[at + 1] = total
+        sums[at + uintp(1)] = total
 
 
 @compiled
@@ -148,29 +148,29 @@ def _window_ids(  # type: ignore[no-untyped-def]
 ):
     """Ids of the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
     length = min(k, units)
-    windows = units - length + 1
+    windows = units - length + uintp(1)
     if base != _POLY64:
         for window in range(windows):
             ids[written + window] = _direct_hash(
                 data, starts[window], starts[window + length] - gap, base, crc_entries
             )
         return written + windows
-    window = 0
+    window = uintp(0)
     while window < windows:
         origin = starts[window]
         if starts[window + length] - gap - origin > _SEGMENT:
             ids[written + window] = _fmix64(_polynomial(data, origin, starts[window + length] - gap))
-            window += 1
+            window += uintp(1)
             continue
         reach = min(starts[units] - gap - origin, _SEGMENT)
         _prefix_sums(data, origin, reach, powers, sums)
-        while window < windows:
-            first = starts[window] - origin
-            last = starts[window + length] - gap - origin
-            if last > reach:
-                break
-            ids[written + window] = _fmix64((sums[last] - sums[first]) * inverses[first])
-            window += 1
+        ends = starts[window + length : units + uintp(1)]
+        count = uintp(np.searchsorted(ends, origin + reach + gap, side="right"))
+        for at in range(count):
+            first = starts[window + at] - origin
+            last = ends[at] - gap - origin
+            ids[written + window + at] = _fmix64((sums[last] - sums[first]) * inverses[first])
+        window += count
     return written + windows
 
 
@@ -178,13 +178,13 @@ def _window_ids(  # type: ignore[no-untyped-def]
 def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):  # type: ignore[no-untyped-def]
     """poly64 of the k-byte windows of a document in which every byte is a character."""
     length = min(k, end - begin)
-    windows = end - begin - length + 1
-    done = 0
+    windows = end - begin - length + uintp(1)
+    done = uintp(0)
     while done < windows:
         origin = begin + done
         reach = min(end - origin, _SEGMENT)
         _prefix_sums(data, origin, reach, powers, sums)
-        count = reach - length + 1
+        count = reach - length + uintp(1)
         for at in range(count):
             ids[written + done + at] = _fmix64((sums[at + length] - sums[at]) * inverses[at])
         done += count
@@ -192,15 +192,21 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written): 
 
 
 @compiled
+def _longest(offsets):  # type: ignore[no-untyped-def]
+    longest = uintp(0)
+    for document in range(len(offsets) - 1):
+        longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
+    return longest
+
+
+@compiled
 def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out):  # type: ignore[no-untyped-def]
-    longest = 0
+    longest = _longest(offsets)
+    sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
+    starts = np.empty(0, np.uintp)
+    written = uintp(0)
     for document in range(len(offsets) - 1):
-        longest = max(longest, offsets[document + 1] - offsets[document])
-    sums = np.empty(min(longest, _SEGMENT) + 1, np.uint64)
-    starts = np.empty(0, np.int64)
-    written = int64(0)
-    for document in range(len(offsets) - 1):
-        begin, end = offsets[document], offsets[document + 1]
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         high = uint8(0)
         for at in range(begin, end):
             high |= data[at]
@@ -211,39 +217,35 @@ def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out): 
             written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
             if len(starts) == 0:
-                starts = np.empty(longest + 1, np.int64)
-            units = 0
+                starts = np.empty(longest + uintp(1), np.uintp)
+            units = uintp(0)
             for at in range(begin, end):
-                if data[at] & 0xC0 != 0x80:
-                    starts[units] = at
-                    units += 1
+                starts[units] = at
+                units += uintp(data[at] & 0xC0 != 0x80)
             starts[units] = end
             written = _window_ids(
-                data, starts, units, 0, k, base, powers, inverses, crc_entries, sums, ids, written
+                data, starts, units, uintp(0), k, base, powers, inverses, crc_entries, sums, ids, written
             )
         out[document + 1] = written
 
 
 @compiled
 def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, ids, out):  # type: ignore[no-untyped-def]
-    longest = 0
+    longest = _longest(offsets)
+    sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
+    starts = np.empty(longest // uintp(2) + uintp(3), np.uintp)
+    written = uintp(0)
     for document in range(len(offsets) - 1):
-        longest = max(longest, offsets[document + 1] - offsets[document])
-    sums = np.empty(min(longest, _SEGMENT) + 1, np.uint64)
-    starts = np.empty(longest // 2 + 2, np.int64)
-    written = int64(0)
-    for document in range(len(offsets) - 1):
-        begin, end = offsets[document], offsets[document + 1]
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin < end:
-            units = 1
-            starts[0] = begin
+            units = uintp(1)
+            starts[uintp(0)] = begin
             for at in range(begin, end):
-                if data[at] == separator:
-                    starts[units] = at + 1
-                    units += 1
-            starts[units] = end + 1
+                starts[units] = at + uintp(1)
+                units += uintp(data[at] == separator)
+            starts[units] = end + uintp(1)
             written = _window_ids(
-                data, starts, units, 1, k, base, powers, inverses, crc_entries, sums, ids, written
+                data, starts, units, uintp(1), k, base, powers, inverses, crc_entries, sums, ids, written
             )
         out[document + 1] = written
 

@@ -1,0 +1,62 @@
+"""All commands in one list, with their examples."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli.answers import clusters, pairs, similar
+from nearsim_db.cli.collections import collections
+from nearsim_db.cli.dedupe import dedupe
+from nearsim_db.cli.doctor import doctor
+from nearsim_db.cli.documents import delete, get, stats
+from nearsim_db.cli.failures import Commands
+from nearsim_db.cli.ingest import build, ingest
+from nearsim_db.cli.profiles import profiles
+from nearsim_db.cli.server import db
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Find near-duplicate documents with PostgreSQL: ingest files, then ask for pairs and clusters.",
+    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C). Without NEARSIM_DATABASE_URL an "
+    "embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
+)
+
+_TAKING_IN, _ANSWERS, _MANAGING = "Documents in", "Answers", "Management"
+_COMMANDS: list[tuple[str, Callable[..., None], str]] = [
+    (_TAKING_IN, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
+    (_TAKING_IN, build, "nearsim build --collection news"),
+    (_TAKING_IN, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
+    (_ANSWERS, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
+    (_ANSWERS, clusters, "nearsim clusters --format csv"),
+    (_ANSWERS, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+    (_ANSWERS, get, "nearsim get story-17"),
+    (_ANSWERS, stats, "nearsim stats --collection news --json"),
+    (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
+    (_MANAGING, doctor, "nearsim doctor"),
+]
+
+for _panel, _command, _example in _COMMANDS:
+    app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(_command)
+app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
+app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
+app.add_typer(db, name="db", rich_help_panel=_MANAGING)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"nearsim {version('nearsim-db')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _begin(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None: ...

@@ -1,0 +1,100 @@
+"""Commands on what a collection holds: get, delete, stats."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.progress import progress_bars
+from nearsim_db.errors import NotFoundError
+
+DEFAULT = "default"
+
+
+class Shape(StrEnum):
+    """How a single thing is shown."""
+
+    JSON = "json"
+    TABLE = "table"
+
+
+def get(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The document's id.", show_default=False)],
+    collection: options.Collection = DEFAULT,
+    format: Annotated[Shape, typer.Option("--format", help="json is the whole document.")] = Shape.JSON,
+) -> None:
+    """Show a document as it is stored."""
+    from nearsim_db.cli import render
+    from nearsim_db.index import Index
+
+    with Index.connect(collection=collection) as index:
+        stored = index.get(id)
+    shown = {"id": stored.pop("external_id"), **stored, "collection": collection}
+    del shown["collection_id"]
+    if format is Shape.JSON:
+        render.document(shown)
+    else:
+        render.facts(shown)
+
+
+def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)],
+    collection: options.Collection = DEFAULT,
+    yes: options.Yes = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Delete documents, with their pairs; on a terminal it asks first.
+
+    Ends with exit code 1 if some of them were not there; the others are deleted all the same.
+    """
+    from nearsim_db.cli import render
+    from nearsim_db.index import Index
+
+    confirm(f"Delete {len(ids):,} documents from collection {collection!r}?", yes=yes)
+    with (
+        progress_bars(quiet) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        gone = index.delete(ids)
+    if not quiet:
+        for deleted in gone:
+            render.line(f"deleted {deleted}")
+    missing = sorted(set(ids) - set(gone))
+    if missing:
+        raise NotFoundError(f"collection {collection!r} has no document {', '.join(map(repr, missing))}")
+
+
+def stats(
+    collection: options.Collection = DEFAULT,
+    profile: options.Profile = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what a collection and its index hold, in counts, bytes and probabilities."""
+    from nearsim_db.cli import render
+    from nearsim_db.index import Index
+
+    with Index.connect(collection=collection, profile=profile) as index:
+        found = index.stats()
+    if as_json:
+        render.document(found)
+        return
+    render.facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
+    render.line()
+    render.line("The probability that a pair of a similarity becomes a candidate:")
+    render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in found["curve"]])
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal, unless told not to; a refusal ends the command."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(question, abort=True, err=True)
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, list | dict)

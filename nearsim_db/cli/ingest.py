@@ -1,0 +1,95 @@
+"""Commands that take documents in: ingest, build."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.progress import progress_bars
+from nearsim_db.errors import InputError
+
+if TYPE_CHECKING:
+    from nearsim_db.readers import Source
+    from nearsim_db.records import ReadDocument, Reject
+
+DEFAULT = "default"
+
+
+def ingest(
+    files: options.Files,
+    collection: options.Collection = DEFAULT,
+    id_field: options.IdField = "id",
+    title_field: options.TitleField = "title",
+    body_field: options.BodyField = None,
+    source_field: options.SourceField = "source",
+    url_field: options.UrlField = "url",
+    published_field: options.PublishedField = "published_at",
+    rejects: options.Rejects = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")] = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Read documents into a collection and bring its index up to date.
+
+    Documents are inserted or replaced by their id. Records that cannot be used are set aside and counted. A collection
+    without a profile gets one from the default recipe. Run again after an interruption, it goes on where it stopped.
+    """
+    from nearsim_db.cli import summaries
+    from nearsim_db.index import Index
+    from nearsim_db.readers import Fields, Source
+
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
+    records = _UntilDamage(Source(files, fields))
+    with (
+        progress_bars(quiet or as_json, records.source) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        summary = index.ingest(records, rejects=rejects, strict=strict, dry_run=dry_run)
+        profiles = [] if dry_run else summaries.profile_stats(index)
+    if as_json:
+        summaries.print_ingest_document(summary, profiles, dry_run=dry_run, error=records.damage)
+    elif not quiet:
+        summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects)
+    summaries.print_warnings(index.warnings)
+    if records.damage is not None:
+        raise records.damage
+
+
+def build(
+    collection: options.Collection = DEFAULT,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Finish an interrupted build, and take in what other applications wrote in plain SQL."""
+    from nearsim_db.cli import render, summaries
+    from nearsim_db.index import Index
+
+    with (
+        progress_bars(quiet or as_json) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        index.build()
+        profiles = summaries.profile_stats(index)
+    if as_json:
+        render.document({"collection": collection, "profiles": [summaries.outline(one) for one in profiles]})
+    elif not quiet:
+        summaries.print_profiles(profiles)
+    summaries.print_warnings(index.warnings)
+
+
+class _UntilDamage:
+    """The records of a source up to the first file that cannot be read on, which `damage` then tells."""
+
+    def __init__(self, source: "Source") -> None:
+        self.source = source
+        self.damage: InputError | None = None
+
+    def __iter__(self) -> "Iterator[ReadDocument | Reject]":
+        try:
+            yield from self.source
+        except InputError as error:
+            self.damage = error

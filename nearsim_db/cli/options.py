@@ -1,0 +1,108 @@
+"""Options that several commands share, so that they are called and explained the same everywhere."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli.failures import UsageError
+
+if TYPE_CHECKING:
+    from nearsim_db.recipe import Recipe
+
+Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="The collection.")]
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", "-p", metavar="NAME", help="The profile; needed where there are several."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary; errors still show.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="JSON lines, CSV, TSV (also .gz, .zst), text files, or folders of text files.",
+        show_default=False,
+    ),
+]
+IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Key or column of the id.")]
+TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="That of the title.")]
+BodyField = Annotated[
+    str | None,
+    typer.Option("--body-field", metavar="KEY", help="That of the text.  [default: text, or else body]"),
+]
+SourceField = Annotated[str, typer.Option("--source-field", metavar="KEY", help="That of the source.")]
+UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="That of the URL.")]
+PublishedField = Annotated[
+    str, typer.Option("--published-field", metavar="KEY", help="That of the date (ISO 8601).")
+]
+Rejects = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejects",
+        metavar="PATH",
+        help="Write records that cannot be used there, each with line and reason.",
+    ),
+]
+
+RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="A recipe in TOML.")]
+Preset = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="A recipe that ships with nearsim: default.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the recipe: match.threshold=0.8 (repeat)."
+    ),
+]
+
+
+class Format(StrEnum):
+    """How answers are written."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+AnswerFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="table is for people; jsonl and csv stream everything.  "
+        "[default: by the ending of --output, else table]",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="PATH", help="Write there instead of standard output."),
+]
+MinSimilarity = Annotated[
+    float,
+    typer.Option(
+        "--min-similarity",
+        min=0.0,
+        max=1.0,
+        help="Only from this similarity on; at least the profile's threshold.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=1, help="At most so many.  [default: a table shows 50]", show_default=False
+    ),
+]
+
+
+def chosen_recipe(file: Path | None, preset: str | None, settings: list[str] | None) -> "Recipe":
+    """The recipe that the options name, the preset `default` if none, with --set applied."""
+    from nearsim_db import presets, recipe
+
+    if file is not None and preset is not None:
+        raise UsageError("give either --recipe or --preset, not both")
+    chosen = presets.load(preset or presets.DEFAULT) if file is None else recipe.load(file)
+    return recipe.override(chosen, settings) if settings else chosen

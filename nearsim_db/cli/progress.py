@@ -1,0 +1,74 @@
+"""Progress bars on standard error, when that is a terminal."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from nearsim_db.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from nearsim_db.readers import Source
+
+_SHOWN = {
+    "read": ("reading", "documents"),
+    "sign": ("signing", "documents"),
+    "bands": ("filing band keys", "documents"),
+    "candidates": ("verifying", "candidates"),
+    "search": ("searching", "documents"),
+    "clusters": ("clustering", ""),
+    "write": ("writing", "documents"),
+}
+
+
+class _Bars:
+    """A bar per step, begun when the step is first told of; the one before is then complete."""
+
+    def __init__(self, bars: "RichProgress", source: "Source | None") -> None:
+        self._bars = bars
+        self._source = source
+        self._step: str | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        if step != self._step or self._task is None:
+            self.finish()
+            self._step = step
+            self._task = self._bars.add_task(_SHOWN.get(step, (step, ""))[0], total=None, count="")
+        unit = _SHOWN.get(step, (step, ""))[1]
+        count = f"{done:,} {unit}" if unit else ""
+        if step == "read" and self._source is not None:
+            done, total = self._source.bytes_read, self._source.total_bytes
+        self._bars.update(self._task, completed=done, total=total, count=count)
+
+    def finish(self) -> None:
+        """Show the present step as complete."""
+        if self._task is not None:
+            self._bars.update(self._task, completed=1, total=1)
+            self._bars.stop_task(self._task)
+
+
+@contextmanager
+def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progress]:
+    """A callable that draws bars, or nothing. With a source, reading is measured by its bytes."""
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    from nearsim_db.cli.render import console
+
+    with RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        console=console(sys.stderr),
+    ) as bars:
+        shown = _Bars(bars, source)
+        yield shown
+        shown.finish()

@@ -1,0 +1,165 @@
+"""What an ingest, a build or a profile came to, for people and as JSON."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nearsim_db.cli import render
+from nearsim_db.dedupe import DedupeSummary
+from nearsim_db.errors import InputError
+from nearsim_db.index import Index
+from nearsim_db.ingest import IngestSummary
+from nearsim_db.records import Reject
+
+_OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
+
+
+def profile_stats(index: Index) -> list[dict[str, Any]]:
+    """The statistics of every profile that answers."""
+    return [
+        index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
+    ]
+
+
+def outline(stats: dict[str, Any]) -> dict[str, Any]:
+    """The few figures of a profile that a summary shows."""
+    return {name: stats[name] for name in _OUTLINE}
+
+
+def print_ingest_document(
+    summary: IngestSummary, profiles: list[dict[str, Any]], *, dry_run: bool, error: InputError | None
+) -> None:
+    """One JSON document; `error` is null unless a file could not be read on."""
+    render.document(
+        {
+            "read": summary.read,
+            "inserted": summary.inserted,
+            "updated": summary.updated,
+            "unchanged": summary.unchanged,
+            "rejected": summary.rejected,
+            "replaced_characters": summary.replaced_characters,
+            "dry_run": dry_run,
+            "error": None if error is None else str(error),
+            "first_rejects": [
+                {"file": one.file, "line": one.line, "id": one.external_id, "reason": one.reason}
+                for one in summary.first_rejects
+            ],
+            "profiles": [outline(one) for one in profiles],
+        }
+    )
+
+
+def print_ingest(
+    summary: IngestSummary, profiles: list[dict[str, Any]], *, dry_run: bool, rejects: Path | None
+) -> None:
+    """Counts, the first rejects with their reasons, and a line for each profile."""
+    if dry_run:
+        render.line("Nothing was written; this is what would happen.")
+    render.facts(
+        {
+            "read": summary.read,
+            "inserted": summary.inserted,
+            "updated": summary.updated,
+            "unchanged": summary.unchanged,
+            "rejected": summary.rejected,
+            "replaced characters": summary.replaced_characters,
+        }
+    )
+    print_rejects(summary, rejects)
+    print_profiles(profiles)
+
+
+def print_rejects(summary: IngestSummary, rejects: Path | None) -> None:
+    """The first rejects with their reasons, and where all of them are."""
+    if not summary.rejected:
+        return
+    render.line()
+    for one in summary.first_rejects:
+        render.line(f"rejected: {_place(one)}: {one.reason}")
+    more = summary.rejected - len(summary.first_rejects)
+    if more:
+        render.line(f"... and {more:,} more")
+    if rejects is not None:
+        render.line(f"all of them are in {rejects}")
+    elif more:
+        render.line("with --rejects PATH all of them are written there")
+
+
+def _place(reject: Reject) -> str:
+    return f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
+
+
+def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
+    """A line for each profile."""
+    if not profiles:
+        return
+    render.line()
+    render.table(
+        ("profile", "documents", "pairs", "clusters", "bands x rows", "candidates per document"),
+        [
+            (
+                one["profile"],
+                one["documents"],
+                one["pairs"],
+                one["clusters"],
+                f"{one['bands']} x {one['rows']}",
+                one["candidates_per_document"],
+            )
+            for one in profiles
+        ],
+    )
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """What the index found worth knowing."""
+    for warning in warnings:
+        render.warn(warning)
+
+
+def print_dedupe_document(summary: DedupeSummary, output: Path) -> None:
+    """One JSON document."""
+    ingest, stats = summary.ingest, summary.stats
+    render.document(
+        {
+            "read": ingest.read,
+            "unique": summary.unique,
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced_characters": ingest.replaced_characters,
+            **{name: stats[name] for name in ("pairs", "clusters", "threshold", "bands", "rows")},
+            "output": str(output),
+        }
+    )
+
+
+def print_dedupe(summary: DedupeSummary, output: Path, rejects: Path | None) -> None:
+    """Counts, and the first rejects with their reasons."""
+    ingest, stats = summary.ingest, summary.stats
+    render.facts(
+        {
+            "read": ingest.read,
+            "unique": f"{summary.unique:,} written to {output}",
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced characters": ingest.replaced_characters,
+            "clusters": stats["clusters"],
+            "bands x rows": f"{stats['bands']} x {stats['rows']}",
+        }
+    )
+    print_rejects(ingest, rejects)
+
+
+def print_choice(description: dict[str, Any]) -> None:
+    """What a profile chose and what to expect of it."""
+    render.facts(
+        {
+            "threshold": f"{description['threshold']:g}",
+            "bands x rows": f"{description['bands']} x {description['rows']}",
+            "unused rows": description["unused_rows"],
+            "expected recall": f"{description['expected_recall']:.4f} at the threshold",
+            "expected bytes per document": description["expected_bytes_per_document"],
+        }
+    )
+    render.line()
+    render.line("The probability that a pair of a similarity becomes a candidate:")
+    render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in description["curve"]])

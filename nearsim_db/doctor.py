@@ -1,0 +1,187 @@
+"""What could keep nearsim from working well here, each finding with what to do about it."""
+
+import importlib.metadata
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from nearsim_db import server
+from nearsim_db.address import database_url
+from nearsim_db.backend import resolve as resolve_backend
+from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
+from nearsim_db.settings import Settings, from_environment
+from nearsim_db.store import catalog, documents, index, schema, server_facts
+from nearsim_db.store.catalog import Collection, Lock
+from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
+
+Verdict = Literal["ok", "warning", "problem"]
+
+_GIBIBYTE = 1024**3
+_LITTLE_DISK = 2 * _GIBIBYTE
+_NO_DISK = 256 * 1024**2
+# What a server as installed has too little of for bulk loads and one large join, and what suits them.
+_SIZES = {
+    "work_mem": (32 * 1024**2, "64MB"),
+    "shared_buffers": (256 * 1024**2, "an eighth of the memory, at most 1GB"),
+    "max_wal_size": (2 * _GIBIBYTE, "4GB"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, how it stands, and what to do unless it is `ok`."""
+
+    check: str
+    verdict: Verdict
+    finding: str
+    advice: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look at everything; starts the embedded server if that is the one to be used."""
+    settings = from_environment()
+    return [*_versions(), _backend(settings), *_embedded_server(settings), *_database(settings)]
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("nearsim", "ok", importlib.metadata.version("nearsim-db"))
+    yield Finding("Python", "ok", platform.python_version())
+    yield Finding("NumPy", "ok", importlib.metadata.version("numpy"))
+
+
+def _backend(settings: Settings) -> Finding:
+    try:
+        numba = importlib.metadata.version("numba")
+    except importlib.metadata.PackageNotFoundError:
+        advice = "signing is about ten times faster with it: pip install 'nearsim-db[fast]'"
+        return Finding("back end", "warning", "NumPy; numba is not installed", advice)
+    try:
+        chosen = resolve_backend(settings.backend)
+    except NearsimError as error:
+        return Finding("back end", "problem", str(error))
+    shown = {"numba": f"numba {numba}", "numpy": "NumPy, as NEARSIM_BACKEND says"}
+    return Finding("back end", "ok", f"{shown[chosen]}, {settings.threads} threads")
+
+
+def _embedded_server(settings: Settings) -> Iterator[Finding]:
+    if settings.database_url is not None:
+        yield Finding("embedded server", "ok", "not used: NEARSIM_DATABASE_URL names another")
+        return
+    try:
+        state = server.status(settings.home)
+    except NearsimError as error:
+        yield Finding("embedded server", "problem", str(error), "pip install 'nearsim-db[embedded]'")
+        return
+    kept = "kept up until: nearsim db stop" if state.kept else "stops when unused"
+    running = f"running, {kept}" if state.running else "was not running, started on demand"
+    yield Finding("embedded server", "ok", f"PostgreSQL {state.version}, {running}")
+    yield _disk(state.data_directory)
+
+
+def _disk(data_directory: Path) -> Finding:
+    place = next(folder for folder in (data_directory, *data_directory.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    verdict: Verdict = "problem" if free < _NO_DISK else "warning" if free < _LITTLE_DISK else "ok"
+    advice = "" if verdict == "ok" else "make room, or set NEARSIM_HOME to a folder on a larger disk"
+    return Finding("free disk", verdict, f"{free / _GIBIBYTE:,.1f} GiB at {data_directory}", advice)
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    try:
+        engine = open_engine(database_url())
+    except NearsimError as error:
+        yield Finding("database", "problem", str(error))
+        return
+    try:
+        with translated(), engine.connect() as connection:
+            yield from _inside(connection, embedded=settings.database_url is None)
+    except DatabaseError as error:
+        yield Finding("database", "problem", str(error))
+    finally:
+        engine.dispose()
+
+
+def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
+    major = check_server(connection)
+    version = server_facts.server_version(connection)
+    yield Finding(
+        "database", "ok", f"PostgreSQL {version}; nearsim works with {OLDEST_MAJOR} to {NEWEST_MAJOR}"
+    )
+    if major > NEWEST_MAJOR:
+        yield Finding("server version", "warning", f"PostgreSQL {major} is newer than what was tested")
+    yield from _server_settings(connection, embedded=embedded)
+    missing = schema.current_revision(connection) is None
+    if missing and embedded:
+        yield Finding("schema", "ok", "not there yet; the first command makes it")
+        return
+    try:
+        schema.check(connection)
+    except SchemaError as error:
+        yield Finding("schema", "problem", str(error))
+        return
+    yield Finding("schema", "ok", f"revision {schema.newest_revision()}")
+    yield from _unfinished(connection)
+    yield _leftovers(connection)
+
+
+def _server_settings(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
+    for setting in server_facts.read_settings(connection, ["jit", *_SIZES]):
+        if setting.name == "jit":
+            yield Finding("jit", "ok", f"{setting.shown} in nearsim's connections")
+            continue
+        least, better = _SIZES[setting.name]
+        if embedded or setting.size is None or setting.size >= least:
+            yield Finding(setting.name, "ok", setting.shown)
+        else:
+            advice = f"builds are faster with {better}: ALTER SYSTEM SET {setting.name}, or ask who runs the server"
+            yield Finding(setting.name, "warning", setting.shown, advice)
+
+
+def _unfinished(connection: Connection) -> Iterator[Finding]:
+    found = False
+    for collection in catalog.list_collections(connection):
+        waiting = _waiting(connection, collection)
+        if not waiting:
+            continue
+        found = True
+        if _is_free(connection, Lock.WRITER, collection):
+            advice = f"nearsim build --collection {collection.name}"
+            yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", advice)
+        else:
+            yield Finding("builds", "ok", f"collection {collection.name} is being written to right now")
+    if not found:
+        yield Finding("builds", "ok", "none unfinished")
+
+
+def _waiting(connection: Connection, collection: Collection) -> list[str]:
+    if not documents.any_document(connection, collection.collection_id):
+        return []
+    generations = catalog.list_generations(connection, collection.collection_id)
+    queued = sum(index.count_work(connection, one.leaves) for one in generations if one.state == "live")
+    waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
+    return [*waiting, f"{queued:,} documents wait to be indexed"] if queued else waiting
+
+
+def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:
+    free = catalog.take_lock(connection, kind, collection.collection_id, wait=False)
+    if free:
+        catalog.give_lock_back(connection, kind, collection.collection_id)
+    return free
+
+
+def _leftovers(connection: Connection) -> Finding:
+    temporary = catalog.list_collections(connection, temporary=True)
+    left = sum(_is_free(connection, Lock.LEASE, collection) for collection in temporary)
+    if not left:
+        return Finding("temporary collections", "ok", "no leftovers")
+    return Finding(
+        "temporary collections",
+        "warning",
+        f"{left} left by killed runs of dedupe",
+        "none needed: the next command that uses the database drops them",
+    )

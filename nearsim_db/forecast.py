@@ -1,0 +1,37 @@
+"""What a banding will cost on a corpus, told from a sample of it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLE = 1_000
+MANY = 100  # candidates per document beyond which a recipe deserves a warning
+
+_ROWS_AT_ONCE = 100
+
+
+def candidates_per_document(keys: NDArray[np.uint64], min_shared_bands: int, documents: int) -> float:
+    """How many candidates a document of the corpus will have, the bucket limit left out of account.
+
+    `keys` are the bucket hashes of a random sample, (n, bands) uint64; `documents` is the size of the corpus. The share
+    of the sample's pairs that share enough bands is taken for the corpus's.
+    """
+    size = len(keys)
+    if size < 2:
+        return 0.0
+    linked = 0
+    for begin in range(0, size, _ROWS_AT_ONCE):
+        equal = keys[begin : begin + _ROWS_AT_ONCE, None, :] == keys[None, :, :]
+        linked += int((np.count_nonzero(equal, axis=2) >= min_shared_bands).sum())
+    # Each document is linked with itself, which is no pair; each pair is met from both sides.
+    return (linked - size) / (size * (size - 1)) * (documents - 1)
+
+
+def advice(expected: float) -> str | None:
+    """A warning with its remedy when a recipe will have too many candidates to verify, else None."""
+    if expected <= MANY:
+        return None
+    return (
+        f"about {expected:,.0f} candidates per document are expected, of which most will fail verification; "
+        "longer shingles (shingle.k), a larger sketch.k or more rows per band (a lower bands.recall, or bands.count and "
+        "bands.rows) make them fewer"
+    )

@@ -1,0 +1,42 @@
+"""Files of answers: JSON lines, and a file that appears only when it is whole."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from nearsim_db.errors import NearsimError
+
+
+def json_line(record: object) -> bytes:
+    """A record as one line of JSON, newline included; dataclasses become objects."""
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A stream whose content takes the place of `path` at the end of the block, and only if the block succeeds.
+
+    So a file may be read while its replacement is written. Pipes and devices are written to directly.
+    Raises NearsimError where it cannot be written.
+    """
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as stream:
+                yield stream
+            return
+        with part.open("wb") as stream:
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield stream
+        part.replace(target)
+    except OSError as error:
+        raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

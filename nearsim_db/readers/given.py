@@ -1,0 +1,38 @@
+"""Documents that a program hands over: the same rules as for those in files."""
+
+from collections.abc import Iterable, Iterator
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.document_maker import checked_id
+from nearsim_db.records import Document, ReadDocument, Reject
+from nearsim_db.text.clean import clean, clean_attributes
+
+_ORIGIN = "documents"
+
+
+def from_documents(given: Iterable[Document]) -> Iterator[ReadDocument | Reject]:
+    """Documents as a reader would yield them, counted from 1: cleaned, or rejected with the reason."""
+    for number, document in enumerate(given, 1):
+        try:
+            yield _checked(document, number)
+        except InputError as refusal:
+            yield Reject(_ORIGIN, number, str(refusal), document.external_id)
+
+
+def _checked(document: Document, number: int) -> ReadDocument:
+    external_id = checked_id({"external_id": document.external_id}, "external_id")
+    title, in_title = _cleaned(document.title)
+    body, in_body = _cleaned(document.body)
+    source, in_source = _cleaned(document.source)
+    url, in_url = _cleaned(document.url)
+    attributes, in_attributes = clean_attributes(document.attributes)
+    return ReadDocument(
+        Document(external_id, title, body, source, url, document.published_at, attributes),
+        _ORIGIN,
+        number,
+        in_title + in_body + in_source + in_url + in_attributes,
+    )
+
+
+def _cleaned(text: str | None) -> tuple[str | None, int]:
+    return (None, 0) if text is None else clean(text)

@@ -1,0 +1,121 @@
+"""The migrations are the truth of the schema: they go up and down, and the metadata says the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import CheckConstraint, Engine, inspect, text
+
+from nearsim_db.errors import SchemaError
+from nearsim_db.store import schema, tables
+
+ROOT = Path(__file__).parents[2]
+
+
+def table_names(engine: Engine) -> set[str]:
+    """The tables of the schema, Alembic's own left out."""
+    return set(inspect(engine).get_table_names(schema=tables.SCHEMA)) - {"alembic_version"}
+
+
+def test_metadata_equals_migrations(engine: Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "version_table_schema": tables.SCHEMA,
+                "include_schemas": True,
+                "include_name": tables.is_ours,
+                "compare_type": True,
+                "compare_server_default": True,
+            },
+        )
+        assert compare_metadata(context, tables.metadata) == []
+
+
+def test_check_constraints_of_metadata_are_those_of_the_database(engine: Engine) -> None:
+    inspector = inspect(engine)
+    for table in tables.metadata.tables.values():
+        stored = {found["name"] for found in inspector.get_check_constraints(table.name, tables.SCHEMA)}
+        declared = {str(found.name) for found in table.constraints if isinstance(found, CheckConstraint)}
+        assert declared == stored, table.name
+
+
+def test_down_and_up_again(engine: Engine) -> None:
+    before = table_names(engine)
+    assert before == {table.name for table in tables.metadata.tables.values()}
+    with engine.begin() as connection:
+        schema.downgrade(connection, "base")
+    assert table_names(engine) == set()
+    with engine.begin() as connection:
+        assert schema.upgrade(connection) == schema.newest_revision()
+        schema.check(connection)
+    assert table_names(engine) == before
+
+
+def test_upgrade_twice_changes_nothing(engine: Engine) -> None:
+    for _ in range(2):
+        with engine.begin() as connection:
+            assert schema.upgrade(connection) == schema.newest_revision()
+
+
+def test_missing_schema_says_what_to_run(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA nearsim CASCADE"))
+        with pytest.raises(SchemaError, match="nearsim db init"):
+            schema.check(connection)
+
+
+def test_newer_schema_is_refused(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE nearsim.alembic_version SET version_num = '9999'"))
+        with pytest.raises(SchemaError, match=r"9999.*newer nearsim"):
+            schema.check(connection)
+        with pytest.raises(SchemaError, match=r"9999.*newer nearsim"):
+            schema.upgrade(connection)
+
+
+def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE public.document (id int)"))
+    assert not tables.is_ours("public", "schema", {})
+    with engine.begin() as connection:
+        schema.downgrade(connection, "base")
+        assert connection.execute(text("SELECT to_regclass('public.document')")).scalar_one() is not None
+
+
+def test_alembic_command(database_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "current"],
+        cwd=ROOT,
+        env={**os.environ, "NEARSIM_DATABASE_URL": database_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"{schema.newest_revision()} (head)" in done.stdout, done.stderr
+
+
+def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA nearsim CASCADE"))
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    installed = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(wheel)]
+    subprocess.run([*pip, "--disable-pip-version-check"], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "nearsim_db", "db", "init"],
+        cwd=tmp_path,
+        env={**os.environ, "NEARSIM_DATABASE_URL": database_url, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (installed / "nearsim_db" / "store" / "migrations" / "env.py").is_file()
+    assert table_names(engine) == {table.name for table in tables.metadata.tables.values()}

@@ -1,0 +1,82 @@
+"""The invariants that the database itself keeps, each tried by breaking it."""
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from nearsim_db import Document, Index
+
+FILL = [
+    Document("a", "One", "a story of some length that is told in exactly the same words twice over"),
+    Document("b", "One", "a story of some length that is told in exactly the same words twice more"),
+    Document("c", "Two", "nothing of the kind stands in here, which is about another matter altogether"),
+    Document("empty"),
+]
+
+BREAKING = {
+    "collection_name_key": "INSERT INTO nearsim.collection (name) VALUES ('default')",
+    "collection_name_given": "INSERT INTO nearsim.collection (name) VALUES ('')",
+    "document_external_id_key": "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'a' "
+    "FROM nearsim.collection",
+    "document_external_id_length": "UPDATE nearsim.document SET external_id = repeat('x', 1025) WHERE external_id = 'a'",
+    "document_collection_fkey": "INSERT INTO nearsim.document (collection_id, external_id) VALUES (999, 'x')",
+    "profile_name_key": "INSERT INTO nearsim.profile (collection_id, name) SELECT collection_id, name "
+    "FROM nearsim.profile",
+    "generation_one_live": "INSERT INTO nearsim.generation (profile_id, state, recipe, fingerprint) "
+    "SELECT profile_id, 'live', '{}', '' FROM nearsim.profile",
+    "generation_state_known": "UPDATE nearsim.generation SET state = 'asleep'",
+    "generation_stage_known": "UPDATE nearsim.generation SET stage = 'asleep'",
+    "signature_features_or_none": "UPDATE nearsim.signature SET sketch = NULL WHERE feature_count > 0",
+    "signature_head_first": "UPDATE nearsim.signature SET head_id = doc_id + 1 WHERE feature_count > 0",
+    "similar_pair_ordered": "UPDATE nearsim.similar_pair SET left_id = right_id, right_id = left_id",
+    "similar_pair_counts": "UPDATE nearsim.similar_pair SET intersection_size = union_size + 1",
+    "similar_pair_._left_id_fkey": "UPDATE nearsim.similar_pair SET left_id = -1",
+    "band_._bucket_hash_doc_id_idx": "INSERT INTO nearsim.band (bucket_hash, doc_id, generation_id) "
+    "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band LIMIT 1",
+    "work_stage_known": "INSERT INTO nearsim.work SELECT generation_id, 1, 'asleep' FROM nearsim.generation",
+}
+
+
+@pytest.fixture
+def filled(database_url: str, engine: Engine) -> Engine:
+    """A small index with a pair, a single and a document without features in it."""
+    with Index.connect(database_url) as index:
+        index.add(FILL)
+        assert [(pair.left, pair.right) for pair in index.pairs()] == [("a", "b")]
+    return engine
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_database_refuses(filled: Engine, name: str) -> None:
+    with filled.connect() as connection, pytest.raises(IntegrityError, match=name):
+        connection.execute(text(BREAKING[name]))
+
+
+def test_band_number_is_the_top_byte(filled: Engine) -> None:
+    with filled.connect() as connection:
+        wrong = connection.execute(
+            text("SELECT count(*) FROM nearsim.band WHERE band_no <> (bucket_hash >> 56) & 255")
+        ).scalar_one()
+        numbers = connection.execute(text("SELECT count(DISTINCT band_no) FROM nearsim.band")).scalar_one()
+    assert (wrong, numbers) == (0, 32)
+
+
+def test_revision_moves_only_with_a_change(filled: Engine) -> None:
+    read = text("SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'")
+    with filled.connect() as connection:
+        connection.execute(text("UPDATE nearsim.document SET title = title"))
+        assert tuple(connection.execute(read).one()) == (1, False)
+        connection.commit()
+        connection.execute(text("UPDATE nearsim.document SET title = 'Other' WHERE external_id = 'a'"))
+        assert tuple(connection.execute(read).one()) == (2, True)
+
+
+def test_deleting_a_signature_takes_its_pairs(filled: Engine) -> None:
+    with filled.connect() as connection:
+        connection.execute(
+            text(
+                "DELETE FROM nearsim.signature USING nearsim.document "
+                "WHERE document.doc_id = signature.doc_id AND external_id = 'b'"
+            )
+        )
+        assert connection.execute(text("SELECT count(*) FROM nearsim.similar_pair")).scalar_one() == 0

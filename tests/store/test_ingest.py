@@ -1,0 +1,185 @@
+"""Documents on their way in: every record accounted for, and nothing done twice."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db import ingest as ingest_module
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.readers import Source
+
+
+def write(file: Path, *records: object) -> Path:
+    """A JSONL file; strings are written as they are."""
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def rejects_of(file: Path) -> list[tuple[int, str | None]]:
+    """Line and id of each reject."""
+    return [(one["line"], one["id"]) for one in map(json.loads, file.read_text().splitlines())]
+
+
+@pytest.fixture
+def index(database_url: str) -> Index:
+    """An index on an empty database."""
+    return Index.connect(database_url)
+
+
+@pytest.mark.parametrize("batch", [2, 1000])
+def test_of_equal_ids_the_last_wins_and_the_earlier_is_a_reject(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", batch)
+    file = write(
+        tmp_path / "in.jsonl",
+        {"id": "a", "text": "first"},
+        {"id": "b", "text": "only"},
+        {"id": "c", "text": "other"},
+        {"id": "a", "text": "second"},
+        "not json",
+        {"id": "a", "text": "third"},
+    )
+    with index:
+        summary = index.ingest(Source([file]), rejects=tmp_path / "rejects.jsonl")
+        assert index.get("a")["body"] == "third"
+        again = index.ingest(Source([file]))
+    assert (summary.read, summary.inserted, summary.updated, summary.unchanged, summary.rejected) == (
+        6,
+        3,
+        0,
+        0,
+        3,
+    )
+    assert sorted(rejects_of(tmp_path / "rejects.jsonl")) == [(1, "a"), (4, "a"), (5, None)]
+    assert (again.inserted, again.rejected) == (0, 3)
+    assert again.inserted + again.updated + again.unchanged == 3
+
+
+def test_ids_may_come_again_in_another_file(index: Index, tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{name}.jsonl", {"id": "a", "text": name}) for name in ("one", "two")]
+    with index:
+        summary = index.ingest(Source(files))
+        assert (summary.inserted, summary.updated, summary.rejected) == (1, 1, 0)
+        assert index.get("a")["body"] == "two"
+
+
+def test_unchanged_documents_are_left_alone(index: Index) -> None:
+    documents = [Document(f"d{number}", body=f"text number {number}") for number in range(10)]
+    with index:
+        assert index.add(documents).inserted == 10
+        again = index.add([*documents[:9], Document("d9", body="changed")])
+        assert (again.unchanged, again.updated) == (9, 1)
+        assert [index.get(f"d{number}")["revision"] for number in (0, 9)] == [1, 2]
+
+
+def test_strict_stops_at_the_first_reject(index: Index, tmp_path: Path) -> None:
+    file = write(tmp_path / "in.jsonl", {"id": "a", "text": "fine"}, "{", {"id": "b", "text": "not reached"})
+    with index, pytest.raises(InputError, match=r"in\.jsonl, line 2"):
+        index.ingest(Source([file]), strict=True)
+
+
+def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
+    with index:
+        file = write(tmp_path / "in.jsonl", {"id": "a", "text": "new"}, {"id": "b", "text": "new"}, "x")
+        summary = index.ingest(Source([file]), dry_run=True)
+        assert (summary.inserted, summary.updated, summary.rejected) == (2, 0, 1)
+        assert index.database.collections() == []
+        index.ingest(Source([file]))
+        write(file, {"id": "a", "text": "other"}, {"id": "b", "text": "new"}, {"id": "c", "text": "new"})
+        summary = index.ingest(Source([file]), dry_run=True)
+        assert (summary.inserted, summary.updated, summary.unchanged) == (1, 1, 1)
+        assert index.get("a")["body"] == "new"
+        with pytest.raises(NotFoundError, match="'c'"):
+            index.get("c")
+
+
+def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path: Path) -> None:
+    text = "the very same words stand in all of these documents"
+    whole = gzip.compress(
+        "\n".join(json.dumps({"id": f"d{n}", "text": text}) for n in range(50_000)).encode()
+    )
+    file = tmp_path / "in.jsonl.gz"
+    file.write_bytes(whole[: len(whole) // 2])
+    with index:
+        with pytest.raises(InputError, match=r"in\.jsonl\.gz"):
+            index.ingest(Source([file]))
+        assert index.stats()["indexed"] == index.stats()["documents"] > 1000
+
+
+def test_characters_that_the_database_cannot_hold(index: Index, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(
+        b'{"id": "nul", "text": "before\\u0000after", "note": "a\\u0000b"}\n'
+        b'{"id": "lone", "title": "\\ud800", "text": "one"}\n'
+        b'{"id": "bytes", "text": "caf\xe9"}\n'
+    )
+    with index:
+        summary = index.ingest(Source([file]))
+        assert (summary.inserted, summary.replaced_characters) == (3, 4)
+        assert index.get("nul")["body"] == "before\ufffdafter"
+        assert index.get("nul")["attributes"] == {"note": "a\ufffdb"}
+        assert index.get("lone")["title"] == "\ufffd"
+        assert index.get("bytes")["body"] == "caf\ufffd"
+
+
+def test_documents_given_in_python_are_cleaned_and_checked_too(index: Index) -> None:
+    with index:
+        summary = index.add(
+            [
+                Document("fine", "a\0b", "lone \ud800", attributes={"k\0": "v\0"}),
+                Document("x" * 1025, body="too long an id"),
+                Document("", body="no id"),
+                Document("nul\0", body="NUL in the id"),
+            ]
+        )
+        assert (summary.inserted, summary.rejected, summary.replaced_characters) == (1, 3, 4)
+        assert index.get("fine")["title"] == "a\ufffdb"
+
+
+def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:
+    with index:
+        index.add(
+            [Document("a"), Document("b", body=""), Document("c", body=" \n\u200b"), Document("d", "!?")]
+        )
+        assert list(index.pairs()) == []
+        assert index.stats()["no_features"] == 4
+
+
+def test_a_large_document(index: Index) -> None:
+    words = " ".join(f"w{number}" for number in range(4_600_000))
+    assert len(words) > 50_000_000
+    with index:
+        index.add([Document("large", body=words), Document("same", body=words + " end")])
+        (pair,) = index.pairs()
+        assert (pair.union - pair.intersection, pair.union) == (1, 4_600_000 - 1)
+
+
+WRITER = """
+import sys
+from nearsim_db import Document, Index
+first, last = int(sys.argv[2]), int(sys.argv[3])
+with Index.connect(sys.argv[1]) as index:
+    for number in range(first, last):
+        index.add([Document(f"d{number}", body=f"all but one of these words are the same in each document, {number}")])
+"""
+
+
+def test_two_writers_at_once_miss_no_pair(database_url: str) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, database_url, first, last], stderr=subprocess.PIPE)
+        for first, last in (("0", "12"), ("12", "24"))
+    ]
+    for writer in writers:
+        assert writer.wait() == 0, writer.stderr
+        assert writer.stderr is not None
+        writer.stderr.close()
+    with Index.connect(database_url) as index:
+        assert len(list(index.pairs())) == 24 * 23 // 2
+        assert [len(cluster.members) for cluster in index.clusters()] == [24]

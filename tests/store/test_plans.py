@@ -1,0 +1,100 @@
+"""What the planner does with the queries that must stay fast: indexes used, rows bounded."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection, Engine
+
+from nearsim_db.records import GenerationId
+from nearsim_db.store import index
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
+
+LEAVES = Leaves(GenerationId(7))
+HEADS, BANDS, LIMIT = 20_000, 8, 16
+HOT = 5
+
+
+def plan(connection: Connection, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+    """The nodes of the plan that ran, the outermost first."""
+    command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, BUFFERS OFF, TIMING OFF) {}").format(
+        statement(name, LEAVES)
+    )
+    row = driver(connection).execute(command, parameters).fetchone()
+    assert row is not None
+    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
+    return list(_nodes(tree[0]["Plan"]))
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", []):
+        yield from _nodes(child)
+
+
+@pytest.fixture
+def loaded(engine: Engine) -> Iterator[Connection]:
+    """A band table with 20,000 heads, nearly all of them in one bucket of the first band."""
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 4_000, (HEADS, BANDS), np.uint64) + (
+        np.arange(BANDS, dtype=np.uint64) << np.uint64(56)
+    )
+    keys[: HEADS * 9 // 10, 0] = HOT
+    with engine.connect() as connection:
+        driver(connection).execute(statement("create_leaves", LEAVES))
+        index.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
+        index.index_bands(connection, LEAVES)
+        connection.commit()
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+            index.vacuum(other, LEAVES, "band")
+        yield connection
+
+
+def test_self_join_reads_the_index_once_and_in_order(loaded: Connection) -> None:
+    nodes = plan(loaded, "find_candidates", {"bucket_limit": LIMIT, "after": 0})
+    scans = [node for node in nodes if "Scan" in node["Node Type"] and node.get("Relation Name")]
+    assert [(node["Node Type"], node["Actual Rows"]) for node in scans] == [
+        ("Index Only Scan", HEADS * BANDS)
+    ]
+    assert scans[0]["Heap Fetches"] == 0
+    windows = [at for at, node in enumerate(nodes) if node["Node Type"] == "WindowAgg"]
+    assert nodes[windows[-1] + 1]["Node Type"] == "Index Only Scan"
+
+
+def test_self_join_is_bounded_by_the_limit(loaded: Connection) -> None:
+    nodes = plan(loaded, "find_candidates", {"bucket_limit": LIMIT, "after": 0})
+    joins = [node for node in nodes if "Join" in node["Node Type"] or node["Node Type"] == "Nested Loop"]
+    assert joins
+    assert max(node["Actual Rows"] for node in joins) <= LIMIT * HEADS * BANDS
+
+
+@pytest.mark.parametrize("bucket", [HOT, 17])
+def test_look_up_is_index_only_and_bounded(loaded: Connection, bucket: int) -> None:
+    parameters = {"doc_ids": [HEADS - 1], "bucket_hashes": [bucket], "bucket_limit": LIMIT}
+    nodes = plan(loaded, "look_up_candidates", parameters)
+    scans = [node for node in nodes if node.get("Relation Name")]
+    assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
+
+
+def test_an_anchor_looks_through_its_whole_bucket(loaded: Connection) -> None:
+    parameters = {"doc_ids": [3], "bucket_hashes": [HOT], "bucket_limit": LIMIT}
+    rows = driver(loaded).execute(statement("look_up_candidates", LEAVES), parameters).fetchall()
+    assert len(rows) == HEADS * 9 // 10 - 1
+
+
+def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:
+    nodes = plan(loaded, "look_up_anchors", {"bucket_hashes": [HOT, 17], "bucket_limit": LIMIT})
+    scans = [node for node in nodes if node.get("Relation Name")]
+    assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
+
+
+def test_deleting_bands_uses_the_index(loaded: Connection) -> None:
+    nodes = plan(loaded, "delete_bands", {"doc_ids": [3, 4], "bucket_hashes": [HOT, HOT]})
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
+    loaded.rollback()

@@ -1,0 +1,129 @@
+"""What PostgreSQL cannot hold is replaced and counted; nothing else changes."""
+
+import json
+from math import inf, nan
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.errors import InputError
+from nearsim_db.text.clean import MAX_JSON_DEPTH, clean, clean_attributes, clean_json
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=10,
+)  # fmt: skip
+
+
+def is_storable(character: str) -> bool:
+    return character != "\0" and not 0xD800 <= ord(character) <= 0xDFFF
+
+
+@settings(deadline=None)
+@given(ANY_TEXT)
+def test_clean_replaces_each_character_that_cannot_be_stored(text: str) -> None:
+    expected = "".join(character if is_storable(character) else "\ufffd" for character in text)
+    assert clean(text) == (expected, sum(not is_storable(character) for character in text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "replaced"),
+    [
+        ("", "", 0),
+        ("plain", "plain", 0),
+        ("naïve 日本 😀", "naïve 日本 😀", 0),
+        ("a\0b", "a\ufffdb", 1),
+        ("日\0\0", "日\ufffd\ufffd", 2),
+        ("\ud83d\ude00", "\ufffd\ufffd", 2),
+        ("kept \ufffd", "kept \ufffd", 0),
+    ],
+)
+def test_clean_examples(text: str, expected: str, replaced: int) -> None:
+    assert clean(text) == (expected, replaced)
+
+
+def test_clean_gives_back_the_same_text_if_it_is_clean() -> None:
+    text = "déjà vu " * 100
+    assert clean(text)[0] is text
+
+
+def strings_of(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [found for inner in value for found in strings_of(inner)]
+    if isinstance(value, dict):
+        return [found for pair in value.items() for inner in pair for found in strings_of(inner)]
+    return []
+
+
+def count_leaves(value: object) -> int:
+    if isinstance(value, list):
+        return sum(map(count_leaves, value))
+    if isinstance(value, dict):
+        return sum(map(count_leaves, value.values()))
+    return 1
+
+
+@settings(deadline=None)
+@given(ANY_JSON)
+def test_clean_json_leaves_only_what_jsonb_takes_and_loses_no_value(value: object) -> None:
+    cleaned, replaced = clean_json(value)
+    assert all(is_storable(character) for text in strings_of(cleaned) for character in text)
+    assert replaced == sum(not is_storable(character) for text in strings_of(value) for character in text)
+    assert count_leaves(cleaned) == count_leaves(value)
+    if replaced == 0:
+        assert json.dumps(cleaned) == json.dumps(value)
+
+
+def test_keys_that_become_equal_are_all_kept() -> None:
+    attributes = dict(zip(("a\0", "a\ud800", "a\ufffd", "b"), (1, 2, 3, 4), strict=True))
+    cleaned = {"a\ufffd\ufffd": 1, "a\ufffd\ufffd\ufffd": 2, "a\ufffd": 3, "b": 4}
+    assert clean_attributes(attributes) == (cleaned, 2)
+
+
+def test_clean_json_reaches_into_arrays_and_objects() -> None:
+    assert clean_json({"k\0": ["\0", {"x": "\ud800y"}], "n": (1, None)}) == (
+        {"k\ufffd": ["\ufffd", {"x": "\ufffdy"}], "n": [1, None]},
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ([nan], "nan"),
+        ({"x": inf}, "inf"),
+        (-inf, "-inf"),
+        (2**64, "64 bits"),
+        (-(2**63) - 1, "64 bits"),
+        ({1: "x"}, "keys are strings"),
+        ([b"bytes"], "bytes"),
+        ({"x": {1, 2}}, "set"),
+    ],
+)
+def test_what_json_does_not_have_is_refused(value: object, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        clean_json(value)
+
+
+@pytest.mark.parametrize("value", [True, False, None, 0, 2**64 - 1, -(2**63), 1.5, -0.0, "x", [], {}])
+def test_what_json_has_is_taken(value: object) -> None:
+    assert clean_json(value) == (value, 0)
+
+
+def nested(levels: int) -> object:
+    value: object = "deep"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_nesting_is_taken_up_to_the_limit() -> None:
+    assert clean_json(nested(MAX_JSON_DEPTH)) == (nested(MAX_JSON_DEPTH), 0)
+    with pytest.raises(InputError, match="deeper than 100 levels"):
+        clean_json(nested(MAX_JSON_DEPTH + 1))

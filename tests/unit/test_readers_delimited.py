@@ -1,0 +1,155 @@
+"""CSV and TSV: quoting, line numbers, and what is refused."""
+
+import csv
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.delimited import read_csv
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.records import Document, ReadDocument, Reject
+
+Items = list[ReadDocument | Reject]
+
+
+def read_bytes(tmp_path: Path, content: bytes, name: str = "in.csv", fields: Fields | None = None) -> Items:
+    path = tmp_path / name
+    path.write_bytes(content)
+    return list(Source([path], fields or Fields()))
+
+
+def outcome(reads: Items) -> list[tuple[int, str]]:
+    """Line and id, or line and the beginning of the reason."""
+    return [
+        (read.line, read.reason if isinstance(read, Reject) else read.document.external_id) for read in reads
+    ]
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("in.csv", ","), ("in.tsv", "\t"), ("IN.CSV", ",")])
+def test_columns_become_fields_and_attributes(tmp_path: Path, name: str, delimiter: str) -> None:
+    header = ["id", "title", "text", "source", "url", "published_at", "pages", "note"]
+    row = ["1", "A title", "A text", "wire", "https://example.org", "2024-05-31", "12", ""]
+    content = "\n".join(map(delimiter.join, (header, row))).encode()
+    document = Document(
+        "1",
+        "A title",
+        "A text",
+        "wire",
+        "https://example.org",
+        datetime(2024, 5, 31, tzinfo=UTC),
+        {"pages": "12", "note": ""},
+    )
+    assert read_bytes(tmp_path, content, name) == [ReadDocument(document, str(tmp_path / name), 2)]
+
+
+def test_empty_cells_of_named_columns_are_null(tmp_path: Path) -> None:
+    (read,) = read_bytes(tmp_path, b"id,title,text,body,source,url,published_at\n1,,,b,,,\n")
+    assert isinstance(read, ReadDocument)
+    assert read.document == Document("1", body="b")
+
+
+def test_columns_may_be_renamed(tmp_path: Path) -> None:
+    fields = Fields(id="key", title="headline", body="content")
+    (read,) = read_bytes(tmp_path, b"key,headline,content,id\n1,t,c,9\n", fields=fields)
+    assert isinstance(read, ReadDocument)
+    assert read.document == Document("1", "t", "c", attributes={"id": "9"})
+
+
+def test_a_row_has_the_line_it_begins_on(tmp_path: Path) -> None:
+    content = (
+        b'\xef\xbb\xbf\r\nid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,x,y\r\n3,"a\n\n\nb"\r\n4\r\n5,last'
+    )
+    reads = read_bytes(tmp_path, content)
+    assert outcome(reads) == [
+        (3, "1"),
+        (6, "3 columns where the header has 2"),
+        (7, "3"),
+        (11, "1 columns where the header has 2"),
+        (12, "5"),
+    ]
+    assert isinstance(reads[0], ReadDocument)
+    assert reads[0].document.body == 'two\r\nlines, "quoted"'
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (b'1,"x"y\n', "not a row: ',' expected after '\"'; a quote may be open or misplaced"),
+        (b"1,x\ry\n", "not a row: new-line character seen in unquoted field"),
+        (b",x\n", "'id' is empty"),
+        (b"1,x,2024-13-01\n", "3 columns where the header has 2"),
+        (b"a\x00,x\n", "has NUL"),
+        (b"a\xff,x\n", "bytes that are not UTF-8"),
+    ],
+)
+def test_a_bad_row_is_rejected_and_reading_goes_on(tmp_path: Path, row: bytes, reason: str) -> None:
+    reads = read_bytes(tmp_path, b"id,text\n" + row + b"2,y\n")
+    assert [type(read) for read in reads] == [Reject, ReadDocument]
+    assert isinstance(reads[0], Reject)
+    assert reason in reads[0].reason
+    assert [read.line for read in reads] == [2, 3]
+
+
+def test_an_open_quote_is_rejected_on_its_line(tmp_path: Path) -> None:
+    reads = read_bytes(tmp_path, b'id,text\n1,x\n2,"open\n3,y\n4,z\n')
+    assert outcome(reads) == [
+        (2, "1"),
+        (3, "not a row: unexpected end of data; a quote may be open or misplaced"),
+    ]
+
+
+def test_what_cannot_be_stored_is_replaced_and_counted(tmp_path: Path) -> None:
+    (read,) = read_bytes(tmp_path, b"id,text,k\x00\n1,a\x00b caf\xe9,\xed\xa0\x80\n")
+    assert isinstance(read, ReadDocument)
+    assert read.document == Document(
+        "1", body="a\ufffdb caf\ufffd", attributes={"k\ufffd": "\ufffd\ufffd\ufffd"}
+    )
+    assert read.replaced == 6
+
+
+def test_fields_larger_than_the_modules_default_are_read(tmp_path: Path) -> None:
+    (read,) = read_bytes(tmp_path, b"id,text\n1," + b"x" * 1_000_000)
+    assert isinstance(read, ReadDocument)
+    assert read.document.body == "x" * 1_000_000
+
+
+def test_the_modules_limit_is_never_lowered(tmp_path: Path) -> None:
+    before = csv.field_size_limit(2**31)
+    try:
+        read_bytes(tmp_path, b"id,text\n1,x")
+        assert csv.field_size_limit() == 2**31
+    finally:
+        csv.field_size_limit(before)
+
+
+@pytest.mark.parametrize("long", [b"2," + b"x" * 400, b'2,"' + b"x\n" * 200 + b'"'])
+def test_a_row_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path, long: bytes) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(b"id,text\n1,x\n" + long + b"\n3,y\n")
+    reads = list(read_csv(InputFile(path, limit=300), Fields()))
+    assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument]
+    assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the most that one document may have")
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (b"key,text\n", r"has no column 'id' but key, text; name the id field"),
+        (b"id;text\n", r"has no column 'id' but id;text"),
+        (b"id,content\n", r"has no 'title' and no 'text' or 'body' but id, content; name the title or body"),
+        (b"id,text,text\n", r"has columns of the same name: id, text, text; rename them"),
+        (b'id,"te"xt\n', r"the header of .* cannot be read"),
+        (b'id,"text\n1,x\n', r"the header of .* cannot be read"),
+    ],
+)
+def test_a_header_that_will_not_do_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        read_bytes(tmp_path, header + b"1,x\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\r\n", b"\xef\xbb\xbf", b"id,text\n", b"id,text"])
+def test_a_file_without_rows_has_no_documents(tmp_path: Path, content: bytes) -> None:
+    assert read_bytes(tmp_path, content) == []

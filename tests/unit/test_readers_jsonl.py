@@ -1,0 +1,283 @@
+"""JSON lines: which lines become documents, and why the others do not."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.jsonl import read_jsonl
+from nearsim_db.records import Document, ReadDocument, Reject
+
+Items = list[ReadDocument | Reject]
+
+
+def read_bytes(tmp_path: Path, content: bytes, fields: Fields | None = None, name: str = "in.jsonl") -> Items:
+    path = tmp_path / name
+    path.write_bytes(content)
+    return list(Source([path], fields or Fields()))
+
+
+def read_one(tmp_path: Path, record: object, fields: Fields | None = None) -> ReadDocument:
+    (read,) = read_bytes(tmp_path, json.dumps(record).encode(), fields)
+    assert isinstance(read, ReadDocument), read
+    return read
+
+
+def reject_one(tmp_path: Path, line: bytes) -> Reject:
+    (read,) = read_bytes(tmp_path, line)
+    assert isinstance(read, Reject), read
+    return read
+
+
+def test_every_field_has_its_place(tmp_path: Path) -> None:
+    record = {
+        "id": "a/1",
+        "title": "A title",
+        "text": "A text",
+        "source": "wire",
+        "url": "https://example.org/1",
+        "published_at": "2024-05-31T18:00:00+02:00",
+        "tags": ["x", {"y": None}],
+        "score": 1.5,
+    }
+    read = read_one(tmp_path, record)
+    assert read == ReadDocument(
+        Document(
+            "a/1",
+            "A title",
+            "A text",
+            "wire",
+            "https://example.org/1",
+            datetime(2024, 5, 31, 16, tzinfo=UTC),
+            {"tags": ["x", {"y": None}], "score": 1.5},
+        ),
+        str(tmp_path / "in.jsonl"),
+        1,
+        0,
+    )
+
+
+def test_fields_may_be_renamed_and_shared(tmp_path: Path) -> None:
+    fields = Fields(id="link", title="headline", body="content", url="link", published_at="date")
+    record = {"link": "u", "headline": "t", "content": "c", "date": "2024-01-02", "text": "x", "id": 7}
+    document = read_one(tmp_path, record, fields).document
+    assert document == Document(
+        "u",
+        "t",
+        "c",
+        url="u",
+        published_at=datetime(2024, 1, 2, tzinfo=UTC),
+        attributes={"text": "x", "id": 7},
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "body", "attributes"),
+    [
+        ({"text": "t"}, "t", {}),
+        ({"body": "b"}, "b", {}),
+        ({"text": "t", "body": "b"}, "t", {"body": "b"}),
+        ({"text": None, "body": "b"}, "b", {}),
+        ({"text": "", "body": "b"}, "", {"body": "b"}),
+        ({"text": "t", "body": None}, "t", {}),
+        ({"text": None}, None, {}),
+        ({"title": None}, None, {}),
+        ({"title": ""}, None, {}),
+    ],
+)
+def test_body_is_text_or_else_body(
+    tmp_path: Path, record: dict[str, object], body: str | None, attributes: dict[str, object]
+) -> None:
+    document = read_one(tmp_path, {"id": "1", **record}).document
+    assert (document.body, document.attributes) == (body, attributes)
+
+
+def test_text_may_be_the_title(tmp_path: Path) -> None:
+    document = read_one(tmp_path, {"id": "1", "text": "short"}, Fields(title="text")).document
+    assert (document.title, document.body) == ("short", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("s", "s"), (7, "7"), (-1, "-1"), (0, "0"), (2**64, str(2**64)), (10**300, str(10**300)), ("é" * 512, "é" * 512)],
+)  # fmt: skip
+def test_ids_are_strings_or_integers(tmp_path: Path, value: object, expected: str) -> None:
+    assert read_one(tmp_path, {"id": value, "text": "x"}).document.external_id == expected
+
+
+@pytest.mark.parametrize("value", [{"name": "wire"}, 3, ["a"], True])
+def test_source_and_url_that_are_no_strings_are_attributes(tmp_path: Path, value: object) -> None:
+    document = read_one(tmp_path, {"id": "1", "text": "x", "source": value, "url": value}).document
+    assert document.source is None
+    assert document.url is None
+    assert document.attributes == {"source": value, "url": value}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        ("", None),
+        ("  ", None),
+        ("2024-05-31", datetime(2024, 5, 31, tzinfo=UTC)),
+        ("20240531", datetime(2024, 5, 31, tzinfo=UTC)),
+        ("2024-05-31T18:30", datetime(2024, 5, 31, 18, 30, tzinfo=UTC)),
+        ("2024-05-31 18:30:01.25", datetime(2024, 5, 31, 18, 30, 1, 250000, tzinfo=UTC)),
+        ("2024-05-31T18:30:00Z", datetime(2024, 5, 31, 18, 30, tzinfo=UTC)),
+        (" 2024-05-31T18:30:00-05:00 ", datetime(2024, 5, 31, 23, 30, tzinfo=UTC)),
+    ],
+)
+def test_published_at_is_iso_8601_and_utc_unless_it_says(
+    tmp_path: Path, given: object, expected: datetime | None
+) -> None:
+    published_at = read_one(tmp_path, {"id": "1", "text": "x", "published_at": given}).document.published_at
+    assert published_at == expected
+    assert published_at is None or published_at.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "external_id"),
+    [
+        (b'{"id": "1", "text": ', "not JSON: ", None),
+        (b'{"id": "1" "text": "x"}', "not JSON: Expecting ',' delimiter at character 12", None),
+        (b"plain words", "not JSON: ", None),
+        (b'{"id": "1", "text": "raw \x00 NUL"}', "not JSON: Invalid control character", None),
+        (b"[" * 100_000, "", None),
+        (b'{"id": "1", "text": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "nested deeper than 100 levels", "1"),
+        (b'{"id": ' + b"9" * 5000 + b', "text": "x"}', "not JSON that can be read: ", None),
+        (b"[1, 2]", "not a JSON object", None),
+        (b'"text"', "not a JSON object", None),
+        (b"null", "not a JSON object", None),
+        (b'{"text": "x"}', "no 'id'", None),
+        (b'{"id": null, "text": "x"}', "'id' is empty", None),
+        (b'{"id": "", "text": "x"}', "'id' is empty", None),
+        (b'{"id": true, "text": "x"}', "'id' is true or false, True; it must be a string or an integer", None),
+        (b'{"id": 1.0, "text": "x"}', "'id' is a number, 1.0; it must be", None),
+        (b'{"id": NaN, "text": "x"}', "'id' is a number, nan; it must be", None),
+        (b'{"id": ["1"], "text": "x"}', "'id' is an array", None),
+        (b'{"id": "a\\u0000", "text": "x"}', "'id' 'a\\x00' has NUL", None),
+        (b'{"id": "a\\ud800", "text": "x"}', "a lone surrogate", None),
+        (b'{"id": "a\xff", "text": "x"}', "bytes that are not UTF-8", None),
+        (b'{"id": "' + b"x" * 1025 + b'", "text": "x"}', "has 1,025 bytes; it may have 1,024", None),
+        (b'{"id": "' + "é".encode() * 513 + b'", "text": "x"}', "has 1,026 bytes", None),
+        (b'{"id": "1"}', "no 'title' and no 'text' or 'body'", "1"),
+        (b'{"id": "1", "content": "x"}', "no 'title' and no 'text' or 'body'", "1"),
+        (b'{"id": "1", "text": 5}', "'text' is a number, 5; it must be a string or null", "1"),
+        (b'{"id": "1", "title": ["x"]}', "'title' is an array", "1"),
+        (b'{"id": "1", "body": {"x": 1}}', "'body' is an object", "1"),
+        (b'{"id": "1", "text": "x", "published_at": "yesterday"}', "'yesterday' is not an ISO 8601", "1"),
+        (b'{"id": "1", "text": "x", "published_at": "\\ud800"}', "is not an ISO 8601", "1"),
+        (b'{"id": "1", "text": "x", "published_at": 1700000000}', "'published_at' is a number", "1"),
+        (b'{"id": "1", "text": "x", "published_at": "0001-01-01T00:00+05:00"}', "is not an ISO 8601", "1"),
+        (b'{"id": "1", "text": "x", "score": NaN}', "an attribute holds nan", "1"),
+        (b'{"id": "1", "text": "x", "score": 1e999}', "an attribute holds inf", "1"),
+        (b'{"id": "1", "text": "x", "a": [18446744073709551616]}', "an integer beyond 64 bits", "1"),
+    ],
+)  # fmt: skip
+def test_why_a_line_is_rejected(tmp_path: Path, line: bytes, reason: str, external_id: str | None) -> None:
+    reject = reject_one(tmp_path, b"\n" + line + b"\n")
+    assert reason in reject.reason
+    assert reject == Reject(str(tmp_path / "in.jsonl"), 2, reject.reason, external_id)
+    assert reject.reason
+    assert len(reject.reason) < 250
+
+
+def test_large_floats_and_integers_keep_their_value(tmp_path: Path) -> None:
+    line = b'{"id": 1, "text": "x", "a": 1e300, "b": 18446744073709551615, "c": -9223372036854775808}'
+    (read,) = read_bytes(tmp_path, line)
+    assert isinstance(read, ReadDocument)
+    assert read.document.attributes == {"a": 1e300, "b": 2**64 - 1, "c": -(2**63)}
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "replaced"),
+    [
+        (b'{"id": "1", "text": "a\\u0000b"}', "a\ufffdb", 1),
+        (b'{"id": "1", "text": "a\\ud800b"}', "a\ufffdb", 1),
+        (b'{"id": "1", "text": "\\ud83d\\ude00"}', "😀", 0),
+        (b'{"id": "1", "text": "caf\xe9 \xff\xfe"}', "caf\ufffd \ufffd\ufffd", 3),
+        (b'{"id": "1", "text": "\xef\xbf\xbd"}', "\ufffd", 0),
+        (b'{"id": "1", "text": "x", "title": "\\u0000", "source": "\\udfff", "url": "\xff"}', "x", 3),
+        (b'{"id": "1", "text": "x", "\\u0000": ["\\ud800", {"k\xff": "\\u0000\\u0000"}]}', "x", 5),
+    ],
+)
+def test_what_cannot_be_stored_is_replaced_and_counted(
+    tmp_path: Path, line: bytes, body: str, replaced: int
+) -> None:
+    (read,) = read_bytes(tmp_path, line)
+    assert isinstance(read, ReadDocument)
+    assert (read.document.body, read.replaced) == (body, replaced)
+
+
+def test_lines_are_counted_and_blank_ones_skipped(tmp_path: Path) -> None:
+    content = b'\xef\xbb\xbf{"id": 1, "text": "x"}\r\n\r\n \t\n{"id": 2, "text": "y"}\nbad\n\n{"id": 3, "text": "z"}'
+    reads = read_bytes(tmp_path, content)
+    assert [(type(read), read.line) for read in reads] == [
+        (ReadDocument, 1),
+        (ReadDocument, 4),
+        (Reject, 5),
+        (ReadDocument, 7),
+    ]
+
+
+def test_equal_ids_are_left_to_the_store(tmp_path: Path) -> None:
+    reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n' * 3)
+    assert [read.line for read in reads if isinstance(read, ReadDocument)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b" \r\n\n"])
+def test_an_empty_file_has_no_documents(tmp_path: Path, content: bytes) -> None:
+    assert read_bytes(tmp_path, content) == []
+
+
+@pytest.mark.parametrize("name", ["in.json", "IN.JSON", "in.ndjson", "in.jsonl"])
+def test_json_endings_are_json_lines(tmp_path: Path, name: str) -> None:
+    reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n{"id": 2, "text": "y"}\n', name=name)
+    assert [read.document.external_id for read in reads if isinstance(read, ReadDocument)] == ["1", "2"]
+
+
+def test_a_json_array_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a JSON array; .*jq -c"):
+        read_bytes(tmp_path, b'\n [\n{"id": 1, "text": "x"}]', name="in.json")
+
+
+def test_a_line_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    long = b'{"id": 2, "text": "' + b"x" * 1_000_000 + b'"}'
+    path.write_bytes(b'{"id": 1, "text": "x"}\n' + long + b'\n{"id": 3, "text": "y"}\n' + long)
+    reads = list(read_jsonl(InputFile(path, limit=1000), Fields()))
+    assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument, Reject]
+    assert reads[1] == Reject(str(path), 2, "longer than 1,000 bytes, the most that one document may have")
+    assert reads[3].line == 4
+
+
+def test_a_line_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    line = b'{"id": 1, "text": "xyz"}'
+    path.write_bytes(line + b"\n" + line)
+    reads = list(read_jsonl(InputFile(path, limit=len(line)), Fields()))
+    assert [type(read) for read in reads] == [ReadDocument, ReadDocument]
+    reads = list(read_jsonl(InputFile(path, limit=len(line) - 1), Fields()))
+    assert [type(read) for read in reads] == [Reject, Reject]
+
+
+def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": 1, "text": "x"}\nbad\n')))
+    source = Source([Path("-")])
+    reads = list(source)
+    assert [(type(read), read.file, read.line) for read in reads] == [
+        (ReadDocument, "-", 1),
+        (Reject, "-", 2),
+    ]
+    assert source.total_bytes is None
+    assert source.bytes_read == 27
+
+
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is UTF-16; convert it with: iconv"):
+        read_bytes(tmp_path, '{"id": 1, "text": "x"}\n'.encode("utf-16"))

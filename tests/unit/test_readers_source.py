@@ -1,0 +1,216 @@
+"""Files of every kind and compression: what is refused at once, damage, and progress."""
+
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Source
+from nearsim_db.readers.source import READERS
+from nearsim_db.records import ReadDocument, Reject
+
+Compress = Callable[[bytes], bytes]
+COMPRESSIONS: dict[str, Compress] = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+SQUEEZED = sorted(COMPRESSIONS.items())[1:]
+
+
+def json_lines(count: int) -> bytes:
+    return b"".join(b'{"id": %d, "text": "the text number %d"}\n' % (i, i * i) for i in range(count))
+
+
+def read_until_error(path: Path) -> tuple[list[str], str]:
+    """The ids that were read, and the error's message."""
+    ids = []
+    with pytest.raises(InputError) as caught:
+        for read in Source([path]):
+            assert isinstance(read, ReadDocument)
+            ids.append(read.document.external_id)
+    return ids, str(caught.value)
+
+
+CONTENTS = {
+    ".jsonl": b'{"id": "a", "text": "x"}\n',
+    ".ndjson": b'{"id": "a", "text": "x"}\n',
+    ".json": b'{"id": "a", "text": "x"}\n',
+    ".csv": b"id,text\na,x\n",
+    ".tsv": b"id\ttext\na\tx\n",
+}
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("kind", READERS)
+def test_every_kind_is_read_with_every_compression(tmp_path: Path, kind: str, compression: str) -> None:
+    path = tmp_path / f"a{kind}{compression}"
+    path.write_bytes(COMPRESSIONS[compression](CONTENTS.get(kind, b"x")))
+    source = Source([path])
+    (read,) = source
+    assert isinstance(read, ReadDocument)
+    assert read.document.external_id == ("a" if kind in CONTENTS else path.name)
+    assert read.document.body == "x"
+    assert source.bytes_read == source.total_bytes == path.stat().st_size
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_an_empty_file_has_no_documents(tmp_path: Path, kind: str, compression: str) -> None:
+    path = tmp_path / f"a{kind}{compression}"
+    path.touch()
+    assert list(Source([path])) == []
+
+
+@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
+def test_a_file_of_several_compressed_parts_is_read_whole(
+    tmp_path: Path, suffix: str, compress: Compress
+) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    data = json_lines(5000)
+    parts = [data[:100], data[100:100_000], b"", data[100_000:]]
+    path.write_bytes(b"".join(map(compress, parts)))
+    assert len(list(Source([path]))) == 5000
+
+
+@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
+def test_all_lines_before_a_cut_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
+    data = json_lines(3000)
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(compress(data) + compress(json_lines(10))[:-1])
+    ids, message = read_until_error(path)
+    assert ids[:3000] == [str(i) for i in range(3000)]
+    assert f"{path} is cut short or damaged" in message
+    assert f"after {len(ids):,} complete lines; what was read so far is kept; repair the file" in message
+
+
+def test_a_gzip_cut_in_the_middle_gives_its_first_half(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(json_lines(20_000))
+    path.write_bytes(whole[: len(whole) // 2])
+    ids, message = read_until_error(path)
+    assert 5_000 < len(ids) < 15_000
+    assert ids == [str(i) for i in range(len(ids))]
+    assert f"the compressed data ends too early), after {len(ids):,} complete lines" in message
+
+
+@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
+@pytest.mark.parametrize("lines", [1, 100, 9000])
+def test_all_lines_before_a_wrong_checksum_are_kept(
+    tmp_path: Path, suffix: str, compress: Compress, lines: int
+) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    whole = bytearray(compress(json_lines(lines)))
+    whole[-8 if suffix == ".gz" else -1] ^= 0xFF
+    path.write_bytes(whole)
+    ids, message = read_until_error(path)
+    assert ids == [str(i) for i in range(lines)]
+    assert f"after {lines:,} complete lines" in message
+
+
+@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
+def test_all_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(compress(json_lines(700)) + compress(json_lines(50)) + b"neither gzip nor zstd")
+    ids, _ = read_until_error(path)
+    assert ids == [str(i) for i in (*range(700), *range(50))]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_is_not_compressed_as_it_says_is_an_error(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    path.write_bytes(b"id,text\n1,x\n")
+    ids, message = read_until_error(path)
+    assert ids == []
+    assert "is cut short or damaged" in message
+
+
+def test_a_row_cut_off_within_quotes_is_not_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b'id,text\n1,x\n2,"y\nz')[:-1])
+    ids, message = read_until_error(path)
+    assert ids == ["1"]
+    assert "after 3 complete lines" in message
+
+
+def test_bytes_read_grows_to_the_total_and_starts_again(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
+    first.write_bytes(json_lines(20_000))
+    second.write_bytes(gzip.compress(json_lines(20_000)))
+    source = Source([first, second])
+    for _ in range(2):
+        seen = [source.bytes_read for _ in source]
+        assert seen == sorted(seen)
+        assert 0 < seen[0] < first.stat().st_size
+        assert len(set(seen)) > 10
+        assert source.bytes_read == source.total_bytes == first.stat().st_size + second.stat().st_size
+
+
+def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"id": "{name}", "text": "x"}}\nbad\n')
+    paths = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
+    reads = [(read.file, read.line, type(read)) for read in Source(paths)]
+    assert reads == [
+        (str(path), line, kind) for path in paths for line, kind in ((1, ReadDocument), (2, Reject))
+    ]
+    assert [read.file for read in Source(paths).read(paths[1])] == [str(paths[1])] * 2
+
+
+def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").touch()
+    with pytest.raises(InputError, match=r"gone\.jsonl cannot be read: No such file or directory; check"):
+        Source([tmp_path / "good.jsonl", tmp_path / "gone.jsonl"])
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])
+def test_an_unknown_kind_is_an_error_that_lists_the_known(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(
+        InputError, match=r"of an unknown kind; nearsim reads \.jsonl .*\.csv .* \.gz or \.zst"
+    ):
+        Source([tmp_path / name])
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read everything: step down for a while."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_file_that_one_may_not_read_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch(mode=0o000)
+    with as_nobody(), pytest.raises(InputError, match=r"a\.jsonl cannot be read: Permission denied; "):
+        Source([path])
+
+
+def test_a_file_that_vanishes_is_an_error_with_what_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(json_lines(3))
+    source = Source([path])
+    path.unlink()
+    with pytest.raises(
+        InputError, match=r"cannot be read: No such file or directory, after 0 complete lines"
+    ):
+        list(source)
+
+
+def test_reading_may_stop_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(json_lines(10_000)))
+    source = Source([path])
+    assert isinstance(next(iter(source)), ReadDocument)
+    assert source.total_bytes is not None
+    assert source.bytes_read < source.total_bytes

@@ -1,0 +1,143 @@
+"""Text files and folders of them: a document each."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.text_file import text_document
+from nearsim_db.records import Document, ReadDocument, Reject
+
+
+def test_a_text_file_is_one_document(tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_bytes(b"\xef\xbb\xbfFirst line\r\nsecond\n")
+    expected = ReadDocument(Document("story.txt", body="First line\r\nsecond\n"), str(path), 0)
+    assert list(Source([path], Fields(id="key", title="t", body="content"))) == [expected]
+
+
+def test_an_empty_text_file_is_an_empty_document(tmp_path: Path) -> None:
+    path = tmp_path / "empty.txt"
+    path.touch()
+    assert list(Source([path])) == [ReadDocument(Document("empty.txt", body=""), str(path), 0)]
+
+
+def test_a_folder_gives_its_text_files_in_order(tmp_path: Path) -> None:
+    contents = {
+        "b.md": "1",
+        "z.TXT": "2",
+        "a/y.html": "3",
+        "a/z.txt.gz": "4",
+        "a/deep/er/x.htm": "5",
+        "c d/é.text": "6",
+    }
+    for name, content in contents.items():
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+    for ignored in (".hidden.txt", "a/picture.jpg", "data.jsonl", "README"):
+        (tmp_path / "in" / ignored).write_text("ignored")
+    (tmp_path / "in" / ".git").mkdir()
+    (tmp_path / "in" / ".git" / "x.txt").write_text("ignored")
+    source = Source([tmp_path / "in"])
+    reads = list(source)
+    assert [read for read in reads if isinstance(read, Reject)] == []
+    documents = [read.document for read in reads if isinstance(read, ReadDocument)]
+    assert [(document.external_id, document.body) for document in documents] == list(contents.items())
+    assert reads[2].file == str(tmp_path / "in" / "a" / "y.html")
+    assert source.bytes_read == source.total_bytes
+
+
+def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"caf\xe9\x00 \xff")
+    assert list(Source([path])) == [
+        ReadDocument(Document("latin.txt", body="caf\ufffd\ufffd \ufffd"), str(path), 0, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("wide.txt", "wide".encode("utf-16"), "is UTF-16; convert it with: iconv"),
+        ("cut.txt.gz", gzip.compress(b"a text")[:-4], "is cut short or damaged (the compressed data ends too early)"),
+        ("bad.txt.gz", b"no gzip", "is cut short or damaged (Error -3"),
+        ("n" * 200 + ".txt", None, ""),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_rejected_and_the_folder_goes_on(
+    tmp_path: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    if content is None:
+        (tmp_path / name).symlink_to(tmp_path / "gone")
+    else:
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "z.txt").write_text("good")
+    rejects = [read for read in Source([tmp_path]) if isinstance(read, Reject)]
+    documents = [read for read in Source([tmp_path]) if isinstance(read, ReadDocument)]
+    assert [(reject.file, reject.line) for reject in rejects] == [(str(tmp_path / name), 0)]
+    assert reason in rejects[0].reason
+    assert [read.document.external_id for read in documents] == ["z.txt"]
+
+
+def test_a_file_name_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_text("x")
+    (read,) = Source([tmp_path])
+    assert isinstance(read, Reject)
+    assert read.file == str(tmp_path / "caf\ufffd.txt")
+    assert "bytes that are not UTF-8" in read.reason
+
+
+def test_a_name_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "/".join(["d" * 250] * 4) / ("n" * 100 + ".txt")
+    path.parent.mkdir(parents=True)
+    path.write_text("x")
+    (read,) = Source([tmp_path])
+    assert isinstance(read, Reject)
+    assert "has 1,108 bytes; it may have 1,024" in read.reason
+
+
+def test_a_text_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"x" * 101)
+    assert text_document(InputFile(path, limit=100), "long") == Reject(
+        str(path), 0, "longer than 100 bytes, the most that one document may have"
+    )
+    assert isinstance(text_document(InputFile(path, limit=101), "long"), ReadDocument)
+
+
+def test_a_folder_without_text_files_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text("{}")
+    with pytest.raises(
+        InputError, match=r"has no text files \(\.htm \.html \.md \.text \.txt\); rename them"
+    ):
+        Source([tmp_path])
+
+
+def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(list(Source([tmp_path]))) == 1
+
+
+def test_a_subfolder_that_cannot_be_listed_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.txt").write_text("x")
+    scandir = os.scandir
+
+    def closed_to_us(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed_to_us)
+    reads = list(Source([tmp_path]))
+    assert [type(read) for read in reads] == [ReadDocument, Reject]
+    assert reads[1] == Reject(str(tmp_path / "closed"), 0, "cannot be read: Permission denied")
