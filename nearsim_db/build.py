@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from nearsim_db import forecast, steps
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, documents, index, pairs
+from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures
 
 _SKETCHES_AT_ONCE = 20_000
 _BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
@@ -42,17 +42,17 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
     generation = context.generation
-    catalog.create_leaves(writing, generation)
+    partitions.create(writing, context.leaves)
     writing.commit()
     total = catalog.count_documents(writing, generation.collection_id)
-    signed = index.last_signed(writing, context.leaves)
-    done = index.count_signed(writing, context.leaves)
+    signed = signatures.last_signed(writing, context.leaves)
+    done = signatures.count_signed(writing, context.leaves)
     for batch in documents.stream_after(reading, generation.collection_id, signed):
-        index.write_signatures(writing, context.leaves, steps.sign(context, batch))
+        signatures.write_signatures(writing, context.leaves, steps.sign(context, batch))
         writing.commit()
         done += len(batch)
         progress("sign", done, total)
-    index.index_signatures(writing, context.leaves)
+    signatures.index_signatures(writing, context.leaves)
     catalog.set_stage(writing, generation, "bands")
     writing.commit()
 
@@ -60,15 +60,17 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
 def _load_bands(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
     family = context.encoder.family
     _forecast(writing, context)
-    index.empty_bands(writing, context.leaves)
+    bands.empty_bands(writing, context.leaves)
     heads = 0
-    sketches = index.stream_head_sketches(reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE)
+    sketches = signatures.stream_head_sketches(
+        reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE
+    )
     for doc_ids, keys in _joined(context, sketches):
-        index.write_bands(writing, context.leaves, doc_ids, keys)
+        bands.write_bands(writing, context.leaves, doc_ids, keys)
         heads += len(doc_ids)
         progress("bands", heads, None)
     reading.rollback()
-    index.index_bands(writing, context.leaves)
+    bands.index_bands(writing, context.leaves)
     catalog.set_stage(writing, context.generation, "pairs")
     writing.commit()
 
@@ -76,11 +78,11 @@ def _load_bands(reading: Connection, writing: Connection, context: Context, prog
 def _forecast(connection: Connection, context: Context) -> None:
     """Say before the long part how many candidates there will be."""
     family, match = context.encoder.family, context.encoder.profile.recipe.match
-    sample = index.sample_sketches(connection, context.leaves, family.dtype, family.k, forecast.SAMPLE)
+    sample = signatures.sample_sketches(connection, context.leaves, family.dtype, family.k, forecast.SAMPLE)
     expected = forecast.candidates_per_document(
         context.encoder.band_keys(sample),
         match.min_shared_bands,
-        index.count_signed(connection, context.leaves),
+        signatures.count_signed(connection, context.leaves),
     )
     catalog.add_figures(
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
@@ -110,8 +112,8 @@ def _find_pairs(
     reading: Connection, writing: Connection, context: Context, after: int, progress: Progress
 ) -> None:
     limit = context.bucket_limit
-    figures = index.count_buckets(writing, context.leaves, limit)
-    for block in index.stream_candidates(reading, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
+    figures = bands.count_buckets(writing, context.leaves, limit)
+    for block in bands.stream_candidates(reading, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
         pairs.store_pairs(writing, context.leaves, steps.verify(writing, context, block))
         # The last document's candidates may go on in the next block, so it counts as verified only after that.
         catalog.set_stage(writing, context.generation, "pairs", int(block[-1, 0]) - 1)
@@ -129,7 +131,7 @@ def _find_pairs(
 def _link_and_serve(writing: Connection, context: Context, progress: Progress) -> None:
     progress("clusters", 0, None)
     steps.link(writing, context)
-    catalog.attach_leaves(writing, context.generation)
+    partitions.attach(writing, context.leaves)
     catalog.go_live(writing, context.generation)
     writing.commit()
 
@@ -144,7 +146,7 @@ def _refresh(engine: Engine, context: Context, stage: str) -> None:
     }
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for parent in loaded[stage]:
-            index.vacuum(connection, context.leaves, parent)
+            partitions.vacuum(connection, context.leaves, parent)
 
 
 def catch_up(engine: Engine, context: Context, progress: Progress, *, sweep: bool) -> None:
@@ -154,14 +156,14 @@ def catch_up(engine: Engine, context: Context, progress: Progress, *, sweep: boo
     """
     with engine.connect() as connection:
         if sweep:
-            index.queue_pending(connection, context.leaves, context.generation.collection_id)
+            queue.queue_pending(connection, context.leaves, context.generation.collection_id)
             connection.commit()
         _sign_queued(connection, context, progress)
         _search_queued(connection, context, progress)
-        if index.next_work(connection, context.leaves, "link", 1):
+        if queue.next_work(connection, context.leaves, "link", 1):
             progress("clusters", 0, None)
             steps.link(connection, context)
-            index.finish_work(connection, context.leaves, "link", [_WHOLE])
+            queue.finish_work(connection, context.leaves, "link", [_WHOLE])
         connection.commit()
 
 
@@ -170,7 +172,7 @@ _WHOLE = 0  # the doc_id of work that is a whole generation's
 
 def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
     done = 0
-    while doc_ids := index.next_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
+    while doc_ids := queue.next_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
         signed = [steps.sign(context, batch) for batch in documents.stream_documents(connection, doc_ids)]
         present = [rows.doc_ids.tolist() for rows in signed]
         for rows, ids in zip(signed, present, strict=True):
@@ -178,8 +180,8 @@ def _sign_queued(connection: Connection, context: Context, progress: Progress) -
         gone = sorted(set(doc_ids) - set(chain.from_iterable(present)))
         if gone:
             steps.store(connection, context, gone, steps.sign(context, []))
-        index.finish_work(connection, context.leaves, "sign", doc_ids)
-        index.queue_work(connection, context.leaves, "link", [_WHOLE])
+        queue.finish_work(connection, context.leaves, "sign", doc_ids)
+        queue.queue_work(connection, context.leaves, "link", [_WHOLE])
         connection.commit()
         done += len(doc_ids)
         progress("sign", done, None)
@@ -187,12 +189,12 @@ def _sign_queued(connection: Connection, context: Context, progress: Progress) -
 
 def _search_queued(connection: Connection, context: Context, progress: Progress) -> None:
     done = 0
-    while doc_ids := index.next_work(connection, context.leaves, "search", _SEARCH_AT_ONCE):
+    while doc_ids := queue.next_work(connection, context.leaves, "search", _SEARCH_AT_ONCE):
         candidates = steps.search(connection, context, doc_ids)
         for at in range(0, len(candidates), _CANDIDATES_AT_ONCE):
             block = candidates[at : at + _CANDIDATES_AT_ONCE]
             pairs.store_pairs(connection, context.leaves, steps.verify(connection, context, block))
-        index.finish_work(connection, context.leaves, "search", doc_ids)
+        queue.finish_work(connection, context.leaves, "search", doc_ids)
         connection.commit()
         done += len(doc_ids)
         progress("search", done, None)

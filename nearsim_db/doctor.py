@@ -15,7 +15,7 @@ from nearsim_db.address import database_url
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import catalog, documents, index, schema, server_facts
+from nearsim_db.store import catalog, documents, queue, schema, server_facts
 from nearsim_db.store.catalog import Collection, Lock
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
 
@@ -162,7 +162,7 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     if not documents.any_document(connection, collection.collection_id):
         return []
     generations = catalog.list_generations(connection, collection.collection_id)
-    queued = sum(index.count_work(connection, one.leaves) for one in generations if one.state == "live")
+    queued = sum(queue.count_work(connection, one.leaves) for one in generations if one.state == "live")
     waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
     return [*waiting, f"{queued:,} documents wait to be indexed"] if queued else waiting
 

@@ -32,6 +32,6 @@ def advice(expected: float) -> str | None:
         return None
     return (
         f"about {expected:,.0f} candidates per document are expected, of which most will fail verification; "
-        "longer shingles (shingle.k), a larger sketch.k or more rows per band (a lower bands.recall, or bands.count and "
-        "bands.rows) make them fewer"
+        "longer shingles (shingle.k), a larger sketch.k or more rows per band (a lower bands.recall, or bands.count "
+        "and bands.rows) make them fewer"
     )

@@ -10,7 +10,6 @@ from nearsim_db import lsh, sketch, text
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import FingerprintError
 from nearsim_db.recipe import Recipe, from_mapping, to_mapping
-from nearsim_db.sketch.bands import BAND_SCHEME_VERSION
 from nearsim_db.text.words import word_filter
 
 # Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its
@@ -97,7 +96,6 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int) -> str:
         "text": text.SCHEME_VERSION,
         "bands_scheme": sketch.BAND_SCHEME_VERSION,
         "sketch": make_family(recipe, "numpy").scheme_version,
-        "band_keys": BAND_SCHEME_VERSION,
         "libraries": text.library_versions(recipe),
     }
     return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()

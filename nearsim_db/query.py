@@ -11,7 +11,7 @@ from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
 from nearsim_db.records import Match
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, index, pairs
+from nearsim_db.store import bands, catalog, pairs, partitions, queue, signatures
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.codec import digest_uuid
 
@@ -28,8 +28,10 @@ def similar_to_text(connection: Connection, context: Context, title: str | None,
     sketch = encoder.family.sketch(features.ids, features.offsets)
     digest = digest_uuid(encoder.digest(ids))
     keys = encoder.band_keys(sketch)
-    heads = index.look_up_anchors(connection, context.leaves, context.bucket_limit, keys)
-    found = index.read_sketches(connection, context.leaves, heads, encoder.family.dtype, encoder.family.k)
+    heads = bands.look_up_anchors(connection, context.leaves, context.bucket_limit, keys)
+    found = signatures.read_sketches(
+        connection, context.leaves, heads, encoder.family.dtype, encoder.family.k
+    )
     everything = Signatures(
         np.concatenate(([_PROBE], found.doc_ids)),
         np.concatenate((sketch, found.sketches)),
@@ -60,7 +62,7 @@ def stats(
     connection: Connection, collection: Collection, generation: Generation, profile: Profile
 ) -> dict[str, Any]:
     """What a collection and one of its generations hold, in counts, bytes and probabilities."""
-    held = catalog.count_generation(connection, generation)
+    held = partitions.count(connection, generation.leaves)
     heads = held["documents"] - held["no_features"] - held["twins"]
     limit = profile.recipe.match.bucket_limit
     linked = generation.figures.get("linked")
@@ -73,8 +75,8 @@ def stats(
         "documents": catalog.count_documents(connection, collection.collection_id),
         "indexed": held["documents"],
         "heads": heads,
-        "queued": index.count_work(connection, generation.leaves),
-        **index.count_buckets(connection, generation.leaves, limit),
+        "queued": queue.count_work(connection, generation.leaves),
+        **bands.count_buckets(connection, generation.leaves, limit),
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
         "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
         "bytes_per_document": round(

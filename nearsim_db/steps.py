@@ -16,7 +16,7 @@ from nearsim_db.batches import SignatureRows, Signatures, VerifiedPairs
 from nearsim_db.cluster import connected_components
 from nearsim_db.encode import Encoded, Encoder
 from nearsim_db.recipe import keep_policy
-from nearsim_db.store import documents, index, pairs
+from nearsim_db.store import bands, documents, pairs, queue, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.statements import Leaves
@@ -79,25 +79,25 @@ def store(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     bucket over the limit, are queued for search.
     """
     leaves = context.leaves
-    before = index.read_digests(connection, leaves, doc_ids)
+    before = signatures.read_digests(connection, leaves, doc_ids)
     now = {int(doc_id): rows.digest(row) for row, doc_id in enumerate(rows.doc_ids)}
     same = np.array([doc_id in before and before[doc_id] == now[doc_id] for doc_id in now], bool)
     kept = rows.take(same)
-    index.move_revisions(connection, leaves, kept.doc_ids, kept.revisions, kept.numbers)
+    signatures.move_revisions(connection, leaves, kept.doc_ids, kept.revisions, kept.numbers)
     settled = set(kept.doc_ids.tolist())
     changed = [doc_id for doc_id in doc_ids if doc_id not in settled]
     touched = {before.get(doc_id) for doc_id in changed} | {now.get(doc_id) for doc_id in changed}
     digests = [digest for digest in touched if digest is not None]
     old_heads = _read_heads(connection, context, digests)
-    index.delete_signatures(connection, leaves, [doc_id for doc_id in changed if doc_id in before])
-    index.write_signatures(connection, leaves, rows.take(~same))
-    index.choose_heads(connection, leaves, digests)
+    signatures.delete_signatures(connection, leaves, [doc_id for doc_id in changed if doc_id in before])
+    signatures.write_signatures(connection, leaves, rows.take(~same))
+    signatures.choose_heads(connection, leaves, digests)
     _exchange_heads(connection, context, old_heads, _read_heads(connection, context, digests))
 
 
 def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
     family = context.encoder.family
-    return index.read_heads(connection, context.leaves, digests, family.dtype, family.k)
+    return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
 
 
 def _exchange_heads(connection: Connection, context: Context, old: Signatures, new: Signatures) -> None:
@@ -112,24 +112,24 @@ def _exchange_heads(connection: Connection, context: Context, old: Signatures, n
         [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)], bool
     )
     gone, gone_keys = old.doc_ids[leaving], context.encoder.band_keys(old.sketches[leaving])
-    anchors = index.read_anchors(connection, leaves, context.bucket_limit, gone_keys)
-    index.delete_bands(connection, leaves, gone, gone_keys)
+    anchors = bands.read_anchors(connection, leaves, context.bucket_limit, gone_keys)
+    bands.delete_bands(connection, leaves, gone, gone_keys)
     pairs.delete_pairs_of(connection, leaves, gone.tolist())
-    index.write_bands(
+    bands.write_bands(
         connection, leaves, new.doc_ids[coming], context.encoder.band_keys(new.sketches[coming])
     )
-    promoted = index.read_anchors(connection, leaves, context.bucket_limit, gone_keys) - anchors
-    index.queue_work(connection, leaves, "search", [*new.doc_ids[coming].tolist(), *promoted])
+    promoted = bands.read_anchors(connection, leaves, context.bucket_limit, gone_keys) - anchors
+    queue.queue_work(connection, leaves, "search", [*new.doc_ids[coming].tolist(), *promoted])
 
 
 def search(connection: Connection, context: Context, doc_ids: Sequence[int]) -> NDArray[np.int64]:
     """The candidates of some documents, as (m, 2) int64 with the smaller doc_id first, sorted, each once."""
     family = context.encoder.family
-    heads = index.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    heads = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
     if not len(heads.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(heads.sketches)
-    found = index.look_up_candidates(connection, context.leaves, context.bucket_limit, heads.doc_ids, keys)
+    found = bands.look_up_candidates(connection, context.leaves, context.bucket_limit, heads.doc_ids, keys)
     return np.unique(np.sort(found, axis=1), axis=0)
 
 
@@ -138,58 +138,58 @@ def verify(connection: Connection, context: Context, candidates: NDArray[np.int6
     context.count("linked", len(candidates))
     family = context.encoder.family
     doc_ids = np.unique(candidates)
-    signatures = index.read_sketches(connection, context.leaves, doc_ids.tolist(), family.dtype, family.k)
-    return verify_signed(connection, context, signatures, candidates)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids.tolist(), family.dtype, family.k)
+    return verify_signed(connection, context, signed, candidates)
 
 
 def verify_signed(
-    connection: Connection, context: Context, signatures: Signatures, candidates: NDArray[np.int64]
+    connection: Connection, context: Context, signed: Signatures, candidates: NDArray[np.int64]
 ) -> VerifiedPairs:
-    """The pairs among candidates whose signatures are at hand; candidates without one are no heads any more."""
-    if not len(signatures.doc_ids):
+    """The pairs among candidates whose signed are at hand; candidates without one are no heads any more."""
+    if not len(signed.doc_ids):
         return _no_pairs()
-    rows = np.searchsorted(signatures.doc_ids, candidates).clip(max=len(signatures.doc_ids) - 1)
-    present = (signatures.doc_ids[rows] == candidates).all(axis=1)
-    screened = screen(context.encoder, signatures, rows[present, 0], rows[present, 1])
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
+    present = (signed.doc_ids[rows] == candidates).all(axis=1)
+    screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
     context.count("screened", len(screened.left))
     if context.encoder.profile.recipe.match.verify == "estimate":
-        return _estimated_pairs(context, signatures, screened)
-    return _exact_pairs(connection, context, signatures, screened)
+        return _estimated_pairs(context, signed, screened)
+    return _exact_pairs(connection, context, signed, screened)
 
 
-def _estimated_pairs(context: Context, signatures: Signatures, screened: Screened) -> VerifiedPairs:
+def _estimated_pairs(context: Context, signed: Signatures, screened: Screened) -> VerifiedPairs:
     k = context.encoder.family.k
     equal = np.rint(screened.estimate * k).astype(np.int64)
-    return _pairs(signatures, screened, equal, np.full(len(equal), k, np.int64))
+    return _pairs(signed, screened, equal, np.full(len(equal), k, np.int64))
 
 
 def _exact_pairs(
-    connection: Connection, context: Context, signatures: Signatures, screened: Screened
+    connection: Connection, context: Context, signed: Signatures, screened: Screened
 ) -> VerifiedPairs:
     used = np.unique(np.concatenate((screened.left, screened.right)))
-    found = _features(connection, context, signatures, used.tolist())
-    current = np.array([row in found for row in range(len(signatures.doc_ids))], bool)
+    found = _features(connection, context, signed, used.tolist())
+    current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
     # A document whose text is no longer what its signature says is queued already, and searched again then.
     screened = _take(screened, current[screened.left] & current[screened.right])
     order = sorted(found)
-    place = np.zeros(len(signatures.doc_ids), np.int64)
+    place = np.zeros(len(signed.doc_ids), np.int64)
     place[order] = np.arange(len(order))
     intersection, union = count_overlaps(
         [found[row] for row in order], place[screened.left], place[screened.right], context.encoder.backend
     )
     kept = reaching(intersection, union, context.encoder.profile.recipe.match.threshold)
-    return _pairs(signatures, _take(screened, kept), intersection[kept], union[kept])
+    return _pairs(signed, _take(screened, kept), intersection[kept], union[kept])
 
 
 def _features(
-    connection: Connection, context: Context, signatures: Signatures, rows: Iterable[int]
+    connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
 ) -> dict[int, NDArray[np.uint64]]:
-    """The features of signatures' rows, from the cache or from the text, where they still have the digest."""
+    """The features of signed' rows, from the cache or from the text, where they still have the digest."""
     found: dict[int, NDArray[np.uint64]] = {}
     missing: dict[int, int] = {}
     for row in rows:
-        doc_id = int(signatures.doc_ids[row])
-        cached = context.cache.get(doc_id, signatures.digests[row])
+        doc_id = int(signed.doc_ids[row])
+        cached = context.cache.get(doc_id, signed.digests[row])
         if cached is None:
             missing[doc_id] = row
         else:
@@ -199,9 +199,9 @@ def _features(
         for position, one in enumerate(batch):
             ids = features.of(position).copy()
             row = missing[one.doc_id]
-            if context.encoder.digest(ids) == signatures.digests[row].bytes:
+            if context.encoder.digest(ids) == signed.digests[row].bytes:
                 found[row] = ids
-                context.cache.put(one.doc_id, signatures.digests[row], ids)
+                context.cache.put(one.doc_id, signed.digests[row], ids)
     return found
 
 
@@ -212,18 +212,18 @@ def _take(screened: Screened, kept: NDArray[np.bool_]) -> Screened:
 
 
 def _pairs(
-    signatures: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
+    signed: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
 ) -> VerifiedPairs:
     return VerifiedPairs(
-        signatures.doc_ids[screened.left],
-        signatures.doc_ids[screened.right],
+        signed.doc_ids[screened.left],
+        signed.doc_ids[screened.right],
         screened.shared_bands,
         screened.estimate,
         intersection / union,
         intersection,
         union,
-        [signatures.digests[row] for row in screened.left],
-        [signatures.digests[row] for row in screened.right],
+        [signed.digests[row] for row in screened.left],
+        [signed.digests[row] for row in screened.right],
     )
 
 

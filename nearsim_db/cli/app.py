@@ -18,6 +18,7 @@ from nearsim_db.cli.server import db
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Find near-duplicate documents with PostgreSQL: ingest files, then ask for pairs and clusters.",
     epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C). Without NEARSIM_DATABASE_URL an "

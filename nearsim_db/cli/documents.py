@@ -31,7 +31,9 @@ def get(
 
     with Index.connect(collection=collection) as index:
         stored = index.get(id)
-    shown = {"id": stored.pop("external_id"), **stored, "collection": collection}
+    # SQLAlchemy's names are a kind of str that the JSON encoder refuses.
+    values = {str(name): value for name, value in stored.items()}
+    shown = {"id": values.pop("external_id"), **values, "collection": collection}
     del shown["collection_id"]
     if format is Shape.JSON:
         render.document(shown)
@@ -40,7 +42,7 @@ def get(
 
 
 def delete(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.", show_default=False)],
     collection: options.Collection = DEFAULT,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
@@ -72,7 +74,7 @@ def stats(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a collection and its index hold, in counts, bytes and probabilities."""
-    from nearsim_db.cli import render
+    from nearsim_db.cli import render, summaries
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
@@ -81,9 +83,7 @@ def stats(
         render.document(found)
         return
     render.facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
-    render.line()
-    render.line("The probability that a pair of a similarity becomes a candidate:")
-    render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in found["curve"]])
+    summaries.print_curve(found)
 
 
 def confirm(question: str, *, yes: bool) -> None:

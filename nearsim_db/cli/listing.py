@@ -111,10 +111,11 @@ def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: Binary
 
 
 def _write_table(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, limit: int) -> None:
-    if layout.order is None:
-        shown = list(islice(answers, limit))
-    else:
-        shown = heapq.nsmallest(limit, answers, key=layout.order)
+    shown = (
+        list(islice(answers, limit))
+        if layout.order is None
+        else heapq.nsmallest(limit, answers, key=layout.order)
+    )
     for _ in answers:
         pass
     with _as_text(stream) as text:
@@ -138,9 +139,11 @@ def _count(plural: str, shown: int, seen: int) -> str:
     if not seen:
         return f"no {plural}\n"
     more = seen - shown
-    if more:
-        return f"\n{shown:,} of {seen:,} {plural}; {more:,} more with --limit {seen}, or all with --format jsonl\n"
-    return f"\n{seen:,} {plural}\n"
+    if not more:
+        return f"\n{plural}: {seen:,}\n"
+    return (
+        f"\n{plural}: {seen:,}, of which {more:,} are not shown; --limit {seen} or --format jsonl shows all\n"
+    )
 
 
 def _pair_order(pair: Pair) -> tuple[float, str, str]:

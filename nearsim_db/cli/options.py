@@ -23,7 +23,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="JSON lines, CSV, TSV (also .gz, .zst), text files, or folders of text files.",
         show_default=False,
     ),
@@ -32,7 +32,7 @@ IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Key or 
 TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="That of the title.")]
 BodyField = Annotated[
     str | None,
-    typer.Option("--body-field", metavar="KEY", help="That of the text.  [default: text, or else body]"),
+    typer.Option("--body-field", metavar="KEY", help="That of the text. (default: text, or else body)"),
 ]
 SourceField = Annotated[str, typer.Option("--source-field", metavar="KEY", help="That of the source.")]
 UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="That of the URL.")]
@@ -93,7 +93,7 @@ MinSimilarity = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=1, help="At most so many.  [default: a table shows 50]", show_default=False
+        "--limit", "-n", min=1, help="At most so many. (default: a table shows 50)", show_default=False
     ),
 ]
 

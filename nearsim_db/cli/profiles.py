@@ -46,7 +46,8 @@ def create(
             {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
         )
     elif not quiet:
-        summaries.print_choice(describe(profile))
+        state = "live" if built else "empty; documents are indexed when they come"
+        summaries.print_choice(describe(profile), name, state)
         summaries.print_profiles(built)
     summaries.print_warnings(index.warnings)
 
@@ -104,8 +105,7 @@ def show(
     elif as_toml:
         typer.echo(to_toml(profile.recipe), nl=False)
     else:
-        render.facts({"profile": name, "state": generation.state, "fingerprint": profile.fingerprint})
-        summaries.print_choice(describe(profile))
+        summaries.print_choice(describe(profile), name, generation.state)
         typer.echo("\n" + to_toml(profile.recipe), nl=False)
 
 

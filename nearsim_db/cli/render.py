@@ -87,7 +87,7 @@ def table(
         )
     for row in held:
         shown.add_row(*(Text(visible(value)) for value in row))
-    console(stream or sys.stdout).print(shown)
+    _print(shown, stream or sys.stdout)
 
 
 def facts(values: Mapping[str, object]) -> None:
@@ -96,8 +96,9 @@ def facts(values: Mapping[str, object]) -> None:
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
     for name, value in values.items():
-        shown.add_row(Text(name), Text(visible(value)))
-    console(sys.stdout).print(shown)
+        lines = value.split("\n") if isinstance(value, str) else [value]
+        shown.add_row(Text(name), Text("\n".join(map(visible, lines))))
+    _print(shown, sys.stdout)
 
 
 def checks(findings: Iterable[tuple[str, str, str, str]]) -> None:
@@ -108,7 +109,15 @@ def checks(findings: Iterable[tuple[str, str, str, str]]) -> None:
     for verdict, check, finding, advice in findings:
         told = visible(finding) + (f"\n{visible(advice)}" if advice else "")
         shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(told))
-    console(sys.stdout).print(shown)
+    _print(shown, sys.stdout)
+
+
+def _print(shown: Table, stream: TextIO) -> None:
+    """Without the blanks that Rich fills lines up with."""
+    screen = console(stream)
+    with screen.capture() as captured:
+        screen.print(shown)
+    stream.write("".join(f"{text.rstrip()}\n" for text in captured.get().splitlines()))
 
 
 def line(text: str = "") -> None:

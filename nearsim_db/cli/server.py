@@ -50,7 +50,8 @@ def status(as_json: options.AsJson = False) -> None:
     if as_json:
         render.document(found)
     else:
-        render.facts({name.replace("_", " "): value for name, value in found.items()})
+        plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
+        render.facts({name.replace("_", " "): value for name, value in plain.items()})
 
 
 @db.command(epilog="Example: nearsim db stop")

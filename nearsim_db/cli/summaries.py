@@ -149,10 +149,13 @@ def print_dedupe(summary: DedupeSummary, output: Path, rejects: Path | None) -> 
     print_rejects(ingest, rejects)
 
 
-def print_choice(description: dict[str, Any]) -> None:
+def print_choice(description: dict[str, Any], name: str, state: str) -> None:
     """What a profile chose and what to expect of it."""
     render.facts(
         {
+            "profile": name,
+            "state": state,
+            "fingerprint": description["fingerprint"],
             "threshold": f"{description['threshold']:g}",
             "bands x rows": f"{description['bands']} x {description['rows']}",
             "unused rows": description["unused_rows"],
@@ -160,6 +163,11 @@ def print_choice(description: dict[str, Any]) -> None:
             "expected bytes per document": description["expected_bytes_per_document"],
         }
     )
+    print_curve(description)
+
+
+def print_curve(description: dict[str, Any]) -> None:
+    """The probability of becoming a candidate, by similarity."""
     render.line()
     render.line("The probability that a pair of a similarity becomes a candidate:")
     render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in description["curve"]])

@@ -9,9 +9,8 @@ from sqlalchemy import Connection, delete, func, insert, literal, select, text, 
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import tables
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import PARENTS, Leaves, statement
+from nearsim_db.store import partitions, tables
+from nearsim_db.store.statements import Leaves
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
@@ -207,42 +206,12 @@ def go_live(connection: Connection, generation: Generation) -> None:
     )
 
 
-def create_leaves(connection: Connection, generation: Generation) -> None:
-    """Make a generation's own tables, standalone."""
-    driver(connection).execute(statement("create_leaves", generation.leaves))
-
-
-def attach_leaves(connection: Connection, generation: Generation) -> None:
-    """Make a generation's loaded tables partitions of their parents."""
-    driver(connection).execute(statement("attach_leaves", generation.leaves))
-
-
 def drop_generation(connection: Connection, generation: Generation) -> None:
     """Drop a generation, its tables and its queue."""
-    driver(connection).execute(statement("drop_leaves", generation.leaves))
+    partitions.drop(connection, generation.leaves)
     connection.execute(
         delete(tables.generation).where(tables.generation.c.generation_id == generation.generation_id)
     )
-
-
-def count_generation(connection: Connection, generation: Generation) -> dict[str, int]:
-    """What a built generation holds: rows by kind, and bytes on disk with indexes."""
-    leaves = generation.leaves
-    sizes = {name: f"nearsim.{leaves.name(table)}" for name, table in _SIZED.items()}
-    row = driver(connection).execute(statement("count_generation", leaves), sizes).fetchone()
-    assert row is not None
-    names = ("documents", "no_features", "twins", "pairs", "clusters", "clustered_documents")
-    return dict(
-        zip((*names, "signature_bytes", "band_bytes", "pair_bytes"), (int(str(v)) for v in row), strict=True)
-    )
-
-
-_SIZED = {"signature": "signature", "band": "band", "pair": "similar_pair"}
-
-
-def leaf_names(generation: Generation) -> list[str]:
-    """The names of a generation's tables, with the schema."""
-    return [f"nearsim.{generation.leaves.name(parent)}" for parent in PARENTS]
 
 
 def take_lock(connection: Connection, kind: Lock, collection_id: CollectionId, *, wait: bool = True) -> bool:

@@ -18,7 +18,8 @@ BREAKING = {
     "collection_name_given": "INSERT INTO nearsim.collection (name) VALUES ('')",
     "document_external_id_key": "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'a' "
     "FROM nearsim.collection",
-    "document_external_id_length": "UPDATE nearsim.document SET external_id = repeat('x', 1025) WHERE external_id = 'a'",
+    "document_external_id_length": "UPDATE nearsim.document SET external_id = repeat('x', 1025) "
+    "WHERE external_id = 'a'",
     "document_collection_fkey": "INSERT INTO nearsim.document (collection_id, external_id) VALUES (999, 'x')",
     "profile_name_key": "INSERT INTO nearsim.profile (collection_id, name) SELECT collection_id, name "
     "FROM nearsim.profile",

@@ -153,7 +153,7 @@ def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:
 
 
 def test_a_large_document(index: Index) -> None:
-    words = " ".join(f"w{number}" for number in range(4_600_000))
+    words = " ".join(f"word{number}" for number in range(4_600_000))
     assert len(words) > 50_000_000
     with index:
         index.add([Document("large", body=words), Document("same", body=words + " end")])

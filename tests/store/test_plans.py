@@ -10,7 +10,7 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.records import GenerationId
-from nearsim_db.store import index
+from nearsim_db.store import bands, partitions
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
 
@@ -46,11 +46,11 @@ def loaded(engine: Engine) -> Iterator[Connection]:
     keys[: HEADS * 9 // 10, 0] = HOT
     with engine.connect() as connection:
         driver(connection).execute(statement("create_leaves", LEAVES))
-        index.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
-        index.index_bands(connection, LEAVES)
+        bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
+        bands.index_bands(connection, LEAVES)
         connection.commit()
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
-            index.vacuum(other, LEAVES, "band")
+            partitions.vacuum(other, LEAVES, "band")
         yield connection
 
 

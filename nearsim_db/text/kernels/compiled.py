@@ -29,7 +29,17 @@ def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
     ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
-    _char_ids(data, offsets, np.uintp(k), _BASES[base], poly64.powers(), poly64.inverse_powers(), crc_table(), ids, out)
+    _char_ids(
+        data,
+        offsets,
+        np.uintp(k),
+        _BASES[base],
+        poly64.powers(),
+        poly64.inverse_powers(),
+        crc_table(),
+        ids,
+        out,
+    )
     return ids[: out[-1]], out
 
 
@@ -57,7 +67,7 @@ def number_sums(data: Bytes, offsets: Offsets) -> Ids:
 
 
 @inlined
-def _fmix64(value):  # type: ignore[no-untyped-def]
+def _fmix64(value):
     value = uint64(value)
     value = (value ^ (value >> uint64(33))) * _FIRST
     value = (value ^ (value >> uint64(33))) * _SECOND
@@ -65,7 +75,7 @@ def _fmix64(value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _code_point(data, at, byte):  # type: ignore[no-untyped-def]
+def _code_point(data, at, byte):
     """The code point of more than one byte that begins at `at` with `byte`, and its width in bytes."""
     second = uint32(data[at + uintp(1)] & 0x3F)
     if byte < 0xE0:
@@ -79,7 +89,7 @@ def _code_point(data, at, byte):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _squeeze(data, offsets, table, out, out_offsets):  # type: ignore[no-untyped-def]
+def _squeeze(data, offsets, table, out, out_offsets):
     """Every separator is written as a space, over the one before it if that is one, without a branch for ASCII."""
     written = uintp(0)
     for document in range(len(offsets) - 1):
@@ -112,7 +122,7 @@ def _squeeze(data, offsets, table, out, out_offsets):  # type: ignore[no-untyped
 
 
 @compiled
-def _prefix_sums(data, begin, length, powers, sums):  # type: ignore[no-untyped-def]
+def _prefix_sums(data, begin, length, powers, sums):
     total = uint64(0)
     sums[uintp(0)] = total
     for at in range(length):
@@ -121,7 +131,7 @@ def _prefix_sums(data, begin, length, powers, sums):  # type: ignore[no-untyped-
 
 
 @compiled
-def _polynomial(data, begin, end):  # type: ignore[no-untyped-def]
+def _polynomial(data, begin, end):
     total, factor = uint64(0), uint64(1)
     for at in range(begin, end):
         total += uint64(data[at]) * factor
@@ -130,7 +140,7 @@ def _polynomial(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _direct_hash(data, begin, end, base, crc_entries):  # type: ignore[no-untyped-def]
+def _direct_hash(data, begin, end, base, crc_entries):
     if base == _CRC32:
         state = uint32(0xFFFFFFFF)
         for at in range(begin, end):
@@ -143,9 +153,7 @@ def _direct_hash(data, begin, end, base, crc_entries):  # type: ignore[no-untype
 
 
 @compiled
-def _window_ids(  # type: ignore[no-untyped-def]
-    data, starts, units, gap, k, base, powers, inverses, crc_entries, sums, ids, written
-):
+def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries, sums, ids, written):
     """Ids of the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
     length = min(k, units)
     windows = units - length + uintp(1)
@@ -175,7 +183,7 @@ def _window_ids(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):  # type: ignore[no-untyped-def]
+def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
     """poly64 of the k-byte windows of a document in which every byte is a character."""
     length = min(k, end - begin)
     windows = end - begin - length + uintp(1)
@@ -192,7 +200,7 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written): 
 
 
 @compiled
-def _longest(offsets):  # type: ignore[no-untyped-def]
+def _longest(offsets):
     longest = uintp(0)
     for document in range(len(offsets) - 1):
         longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
@@ -200,7 +208,7 @@ def _longest(offsets):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out):  # type: ignore[no-untyped-def]
+def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out):
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(0, np.uintp)
@@ -230,7 +238,7 @@ def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out): 
 
 
 @compiled
-def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, ids, out):  # type: ignore[no-untyped-def]
+def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, ids, out):
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(longest // uintp(2) + uintp(3), np.uintp)
@@ -251,7 +259,7 @@ def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, 
 
 
 @compiled
-def _number_sums(data, offsets, sums):  # type: ignore[no-untyped-def]
+def _number_sums(data, offsets, sums):
     for document in range(len(offsets) - 1):
         value, factor, inside = uint64(0), uint64(1), False
         total = uint64(0)

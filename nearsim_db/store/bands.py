@@ -1,0 +1,98 @@
+"""Band rows of one generation, and the candidates that they give."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.store.codec import to_bigint
+from nearsim_db.store.copying import copy_columns
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
+
+Ids = NDArray[np.int64]
+
+
+def empty_bands(connection: Connection, leaves: Leaves) -> None:
+    """Begin the band table anew."""
+    driver(connection).execute(statement("empty_bands", leaves))
+
+
+def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
+    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+    hashes = to_bigint(keys.reshape(-1))
+    owners = np.repeat(doc_ids, keys.shape[1])
+    order = np.lexsort((owners, hashes))
+    columns = [("bucket_hash", hashes[order]), ("doc_id", owners[order])]
+    return copy_columns(driver(connection), leaves.table("band"), columns)
+
+
+def index_bands(connection: Connection, leaves: Leaves) -> None:
+    """Build the band table's only index."""
+    driver(connection).execute(statement("index_bands", leaves))
+
+
+def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
+    """Take out the band rows of heads, found by their keys: (n, bands) uint64."""
+    parameters = {
+        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
+        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+    }
+    driver(connection).execute(statement("delete_bands", leaves), parameters)
+
+
+def stream_candidates(
+    connection: Connection, leaves: Leaves, bucket_limit: int, after: int, batch: int
+) -> Iterator[NDArray[np.int64]]:
+    """The linked heads of a whole generation, sorted, as (m, 2) int64 blocks; left above `after`."""
+    with driver(connection).cursor(name="nearsim_candidates", binary=True) as cursor:
+        parameters = {"bucket_limit": bucket_limit, "after": after}
+        cursor.execute(statement("find_candidates", leaves), parameters)
+        while rows := cursor.fetchmany(batch):
+            yield np.array(rows, np.int64)
+
+
+def look_up_candidates(
+    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """The heads linked with some heads, as (m, 2) int64 of (head asked for, other)."""
+    parameters = {
+        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
+        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+        "bucket_limit": bucket_limit,
+    }
+    rows = driver(connection).execute(statement("look_up_candidates", leaves), parameters).fetchall()
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def look_up_anchors(
+    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
+) -> list[int]:
+    """The heads that a text outside the index is linked with; `keys` are its bucket hashes, uint64."""
+    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
+    rows = driver(connection).execute(statement("look_up_anchors", leaves), parameters).fetchall()
+    return [int(str(row[0])) for row in rows]
+
+
+def read_anchors(
+    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
+) -> set[int]:
+    """The anchors of those of some buckets that exceed the limit; none when there is no limit."""
+    if bucket_limit == 0:
+        return set()
+    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
+    rows = driver(connection).execute(statement("read_anchors", leaves), parameters).fetchall()
+    return {int(str(row[0])) for row in rows}
+
+
+def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:
+    """Buckets, the largest one, those over the limit, and the links left out for it."""
+    row = (
+        driver(connection)
+        .execute(statement("count_buckets", leaves), {"bucket_limit": bucket_limit})
+        .fetchone()
+    )
+    assert row is not None
+    names = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
+    return dict(zip(names, (int(str(value)) for value in row), strict=True))

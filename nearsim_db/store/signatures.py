@@ -1,0 +1,130 @@
+"""Signatures of one generation: written, read, and their heads chosen."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.batches import SignatureRows, Signatures
+from nearsim_db.store.codec import sketch_bytes, sketches_from, to_bigint
+from nearsim_db.store.copying import copy_columns
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
+
+Ids = NDArray[np.int64]
+
+
+def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows) -> None:
+    """Load signature rows; each document with features is its own head until heads are named."""
+    inner = driver(connection)
+    table = leaves.table("signature")
+    for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
+        if not chosen.any():
+            continue
+        columns = [
+            ("doc_id", rows.doc_ids[chosen]),
+            ("revision", rows.revisions[chosen]),
+            ("feature_count", rows.counts[chosen]),
+            ("numbers_digest", to_bigint(rows.numbers[chosen])),
+        ]
+        if with_features:
+            columns += [
+                ("feature_digest", rows.digests[chosen]),
+                ("sketch", sketch_bytes(rows.sketches[chosen])),
+                ("head_id", rows.doc_ids[chosen]),
+            ]
+        copy_columns(inner, table, columns)
+
+
+def last_signed(connection: Connection, leaves: Leaves) -> int:
+    """The largest doc_id signed so far, 0 for none."""
+    row = driver(connection).execute(statement("read_last_signed", leaves)).fetchone()
+    return 0 if row is None or row[0] is None else int(str(row[0]))
+
+
+def count_signed(connection: Connection, leaves: Leaves) -> int:
+    """How many documents are signed."""
+    row = driver(connection).execute(statement("count_signed", leaves)).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def index_signatures(connection: Connection, leaves: Leaves) -> None:
+    """Build the indexes of loaded signatures and name the heads of twins."""
+    inner = driver(connection)
+    inner.execute(statement("index_signatures", leaves))
+    inner.execute(statement("name_heads", leaves))
+
+
+def stream_head_sketches(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
+) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
+    """The doc_ids and sketches of all heads, `batch` at a time, in no order."""
+    with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
+        cursor.execute(statement("read_head_sketches", leaves))
+        while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
+            blobs = [row[1] for row in rows]
+            yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)
+
+
+def sample_sketches(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
+) -> NDArray[np.generic]:
+    """The sketches of a random sample of heads, (n, k) with n up to `size`."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("sample_sketches", leaves), {"size": size}).fetchall()
+    return sketches_from([row[1] for row in cast(list[tuple[int, bytes]], rows)], dtype, k)
+
+
+def read_sketches(
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], dtype: np.dtype[np.generic], k: int
+) -> Signatures:
+    """The signatures of those of some documents that are heads."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_sketches", leaves), {"doc_ids": list(doc_ids)}).fetchall()
+    return _signatures(rows, dtype, k)
+
+
+def read_heads(
+    connection: Connection, leaves: Leaves, digests: Sequence[UUID], dtype: np.dtype[np.generic], k: int
+) -> Signatures:
+    """The heads of some digests."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_heads", leaves), {"digests": list(digests)}).fetchall()
+    return _signatures(rows, dtype, k)
+
+
+def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int) -> Signatures:
+    doc_ids = np.array([row[0] for row in rows], np.int64)
+    return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
+
+
+def read_digests(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, UUID | None]:
+    """The digest that each of some documents is signed with; None for one without features."""
+    rows = driver(connection).execute(statement("read_signed", leaves), {"doc_ids": list(doc_ids)}).fetchall()
+    return {int(str(doc_id)): digest for doc_id, digest in rows}  # type: ignore[misc]
+
+
+def move_revisions(
+    connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
+) -> None:
+    """Documents whose features did not change are at another revision now."""
+    parameters = {
+        "doc_ids": doc_ids.tolist(),
+        "revisions": revisions.tolist(),
+        "numbers": to_bigint(numbers).tolist(),
+    }
+    driver(connection).execute(statement("move_revision", leaves), parameters)
+
+
+def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
+    """Signatures go, and with them their pairs."""
+    driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": list(doc_ids)})
+
+
+def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
+    """Give each digest its smallest doc_id as head."""
+    driver(connection).execute(statement("choose_heads", leaves), {"digests": list(digests)})
