@@ -13,7 +13,10 @@ env: .venv/.installed
 	touch $@
 
 demo: env
-	./examples/demo.sh
+	$(BIN)/nearsim ingest examples/stories.jsonl --collection demo
+	$(BIN)/nearsim pairs --collection demo --limit 10
+	$(BIN)/nearsim clusters --collection demo --limit 10
+	$(BIN)/nearsim similar story-036 --collection demo
 
 test: lint unit
 

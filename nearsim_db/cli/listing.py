@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, assert_never
@@ -49,7 +49,9 @@ def write(
 ) -> None:
     """Write answers as they come; a table is limited, to 50 unless told otherwise, and says how many more there are."""
     chosen = format or _format_of(output)
-    counted = _Counted(answers if chosen is Format.TABLE else islice(answers, limit))
+    # Asking for the first answer shows whether there is an index to answer, before anything is written.
+    every = chain(list(islice(answers, 1)), answers)
+    counted = _Counted(every if chosen is Format.TABLE else islice(every, limit))
     with _destination(output) as stream:
         match chosen:
             case Format.JSONL:

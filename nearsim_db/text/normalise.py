@@ -34,11 +34,11 @@ class Canonical:
 
 def from_texts(texts: Sequence[str]) -> Canonical:
     """Texts as they are, encoded and laid end to end. They must hold no lone surrogate."""
-    encoded = [text.encode("utf-8") for text in texts]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
+    joined = "".join(texts)
+    encoded = texts if joined.isascii() else [text.encode("utf-8") for text in texts]
+    offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(one) for one in encoded], out=offsets[1:])
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    return Canonical(data, offsets, all(text.isascii() for text in texts))
+    return Canonical(np.frombuffer(joined.encode("utf-8"), np.uint8), offsets, joined.isascii())
 
 
 def squeeze(texts: Sequence[str], table: classes.Table, kernels: TextKernels) -> Canonical:

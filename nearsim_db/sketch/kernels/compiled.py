@@ -21,6 +21,7 @@ _EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 _LARGEST = np.int32(2**31 - 1)
+_IDS_AT_ONCE = np.uintp(1024)  # whose hashes stay in the first-level cache
 
 
 def fast_similarity(ids: Ids, offsets: Offsets, throws: Throws, mix_ids: bool) -> NDArray[np.uint32]:
@@ -89,6 +90,7 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
     k = sketches.shape[1]
     rounds = len(throws.masks)
     cells = np.empty(k, np.uint64)
+    hashes = np.empty((2, _IDS_AT_ONCE), np.uint64)
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
@@ -96,7 +98,10 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
         cells[:] = _EMPTY
         round_no = 0
         while round_no < rounds and _any_empty(cells):
-            _throw(points, begin, end, throws.masks[round_no], throws.multipliers[round_no], round_no, cells)
+            mask, multiplier = throws.masks[round_no], throws.multipliers[round_no]
+            _throw(
+                points, begin, end, mask, multiplier, uint64(round_no) << _HALF, cells, hashes[0], hashes[1]
+            )
             round_no += 1
         if _any_empty(cells):
             _force(points[begin:end], throws.forced_multipliers, throws.forced_addends, rounds, cells)
@@ -112,17 +117,23 @@ def _throw(
     end: np.uintp,
     mask: np.uint64,
     multiplier: np.uint64,
-    round_no: int,
+    prefix: np.uint64,
     cells: NDArray[np.uint64],
+    positions: NDArray[np.uint64],
+    values: NDArray[np.uint64],
 ) -> None:
-    """Throw points[begin:end] once. To count here what is filled would take a quarter longer."""
+    """Throw points[begin:end] once; `prefix` is the round in the upper half. Hashing apart, it is vectorised."""
     k = uint64(len(cells))
-    prefix = uint64(round_no) << _HALF
-    for at in range(begin, end):
-        hashed = (points[at] ^ mask) * multiplier
-        position = uintp(((hashed >> _HALF) * k) >> _HALF)
-        value = prefix | ((hashed ^ (hashed >> _HALF)) & _LOW)
-        cells[position] = min(cells[position], value)
+    while begin < end:
+        count = min(end - begin, _IDS_AT_ONCE)
+        for at in range(count):
+            hashed = (points[begin + at] ^ mask) * multiplier
+            positions[at] = ((hashed >> _HALF) * k) >> _HALF
+            values[at] = prefix | ((hashed ^ (hashed >> _HALF)) & _LOW)
+        for at in range(count):
+            position = uintp(positions[at])
+            cells[position] = min(cells[position], values[at])
+        begin += count
 
 
 @compiled

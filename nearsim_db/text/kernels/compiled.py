@@ -1,7 +1,7 @@
 """The text kernels compiled by numba; see `TextKernels` for what each one does.
 
-Positions are unsigned, because a signed index may be negative to numba, and a loop that checks for it is not vectorised:
-it takes two to five times as long. A sum of a signed and an unsigned integer would be a float.
+Positions are unsigned: a signed index may be negative to numba, and a loop that checks for it is not vectorised, which
+takes two to five times as long. A sum of a signed and an unsigned integer would be a float.
 """
 
 import numpy as np
@@ -29,17 +29,8 @@ def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
     ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
-    _char_ids(
-        data,
-        offsets,
-        np.uintp(k),
-        _BASES[base],
-        poly64.powers(),
-        poly64.inverse_powers(),
-        crc_table(),
-        ids,
-        out,
-    )
+    tables = poly64.powers(), poly64.inverse_powers(), crc_table()
+    _char_ids(data, offsets, np.uintp(k), _BASES[base], ascii, *tables, ids, out)
     return ids[: out[-1]], out
 
 
@@ -200,6 +191,14 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
 
 
 @compiled
+def _is_ascii(data, begin, end):
+    high = uint8(0)
+    for at in range(begin, end):
+        high |= data[at]
+    return high < 128
+
+
+@compiled
 def _longest(offsets):
     longest = uintp(0)
     for document in range(len(offsets) - 1):
@@ -208,20 +207,17 @@ def _longest(offsets):
 
 
 @compiled
-def _char_ids(data, offsets, k, base, powers, inverses, crc_entries, ids, out):
+def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids, out):
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(0, np.uintp)
     written = uintp(0)
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
-        high = uint8(0)
-        for at in range(begin, end):
-            high |= data[at]
         if begin == end:
             out[document + 1] = written
             continue
-        if high < 128 and base == _POLY64 and k <= _SEGMENT:
+        if base == _POLY64 and k <= _SEGMENT and (ascii or _is_ascii(data, begin, end)):
             written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
             if len(starts) == 0:
