@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Engine
 from nearsim_db.address import database_url
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import catalog, schema
-from nearsim_db.store.catalog import Collection, Lock
+from nearsim_db.store import catalog, partitions, schema
+from nearsim_db.store.catalog import Collection, Generation, Lock
 from nearsim_db.store.engine import check_server, open_engine, translated
 from nearsim_db.store.server_facts import server_version
 
@@ -114,7 +114,7 @@ class Database:
             try:
                 yield collection
             finally:
-                catalog.delete_collection(lease, collection)
+                self._drop(collection)
                 catalog.give_lock_back(lease, Lock.LEASE, collection.collection_id)
                 lease.commit()
 
@@ -137,10 +137,26 @@ class Database:
         """Drop a collection with all its documents and indexes; returns how many documents went."""
         with self.transaction() as connection:
             collection = catalog.get_collection(connection, name)
-        with self.writer(collection.collection_id), self.transaction() as connection:
-            documents = catalog.count_documents(connection, collection.collection_id)
+        with self.writer(collection.collection_id):
+            documents = self.count_documents(collection)
+            self._drop(collection)
+        return documents
+
+    def drop_generation(self, generation: Generation) -> None:
+        """Drop a generation with its tables; who works on others does not wait, and a killed drop can be run again."""
+        autocommit = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        with translated(), autocommit as connection:
+            partitions.detach(connection, generation.leaves)
+        with self.transaction() as connection:
+            catalog.drop_generation(connection, generation)
+
+    def _drop(self, collection: Collection) -> None:
+        with self.transaction() as connection:
+            generations = catalog.list_generations(connection, collection.collection_id)
+        for generation in generations:
+            self.drop_generation(generation)
+        with self.transaction() as connection:
             catalog.delete_collection(connection, collection)
-            return documents
 
     def _sweep(self) -> None:
         """Drop temporary collections whose lease nobody holds."""
@@ -151,6 +167,6 @@ class Database:
                 if not catalog.take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
                     continue
                 if catalog.find_collection(connection, collection.name) is not None:
-                    catalog.delete_collection(connection, collection)
+                    self._drop(collection)
                 catalog.give_lock_back(connection, Lock.LEASE, collection.collection_id)
                 connection.commit()

@@ -189,8 +189,14 @@ class Index:
     def delete_profile(self, name: str) -> None:
         """Drop a profile and its index; the documents stay. Raises NotFoundError."""
         collection_id = self._get_collection().collection_id
-        with self.database.writer(collection_id), self.database.transaction() as connection:
-            catalog.delete_profile(connection, collection_id, name)
+        with self.database.writer(collection_id):
+            generations = [one for one in self._generations(collection_id) if one.profile == name]
+            if not generations:
+                raise NotFoundError(f"collection {self.collection!r} has no profile {name!r}")
+            for generation in generations:
+                self.database.drop_generation(generation)
+            with self.database.transaction() as connection:
+                catalog.delete_profile(connection, collection_id, name)
 
     def _writable(self, dry_run: bool) -> Collection | None:
         with self.database.transaction() as connection:

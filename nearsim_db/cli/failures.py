@@ -1,5 +1,6 @@
 """How commands end when they do not succeed."""
 
+import errno
 import os
 import sys
 from typing import Any
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from nearsim_db.errors import NearsimError
 
 INTERRUPTED = 130
+_OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _RESUMABLE = {"ingest", "build", "profile"}
 
 
@@ -27,17 +29,31 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except NearsimError as error:
-            from nearsim_db.cli.render import complain
-
-            complain(str(error))
+            _complain(str(error))
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
             _tell_interrupted(ctx.invoked_subcommand)
             raise typer.Exit(INTERRUPTED) from interrupt
-        except BrokenPipeError as error:
-            # Whoever read the answers has enough; what Python still holds for them goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from error
+        except OSError as error:
+            if error.errno not in _OUTPUT_ERRORS:
+                raise
+            _discard_output()
+            if error.errno == errno.EPIPE:
+                # Whoever reads the answers has enough.
+                raise typer.Exit(0) from error
+            _complain(f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(1) from error
+
+
+def _complain(message: str) -> None:
+    from nearsim_db.cli.render import complain
+
+    complain(message)
+
+
+def _discard_output() -> None:
+    """What Python still holds for standard output goes nowhere, so that it cannot fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell_interrupted(command: str | None) -> None:

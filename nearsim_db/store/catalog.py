@@ -96,9 +96,7 @@ def create_collection(connection: Connection, name: str, *, temporary: bool = Fa
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
-    """Drop a collection with its documents, profiles and their generations."""
-    for generation in list_generations(connection, collection.collection_id):
-        drop_generation(connection, generation)
+    """Drop a collection with its documents and profiles; their generations must have gone before."""
     connection.execute(
         delete(tables.collection).where(tables.collection.c.collection_id == collection.collection_id)
     )
@@ -134,13 +132,9 @@ def create_profile(
 
 
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
-    """Drop a profile with its generations. Raises NotFoundError."""
-    generations = [one for one in list_generations(connection, collection_id) if one.profile == name]
-    if not generations:
-        raise NotFoundError(f"the collection has no profile {name!r}")
-    for generation in generations:
-        drop_generation(connection, generation)
-    connection.execute(delete(tables.profile).where(tables.profile.c.profile_id == generations[0].profile_id))
+    """Drop a profile; its generations must have gone before."""
+    table = tables.profile
+    connection.execute(delete(table).where(table.c.collection_id == collection_id, table.c.name == name))
 
 
 def list_generations(connection: Connection, collection_id: CollectionId) -> list[Generation]:

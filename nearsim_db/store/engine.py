@@ -50,11 +50,23 @@ def _connect(
 
 def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     """The psycopg connection that works in the same transaction."""
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)
+    inner = _inner(connection)
     # SQLAlchemy begins a transaction at its first own statement; psycopg begins one by itself.
     if not connection.in_transaction():
         connection.begin()
+    return inner
+
+
+def autocommitting(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
+    """The psycopg connection below one in autocommit, for commands that must not run in a transaction."""
+    inner = _inner(connection)
+    assert inner.autocommit
+    return inner
+
+
+def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)
     return inner
 
 

@@ -1,10 +1,10 @@
 """The tables of one generation: made standalone, loaded, attached, counted, dropped."""
 
-import psycopg
+from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.engine import autocommitting, driver
+from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
 
 _COUNTS = (
     "documents",
@@ -30,6 +30,20 @@ def attach(connection: Connection, leaves: Leaves) -> None:
     driver(connection).execute(statement("attach_leaves", leaves))
 
 
+def detach(connection: Connection, leaves: Leaves) -> None:
+    """Take a generation's tables out of their parents, without blocking who works on the others.
+
+    The connection must be in autocommit. An interrupted detach is finished; what is not attached is left as it is.
+    """
+    inner = autocommitting(connection)
+    for parent in PARENTS:
+        leaf = f"{SCHEMA}.{leaves.name(parent)}"
+        row = inner.execute(statement("read_attachment"), {"leaf": leaf}).fetchone()
+        if row is not None:
+            name = "finish_detach" if row[0] else "detach_leaf"
+            inner.execute(statement(name, parent=sql.Identifier(SCHEMA, parent), leaf=leaves.table(parent)))
+
+
 def drop(connection: Connection, leaves: Leaves) -> None:
     """Drop a generation's tables, as far as they are there."""
     driver(connection).execute(statement("drop_leaves", leaves))
@@ -46,6 +60,4 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
 
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)
-    inner.execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
+    autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))

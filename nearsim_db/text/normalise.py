@@ -15,6 +15,12 @@ from nearsim_db.recipe import Normalise
 from nearsim_db.text import classes
 from nearsim_db.text.kernels import TextKernels
 
+_UNSEEN = ["script", "style", "noscript", "template"]
+_WITHIN_A_LINE = [
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd",
+    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
@@ -34,11 +40,12 @@ class Canonical:
 
 def from_texts(texts: Sequence[str]) -> Canonical:
     """Texts as they are, encoded and laid end to end. They must hold no lone surrogate."""
-    joined = "".join(texts)
-    encoded = texts if joined.isascii() else [text.encode("utf-8") for text in texts]
+    is_ascii = all(map(str.isascii, texts))
+    encoded = texts if is_ascii else [text.encode("utf-8") for text in texts]
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(one) for one in encoded], out=offsets[1:])
-    return Canonical(np.frombuffer(joined.encode("utf-8"), np.uint8), offsets, joined.isascii())
+    joined = "".join(texts).encode("ascii") if is_ascii else b"".join(encoded)
+    return Canonical(np.frombuffer(joined, np.uint8), offsets, is_ascii)
 
 
 def squeeze(texts: Sequence[str], table: classes.Table, kernels: TextKernels) -> Canonical:
@@ -60,13 +67,21 @@ def folder(rules: Normalise) -> Callable[[str], str]:
 
 
 def strip_html(text: str) -> str:
-    """The text a reader of the page would see: no tags, scripts, styles or comments; entities decoded."""
+    """The text a reader of the page would see: no tags, scripts, styles or comments; entities decoded.
+
+    Elements part words, but for those that only mark up text within a line. A "<" that no ">" follows is text.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
-    tree = LexborHTMLParser(text)
-    tree.strip_tags(["script", "style", "noscript", "template"])
+    closed = text.rfind(">") + 1
+    tree = LexborHTMLParser(text[:closed] + text[closed:].replace("<", "&lt;"))
+    tree.strip_tags(_UNSEEN)
     root = tree.body
-    return "" if root is None else root.text(separator=" ")
+    if root is None:
+        return ""
+    tree.unwrap_tags(_WITHIN_A_LINE)
+    root.merge_text_nodes()
+    return root.text(separator=" ")
 
 
 def _fold_unicode(text: str, rules: Normalise) -> str:
@@ -85,6 +100,12 @@ def _fold_unicode(text: str, rules: Normalise) -> str:
 
 
 def _to_form(text: str, rules: Normalise) -> str:
-    if rules.unicode == "none":
-        return text
-    return unicodedata.normalize(rules.unicode.upper(), text)
+    match rules.unicode:
+        case "none":
+            return text
+        case "nfc":
+            return unicodedata.normalize("NFC", text)
+        case "nfkc":
+            return unicodedata.normalize("NFKC", text)
+        case _:
+            assert_never(rules.unicode)

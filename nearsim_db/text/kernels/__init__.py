@@ -15,8 +15,9 @@ Ids = NDArray[np.uint64]
 class TextKernels(Protocol):
     """What a back end offers. Offsets are int64 of n + 1 and count bytes in, ids in the ragged results.
 
-    A unit is a code point (`char_ids`) or a run between `separator` bytes (`unit_ids`); `k` consecutive units make a
-    shingle, and a document of fewer units, but at least one, is one shingle. `base` is poly64, crc32 or djb2a.
+    A unit is a code point (`char_ids`) or a run between single `separator` bytes, none at the ends (`unit_ids`);
+    `k` consecutive units make a shingle, and a document of fewer units, but at least one, is one shingle. `base`
+    is poly64, crc32 or djb2a.
     """
 
     def squeeze(self, data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:

@@ -166,12 +166,13 @@ def crc_table() -> NDArray[np.uint32]:
 
 def _crc32(data: Bytes, starts: Positions, ends: Positions) -> Ids:
     def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
-        return crc_table()[(state ^ byte) & 0xFF] ^ (state >> np.uint32(8))
+        entries: NDArray[np.uint32] = crc_table()[(state ^ byte) & 0xFF]
+        return entries ^ (state >> np.uint32(8))
 
     hashes = _stepwise(data, starts, ends, 0xFFFFFFFF, step)
     hashes ^= np.uint32(0xFFFFFFFF)
     for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
-        hashes[window] = zlib.crc32(data[starts[window] : ends[window]])
+        hashes[window] = zlib.crc32(data[starts[window] : ends[window]].tobytes())
     return hashes.astype(np.uint64)
 
 

@@ -1,0 +1,83 @@
+"""Dropping an index: nobody waits, and nothing stays behind."""
+
+import pytest
+from sqlalchemy import Engine, text
+
+from nearsim_db import Database, Document, Index
+from nearsim_db.errors import NotFoundError
+from nearsim_db.recipe import Recipe, override
+from nearsim_db.store import partitions
+from nearsim_db.store.catalog import list_generations
+
+STORIES = [Document(f"d{number}", body="one two three four five six seven") for number in range(4)]
+LEAVES = text(
+    "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+    "WHERE nspname = 'nearsim' AND relname ~ '_[0-9]+$' AND relkind = 'r'"
+)
+
+
+def leaf_tables(engine: Engine) -> int:
+    """How many tables of generations there are."""
+    with engine.connect() as connection:
+        return int(connection.execute(LEAVES).scalar_one())
+
+
+def test_deleting_a_profile_leaves_the_documents_and_the_others(database_url: str, engine: Engine) -> None:
+    with Index.connect(database_url, profile="words") as index:
+        index.create_profile("words", Recipe())
+        index.create_profile("letters", override(Recipe(), ["shingle.scheme=char", "shingle.k=5"]))
+        index.add(STORIES)
+        assert leaf_tables(engine) == 8
+        index.delete_profile("letters")
+        assert leaf_tables(engine) == 4
+        assert len(list(index.pairs())) == 6
+        with pytest.raises(NotFoundError, match="letters"):
+            index.delete_profile("letters")
+
+
+def test_deleting_a_collection_takes_everything_of_it(database_url: str, engine: Engine) -> None:
+    with Index.connect(database_url) as index, Index.connect(database_url, collection="other") as other:
+        index.add(STORIES)
+        other.add(STORIES)
+        assert index.database.delete_collection("default") == 4
+        assert leaf_tables(engine) == 4
+        assert len(list(other.pairs())) == 6
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT count(*) FROM nearsim.document")).scalar_one() == 4
+
+
+def test_a_reader_of_another_collection_is_not_waited_for(database_url: str, engine: Engine) -> None:
+    with Index.connect(database_url) as index, Index.connect(database_url, collection="other") as other:
+        index.add(STORIES)
+        other.add(STORIES)
+        reading = other.pairs()
+        next(reading)
+        index.database.delete_collection("default")
+        assert len(list(reading)) == 5
+
+
+def test_an_interrupted_drop_is_finished(database_url: str, engine: Engine) -> None:
+    with Index.connect(database_url) as index:
+        index.add(STORIES)
+        with index.database.transaction() as connection:
+            (generation,) = list_generations(connection, index._get_collection().collection_id)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            partitions.detach(connection, generation.leaves)
+        index.delete_profile("default")
+        assert leaf_tables(engine) == 0
+
+
+def test_leftovers_of_killed_runs_are_swept(database_url: str, engine: Engine) -> None:
+    with Database.connect(database_url) as database:
+        with engine.begin() as connection:
+            connection.execute(
+                text(
+                    "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
+                )
+            )
+        with database.temporary_collection("dedupe-of-a-live-run"), Database.connect(database_url):
+            with engine.connect() as connection:
+                names = connection.execute(text("SELECT name FROM nearsim.collection")).scalars().all()
+            assert names == ["dedupe-of-a-live-run"]
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM nearsim.collection")).scalar_one() == 0
