@@ -9,6 +9,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.address import database_url
+from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, partitions, schema
@@ -40,14 +41,17 @@ class Database:
         raised. Leftovers of killed `dedupe` runs are dropped.
         """
         settings = from_environment()
-        engine = open_engine(url or database_url())
-        database = cls(engine, settings)
-        with database.transaction() as connection:
-            check_server(connection)
-            if url is None and settings.database_url is None:
-                schema.upgrade(connection)
-            schema.check(connection)
-        database._sweep()
+        database = cls(open_engine(url or database_url()), settings)
+        try:
+            with database.transaction() as connection:
+                check_server(connection)
+                if url is None and settings.database_url is None:
+                    schema.upgrade(connection)
+                schema.check(connection)
+            database._sweep()
+        except NearsimError:
+            database.close()
+            raise
         return database
 
     @staticmethod

@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -61,16 +62,16 @@ def dedupe(
     Raises InputError where a file cannot be read on, or has changed meanwhile.
     """
     check_readable_twice(source.paths)
-    with (
-        database.temporary_collection(_unused_name()) as collection,
-        Index(database, collection.name, progress=progress) as index,
-    ):
+    name = _unused_name()
+    with Index(database, name, progress=progress) as index, database.temporary_collection(name):
         index.create_profile(DEFAULT, recipe)
         summary = index.ingest(_with_origins(source), rejects=outputs.rejects)
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
             if path is not None:
-                _write(path, map(json_line, answers()), silent)
-        unique = _write(outputs.unique, _unique_lines(index, source), progress)
+                with closing(answers()) as stream:
+                    _write(path, map(json_line, stream), silent)
+        with closing(_unique_lines(index, source)) as lines:
+            unique = _write(outputs.unique, lines, progress)
         return DedupeSummary(
             summary, unique, summary.read - summary.rejected - unique, index.stats(), tuple(index.warnings)
         )
@@ -111,7 +112,7 @@ def _ordinal(ordinal: int, record: ReadDocument) -> int:
     return ordinal
 
 
-def _unique_lines(index: Index, source: Source) -> Iterator[bytes]:
+def _unique_lines(index: Index, source: Source) -> Generator[bytes, None, None]:
     with index.database.transaction() as connection:
         ((generation, _),) = index.profiles()
         origins = stream_unique_origins(connection, generation.collection_id, generation.leaves)

@@ -1,6 +1,6 @@
 """The index of one collection: the whole road on one screen, and what the command line and applications call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -113,14 +113,14 @@ class Index:
         with self.database.writer(collection_id):
             self._bring_up_to_date(collection_id)
 
-    def pairs(self, min_similarity: float = 0.0) -> Iterator[Pair]:
-        """All verified pairs, twins expanded, as a stream in no order."""
+    def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
+        """All verified pairs, twins expanded, as a stream in no order; close it when leaving it early."""
         generation, profile = self._live()
         with self.database.transaction() as connection:
             yield from pairs.stream_pairs(connection, generation.leaves, profile.bands, min_similarity)
 
-    def clusters(self) -> Iterator[Cluster]:
-        """All clusters, the largest first."""
+    def clusters(self) -> Generator[Cluster, None, None]:
+        """All clusters, the largest first, as a stream; close it when leaving it early."""
         generation, _ = self._live()
         with self.database.transaction() as connection:
             yield from pairs.stream_clusters(connection, generation.leaves)

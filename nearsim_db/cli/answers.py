@@ -10,11 +10,9 @@ from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
-DEFAULT = "default"
-
 
 def pairs(
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     format: options.AnswerFormat = None,
@@ -35,7 +33,7 @@ def pairs(
 
 
 def clusters(
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     format: options.AnswerFormat = None,
     output: options.Output = None,
@@ -60,7 +58,7 @@ def similar(
         Path | None, typer.Option("--file", metavar="PATH", help="A file with any text; - is standard input.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="The title of --text or --file.")] = None,
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     format: options.AnswerFormat = None,
@@ -85,7 +83,7 @@ def similar(
             found = index.similar(id, min_similarity)
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
-        listing.write(listing.MATCHES, iter(found), format, output, limit, quiet=quiet)
+        listing.write(listing.MATCHES, (match for match in found), format, output, limit, quiet=quiet)
 
 
 def _content(file: Path) -> str:

@@ -10,8 +10,6 @@ from nearsim_db.cli import options
 from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
-DEFAULT = "default"
-
 
 class Shape(StrEnum):
     """How a single thing is shown."""
@@ -22,7 +20,7 @@ class Shape(StrEnum):
 
 def get(
     id: Annotated[str, typer.Argument(metavar="ID", help="The document's id.", show_default=False)],
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     format: Annotated[Shape, typer.Option("--format", help="json is the whole document.")] = Shape.JSON,
 ) -> None:
     """Show a document as it is stored."""
@@ -43,7 +41,7 @@ def get(
 
 def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.", show_default=False)],
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -69,7 +67,7 @@ def delete(
 
 
 def stats(
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     as_json: options.AsJson = False,
 ) -> None:

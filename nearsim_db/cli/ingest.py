@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from nearsim_db.readers import Source
     from nearsim_db.records import ReadDocument, Reject
 
-DEFAULT = "default"
-
 
 def ingest(
     files: options.Files,
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -60,7 +58,7 @@ def ingest(
 
 
 def build(
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:

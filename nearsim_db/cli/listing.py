@@ -4,8 +4,8 @@ import csv
 import heapq
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import attrgetter
@@ -40,7 +40,7 @@ class Layout(Generic[Answer]):
 
 def write(
     layout: Layout[Answer],
-    answers: Iterator[Answer],
+    answers: Generator[Answer, None, None],
     format: Format | None,
     output: Path | None,
     limit: int | None,
@@ -52,7 +52,7 @@ def write(
     # Asking for the first answer shows whether there is an index to answer, before anything is written.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if chosen is Format.TABLE else islice(every, limit))
-    with _destination(output) as stream:
+    with closing(answers), _destination(output) as stream:
         match chosen:
             case Format.JSONL:
                 _write_json(layout, counted, stream)

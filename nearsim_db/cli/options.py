@@ -11,6 +11,8 @@ from nearsim_db.cli.failures import UsageError
 if TYPE_CHECKING:
     from nearsim_db.recipe import Recipe
 
+DEFAULT_COLLECTION = "default"
+
 Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="The collection.")]
 Profile = Annotated[
     str | None,

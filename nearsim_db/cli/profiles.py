@@ -10,9 +10,6 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
-DEFAULT = "default"
-
-profiles = typer.Typer(
     no_args_is_help=True, help="Make, show and delete profiles: recipes with an index of their own."
 )
 
@@ -22,7 +19,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.",
 @profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
 def create(
     name: Name,
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
@@ -53,7 +50,7 @@ def create(
 
 
 @profiles.command("list", epilog="Example: nearsim profile list --collection news")
-def list_profiles(collection: options.Collection = DEFAULT, as_json: options.AsJson = False) -> None:
+def list_profiles(collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False) -> None:
     """List the profiles of a collection."""
     from nearsim_db.cli import render
     from nearsim_db.index import Index
@@ -83,7 +80,7 @@ def list_profiles(collection: options.Collection = DEFAULT, as_json: options.AsJ
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     as_json: options.AsJson = False,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe, as --recipe takes it.")] = False,
 ) -> None:
@@ -112,7 +109,7 @@ def show(
 @profiles.command(epilog="Example: nearsim profile delete strict --yes")
 def delete(
     name: Name,
-    collection: options.Collection = DEFAULT,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:

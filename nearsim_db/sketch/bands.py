@@ -9,6 +9,7 @@ bands. Positions past bands * rows are not used. Three schemes:
 Signed positions (java32) enter mix64 and xor as their 32-bit two's complement, djb2a-joined with their sign.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,8 @@ def band_keys(
         table = _table(_unsigned(sketches), bands, rows).astype(np.uint64)
         hashes = _exclusive_or(table, *(coefficients or _draw_coefficients(seed)))
     else:
-        start = int(random_words(seed, "band keys mix64", 1)[0])
         kernels = sketch_kernels(backends.resolve(backend))
-        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, start) & _HASH_MASK
+        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, _mix_start(seed)) & _HASH_MASK
     return hashes | (np.arange(bands, dtype=np.uint64) << _BAND_SHIFT)
 
 
@@ -107,6 +107,11 @@ def _table(sketches: NDArray[Any], bands: int, rows: int) -> NDArray[Any]:
 
 def _unsigned(sketches: NDArray[Any]) -> NDArray[Any]:
     return sketches.view(np.uint32) if sketches.dtype == np.int32 else sketches
+
+
+@cache
+def _mix_start(seed: int) -> int:
+    return int(random_words(seed, "band keys mix64", 1)[0])
 
 
 def _draw_coefficients(seed: int) -> tuple[int, int]:

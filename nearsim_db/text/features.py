@@ -29,13 +29,19 @@ _TABLES: dict[str, Callable[[bool], classes.Table]] = {
 class Shingles:
     """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, repeated ones included.
 
-    `ids` is uint64, `offsets` int64 of n + 1, `numbers` uint64 of n: a digest of the runs of digits in each text, 0 for
-    none. A document without shingles has no features.
+    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed. A document
+    without shingles has no features.
     """
 
     ids: NDArray[np.uint64]
     offsets: NDArray[np.int64]
-    numbers: NDArray[np.uint64]
+    canonical: Canonical
+    kernels: TextKernels
+
+    @property
+    def numbers(self) -> NDArray[np.uint64]:
+        """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed when it is asked for."""
+        return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
 
 
 class Shingler:
@@ -60,16 +66,16 @@ class Shingler:
         if self._rules.scheme == "sentence":
             return self._sentence_shingles(folded)
         canonical = self._squeeze(folded)
-        numbers = self._kernels.number_sums(canonical.data, canonical.offsets)
         if self._rules.scheme == "char":
             ids, offsets = self._kernels.char_ids(
                 canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
             )
-            return Shingles(ids, offsets, numbers)
+            return Shingles(ids, offsets, canonical, self._kernels)
+        units = canonical
         if self._word_filter is not None:
-            canonical = from_texts([self._word_filter(canonical.text(i)) for i in range(len(texts))])
+            units = from_texts([self._word_filter(canonical.text(i)) for i in range(len(texts))])
         k = 1 if self._rules.scheme == "bag" else self._rules.k
-        return self._unit_shingles(canonical, k, _SPACE, numbers)
+        return self._unit_shingles(units, k, _SPACE, canonical)
 
     def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
         """Each sentence is made canonical by itself; newlines then part them, which no canonical word holds."""
@@ -78,17 +84,14 @@ class Shingler:
         lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])
         per_document = [[next(lines) for _ in document] for document in parts]
         whole = from_texts([" ".join(document) for document in per_document])
-        numbers = self._kernels.number_sums(whole.data, whole.offsets)
         if self._word_filter is not None:
             per_document = [[self._word_filter(line) for line in document] for document in per_document]
         joined = from_texts(["\n".join(filter(None, document)) for document in per_document])
-        return self._unit_shingles(joined, self._rules.k, _NEWLINE, numbers)
+        return self._unit_shingles(joined, self._rules.k, _NEWLINE, whole)
 
-    def _unit_shingles(
-        self, canonical: Canonical, k: int, separator: int, numbers: NDArray[np.uint64]
-    ) -> Shingles:
-        ids, offsets = self._kernels.unit_ids(canonical.data, canonical.offsets, k, self._base, separator)
-        return Shingles(ids, offsets, numbers)
+    def _unit_shingles(self, units: Canonical, k: int, separator: int, canonical: Canonical) -> Shingles:
+        ids, offsets = self._kernels.unit_ids(units.data, units.offsets, k, self._base, separator)
+        return Shingles(ids, offsets, canonical, self._kernels)
 
     def _squeeze(self, texts: Sequence[str]) -> Canonical:
         by_characters = self._rules.scheme == "char"

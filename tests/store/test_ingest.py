@@ -153,12 +153,12 @@ def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:
 
 
 def test_a_large_document(index: Index) -> None:
-    words = " ".join(f"word{number}" for number in range(4_600_000))
+    words = " ".join(f"{number:01000}" for number in range(50_000))
     assert len(words) > 50_000_000
     with index:
         index.add([Document("large", body=words), Document("same", body=words + " end")])
         (pair,) = index.pairs()
-        assert (pair.union - pair.intersection, pair.union) == (1, 4_600_000 - 1)
+        assert (pair.intersection, pair.union) == (49_998, 49_999)
 
 
 WRITER = """

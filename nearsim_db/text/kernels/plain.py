@@ -14,38 +14,57 @@ from nearsim_db.text.kernels import Bytes, Ids, Offsets
 Positions = NDArray[np.int64]
 
 _LONG_WINDOW = 4096  # bytes; stepping through longer ones costs a NumPy call a byte
+_CHARACTERS_AT_ONCE = (
+    poly64.SEGMENT // 8
+)  # so that twice as many, of four bytes each, have their powers at hand
 _DJB2A_START = 5381
+_SPACE = 32
 
 
 def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
     if not len(data):
         return data, offsets
     if data.max() < 128:
-        return _squeeze_code_points(data, offsets, table)
+        return _squeeze_ascii(data, offsets, table)
     points = np.frombuffer(data.tobytes().decode("utf-8").encode("utf-32-le"), "<u4")
     starts = np.concatenate(([0], np.cumsum(_widths(points))))
-    kept, kept_offsets = _squeeze_code_points(points, np.searchsorted(starts, offsets), table)
+    classes = table[points]
+    separates = classes == SEPARATOR
+    written = np.where(points < 128, classes, points)
+    written[separates] = _SPACE
+    keep, kept_offsets = _collapse(separates, np.searchsorted(starts, offsets))
+    kept = written[keep]
     out = np.frombuffer(kept.astype("<u4").tobytes().decode("utf-32-le").encode("utf-8"), np.uint8)
     return out, np.concatenate(([0], np.cumsum(_widths(kept))))[kept_offsets]
 
 
-def _squeeze_code_points(
-    points: NDArray[np.unsignedinteger], offsets: Offsets, table: Bytes
-) -> tuple[NDArray[np.unsignedinteger], Offsets]:
-    classes = table[points]
-    written = np.where(points < 128, classes, points).astype(points.dtype)
-    separates = classes == SEPARATOR
-    starts = _document_starts(offsets, len(points))
-    # The last separator of a run stays, as a space, where a word of the same document stands on either side.
-    keep = ~separates
-    keep[:-1] |= ~separates[1:] & ~starts[1:]
-    words = np.flatnonzero(~separates)
-    first_word = np.append(words, len(points))[np.searchsorted(words, offsets[:-1])]
-    led = (first_word > offsets[:-1]) & (first_word < offsets[1:])
-    keep[first_word[led] - 1] = False
-    written[separates] = 32
-    counts = np.concatenate(([0], np.cumsum(keep)))
-    return written[keep], counts[offsets]
+def _squeeze_ascii(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
+    separators = table[:256] == SEPARATOR
+    text = data.tobytes()
+    separates = np.frombuffer(text.translate(separators.tobytes()), np.bool_)
+    written = text.translate(np.where(separators, _SPACE, table[:256]).astype(np.uint8).tobytes())
+    keep, kept_offsets = _collapse(separates, offsets)
+    return np.frombuffer(written, np.uint8)[keep], kept_offsets
+
+
+def _collapse(separates: NDArray[np.bool_], offsets: Offsets) -> tuple[NDArray[np.bool_], Offsets]:
+    """What stays: of a run of separators the last, where a word of the same document stands on either side."""
+    follows = ~separates
+    follows &= ~_document_starts(offsets, len(separates))
+    gaps = separates.copy()
+    gaps[:-1] &= follows[1:]
+    gaps[-1] = False
+    begins = offsets[:-1][np.diff(offsets) > 0]
+    led = begins[separates[begins]]
+    if len(led):
+        places = np.flatnonzero(gaps)
+        first = np.searchsorted(places, led)
+        ends = offsets[np.searchsorted(offsets, led, side="right")]
+        found = first < len(places)
+        found[found] = places[first[found]] < ends[found]
+        gaps[places[first[found]]] = False
+    keep = gaps | ~separates
+    return keep, offsets - np.searchsorted(np.flatnonzero(~keep), offsets)
 
 
 def _document_starts(offsets: Offsets, total: int) -> NDArray[np.bool_]:
@@ -59,14 +78,59 @@ def _widths(points: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
 
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
-    if ascii:
-        starts = np.arange(len(data), dtype=np.int64)
-        first_unit = offsets
-    else:
-        starts = np.flatnonzero((data & 0xC0) != 0x80)
-        first_unit = np.searchsorted(starts, offsets)
-    ends = np.append(starts[1:], len(data)) if len(starts) else starts
-    return _ids_of_units(data, starts, ends, first_unit, k, base)
+    if base == "poly64" and ascii and k <= _CHARACTERS_AT_ONCE:
+        return _char_poly64(data, None, offsets, k)
+    bounds = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))
+    first_unit = np.searchsorted(bounds, offsets)
+    if base == "poly64" and k <= _CHARACTERS_AT_ONCE:
+        return _char_poly64(data, bounds, first_unit, k)
+    return _ids_of_units(data, bounds[:-1], bounds[1:], first_unit, k, base)
+
+
+def _char_poly64(data: Bytes, bounds: Positions | None, first_unit: Positions, k: int) -> tuple[Ids, Offsets]:
+    """poly64 of k characters, character c being data[bounds[c]:bounds[c + 1]]; without `bounds` each is a byte."""
+    units = np.diff(first_unit)
+    out = np.zeros(len(first_unit), np.int64)
+    np.cumsum(np.maximum(units - k + 1, units > 0), out=out[1:])
+    within = np.ones(max(int(first_unit[-1]) - k + 1, 0), np.bool_)
+    for back in range(1, k):
+        # A window that begins here would end in another document, whichever document this is.
+        borders = first_unit[1:-1] - back
+        within[borders[(borders >= 0) & (borders < len(within))]] = False
+    hashes = _all_windows(data, bounds, len(within), k)[within]
+    short = np.flatnonzero((units > 0) & (units < k))
+    if not len(short):
+        return hashes, out
+    starts, ends = first_unit[short], first_unit[short + 1]
+    if bounds is not None:
+        starts, ends = bounds[starts], bounds[ends]
+    return np.insert(hashes, out[short] - np.arange(len(short)), _poly64(data, starts, ends)), out
+
+
+def _all_windows(data: Bytes, bounds: Positions | None, windows: int, k: int) -> Ids:
+    """poly64 of every k characters in a row, over the borders of documents too."""
+    hashes = np.empty(windows, np.uint64)
+    for begin in range(0, windows, _CHARACTERS_AT_ONCE):
+        count = min(_CHARACTERS_AT_ONCE, windows - begin)
+        if bounds is None:
+            text = data[begin : begin + count + k - 1]
+            sums, factors = _prefix_sums(text), poly64.inverse_powers()[:count]
+        else:
+            places = bounds[begin : begin + count + k]
+            text = data[places[0] : places[-1]]
+            places = places - places[0]
+            sums, factors = _prefix_sums(text)[places], poly64.inverse_powers()[places[:count]]
+        part = hashes[begin : begin + count]
+        np.subtract(sums[k:], sums[:-k], out=part)
+        part *= factors
+        part[:] = _fmix64(part)
+    return hashes
+
+
+def _prefix_sums(text: Bytes) -> Ids:
+    sums = np.zeros(len(text) + 1, np.uint64)
+    np.multiply(text, poly64.powers()[: len(text)], out=sums[1:])
+    return np.cumsum(sums, out=sums)
 
 
 def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -> tuple[Ids, Offsets]:
@@ -132,8 +196,7 @@ def _poly64(data: Bytes, starts: Positions, ends: Positions) -> Ids:
             done += 1
             continue
         text = data[origin : ends[upto - 1]]
-        prefix = np.zeros(len(text) + 1, np.uint64)
-        np.cumsum(text * poly64.powers()[: len(text)], out=prefix[1:])
+        prefix = _prefix_sums(text)
         first = starts[done:upto] - origin
         sums[done:upto] = (prefix[ends[done:upto] - origin] - prefix[first]) * _inverse_power(first)
         done = upto

@@ -1,0 +1,96 @@
+"""The command line as tests call it, and texts whose similarity is counted in plain Python."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from nearsim_db.cli.app import app
+from tests.servers import server_binaries
+
+NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
+
+STORM = (
+    "A storm crossed the northern coast on Monday night and left three villages without power until the "
+    "morning while crews cleared fallen trees from the only road and the school stayed closed for a day"
+)
+STORM_AGAIN = STORM.replace("Monday", "Tuesday")
+STORM_LATER = STORM + " said the mayor"
+HARVEST = (
+    "Growers in the valley expect the largest harvest of pears in twenty years because the spring was mild and "
+    "the bees were many although there are hardly any pickers left who would work for what the buyers pay"
+)
+BRIDGE = (
+    "The council has voted to replace the old iron bridge with a wider one of timber which shall carry trams "
+    "from next autumn on and cost less than half of what was asked for by the first engineers"
+)
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    """Runs of three words, as the default recipe takes them from texts of plain words."""
+    words = text.casefold().split()
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def counts(left: str, right: str) -> tuple[int, int]:
+    """(intersection, union) of two texts."""
+    return len(shingles(left) & shingles(right)), len(shingles(left) | shingles(right))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended and what it printed."""
+
+    exit_code: int
+    out: str
+    err: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The JSON lines it printed."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def document(self) -> Any:
+        """The JSON document it printed."""
+        return json.loads(self.out)
+
+
+class CommandLine:
+    """Runs `nearsim` in this process on a database of its own."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
+
+    def run(self, *arguments: object, given: bytes = b"") -> Outcome:
+        """Run a command to its end, whatever that is; an unexpected exception goes on."""
+        result = CliRunner().invoke(app, [str(one) for one in arguments], input=given, env=self.environment)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    def succeed(self, *arguments: object, given: bytes = b"") -> Outcome:
+        """Run a command that has to succeed."""
+        outcome = self.run(*arguments, given=given)
+        assert outcome.exit_code == 0, outcome
+        return outcome
+
+    def fail(self, *arguments: object, given: bytes = b"", exit_code: int = 1) -> str:
+        """Run a command that has to fail with one line, which is returned."""
+        outcome = self.run(*arguments, given=given)
+        assert outcome.exit_code == exit_code, outcome
+        *_, line = outcome.err.splitlines()
+        assert line.startswith("error: ")
+        return line
+
+
+def unlike_any_other(number: int) -> str:
+    """A text that shares no word with those of other numbers."""
+    return " ".join(f"word{number}x{position}" for position in range(12))
+
+
+def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path

@@ -1,0 +1,87 @@
+"""What the command line says without a database."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from nearsim_db.cli.app import app
+
+HEAVY = ["numpy", "numba", "sqlalchemy", "psycopg", "alembic", "rich.progress"]
+COMMANDS = [
+    *("ingest", "build", "dedupe", "pairs", "clusters", "similar", "get", "delete", "stats", "doctor"),
+    *("profile create", "profile list", "profile show", "profile delete"),
+    *("collection create", "collection list", "collection delete"),
+    *("db init", "db start", "db status", "db stop", "db url"),
+]
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+def nearsim(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from nearsim_db.cli import main; main()", *arguments]
+    return subprocess.run(
+        program, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    probe = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: print(sorted(set({HEAVY}) & set(sys.modules))))\n"
+        "sys.argv = ['nearsim', '--help']\n"
+        "from nearsim_db.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_names_the_exit_codes() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert "Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0
+    assert f"nearsim {command}" in shown.stdout.partition("Example: ")[2]
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == "nearsim 0.1.0\n"
+
+
+def test_wrong_usage_ends_with_two() -> None:
+    for wrong in (
+        ["no-such-command"],
+        ["ingest"],
+        ["pairs", "--format", "xml"],
+        ["pairs", "--min-similarity", "2"],
+    ):
+        assert CliRunner().invoke(app, wrong).exit_code == 2
+
+
+def test_an_unreachable_server_is_told_in_one_line() -> None:
+    ended = nearsim("stats", NEARSIM_DATABASE_URL=NOWHERE)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("error: ") and "127.0.0.1" in line
+
+
+def test_a_server_of_ones_own_is_neither_started_nor_stopped() -> None:
+    for command in ("start", "stop"):
+        ended = nearsim("db", command, NEARSIM_DATABASE_URL=NOWHERE)
+        assert ended.returncode == 2
+        assert "NEARSIM_DATABASE_URL names a server of yours" in ended.stderr
+
+
+def test_db_url_is_one_that_psql_takes() -> None:
+    ended = nearsim(
+        "db", "url", NEARSIM_DATABASE_URL="postgresql+psycopg://me:secret@host:5433/mine?sslmode=require"
+    )
+    assert ended.stdout == "postgresql://me:secret@host:5433/mine?sslmode=require\n"

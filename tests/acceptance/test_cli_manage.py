@@ -1,0 +1,184 @@
+"""Documents, collections, profiles and the database, managed from the command line."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from nearsim_db import presets
+from nearsim_db.recipe import Recipe, load, override, to_toml
+from tests.acceptance.command_line import (
+    NEWEST_MAJOR,
+    STORM,
+    STORM_AGAIN,
+    CommandLine,
+    counts,
+    write_jsonl,
+)
+
+pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+
+
+def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
+    given = {
+        "id": "s",
+        "title": "Storm",
+        "text": "two\nlines",
+        "published_at": "2024-05-31",
+        "tags": ["a", {"b": 1}],
+    }
+    nearsim.succeed("ingest", "-", "-q", given=json.dumps(given).encode())
+    stored = nearsim.succeed("get", "s").document()
+    assert (stored["id"], stored["title"], stored["body"]) == ("s", "Storm", "two\nlines")
+    assert stored["attributes"] == {"tags": ["a", {"b": 1}]}
+    assert stored["collection"] == "default"
+    shown = nearsim.succeed("get", "s", "--format", "table").out
+    assert "title         Storm\n" in shown
+    assert "two\n              lines\n" in shown
+    assert "has no document 'nobody'" in nearsim.fail("get", "nobody")
+
+
+def test_delete_takes_the_pairs_along(filled: CommandLine) -> None:
+    assert filled.succeed("delete", "storm").out == "deleted storm\n"
+    (pair,) = filled.succeed("pairs", "--format", "jsonl").rows()
+    assert {pair["left"], pair["right"]} == {"storm-again", "storm-twin"}
+    outcome = filled.run("delete", "harvest", "nobody", "--yes")
+    assert (outcome.exit_code, outcome.out) == (1, "deleted harvest\n")
+    assert outcome.err == "error: collection 'default' has no document 'nobody'\n"
+
+
+def test_stats(filled: CommandLine) -> None:
+    stats = filled.succeed("stats", "--json").document()
+    assert (stats["documents"], stats["twins"], stats["heads"], stats["clusters"]) == (5, 1, 4, 1)
+    shown = filled.succeed("stats").out
+    assert "bands                             32\n" in shown
+    assert "0.70         0.9998\n" in shown
+
+
+def test_collections(nearsim: CommandLine) -> None:
+    nearsim.succeed("collection", "create", "news")
+    assert "there is a collection 'news' already" in nearsim.fail("collection", "create", "news")
+    assert nearsim.succeed("collection", "list").out.splitlines()[2].split()[:2] == ["news", "0"]
+    assert nearsim.succeed("collection", "delete", "news").err == "deleted collection news with 0 documents\n"
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+    assert "there is no collection 'news'" in nearsim.fail("collection", "delete", "news", "-y")
+
+
+def test_a_profile_on_a_filled_collection_answers_at_once(filled: CommandLine) -> None:
+    near, every = counts(STORM, STORM_AGAIN)
+    assert 0.7 < near / every < 0.99
+    shown = filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99").out
+    assert "threshold                    0.99\n" in shown
+    assert "expected recall" in shown and "bands x rows" in shown and "probability" in shown
+    (pair,) = filled.succeed("pairs", "--profile", "strict", "--format", "jsonl").rows()
+    assert (pair["left"], pair["right"]) == ("storm", "storm-twin")
+    assert "name one of: default, strict" in filled.fail("pairs")
+    found = filled.succeed("profile", "list", "--json").document()
+    assert [(one["profile"], one["state"], one["threshold"]) for one in found] == [
+        ("default", "live", 0.7),
+        ("strict", "live", 0.99),
+    ]
+    filled.succeed("profile", "delete", "strict")
+    assert "has no profile 'strict'" in filled.fail("profile", "show", "strict")
+    assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
+
+
+def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLine, stories: Path) -> None:
+    told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
+    assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
+    assert "has no live index yet" in nearsim.fail("pairs")
+    nearsim.succeed("ingest", stories, "-q")
+    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
+    assert [one["profile"] for one in nearsim.succeed("profile", "list", "--json").document()] == ["mine"]
+
+
+def test_a_shown_recipe_makes_the_same_profile(nearsim: CommandLine, tmp_path: Path) -> None:
+    changes = [
+        "shingle.scheme=char",
+        "shingle.k=5",
+        "sketch.family=minhash",
+        'cluster.keep="source:A,\\"B\\""',
+    ]
+    nearsim.succeed("profile", "create", "first", *(word for change in changes for word in ("--set", change)))
+    path = tmp_path / "first.toml"
+    path.write_text(nearsim.succeed("profile", "show", "first", "--toml").out)
+    assert load(path) == override(Recipe(), changes)
+    nearsim.succeed("profile", "create", "second", "--recipe", path)
+    first, second = (
+        nearsim.succeed("profile", "show", name, "--json").document() for name in ("first", "second")
+    )
+    assert first["fingerprint"] == second["fingerprint"]
+    assert first["fingerprint"] in nearsim.succeed("profile", "show", "first").out
+
+
+def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text("[match]\ntreshold = 0.8\n")
+    create = ("profile", "create", "wrong")
+    assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path)
+    assert "there are: default" in nearsim.fail(*create, "--preset", "nothing")
+    assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml")
+    both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)
+    assert "either --recipe or --preset" in both
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
+    assert presets.names() == ["default"]
+    assert presets.load("default") == Recipe()
+    nearsim.succeed("profile", "create", "given", "--preset", "default")
+    assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())
+
+
+def test_init_makes_the_schema_where_there_is_none(nearsim: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP SCHEMA nearsim CASCADE")
+    assert "run: nearsim db init" in nearsim.fail("stats")
+    assert nearsim.succeed("db", "status", "--json").document()["schema_revision"] is None
+    told = nearsim.succeed("db", "init").err
+    status = nearsim.succeed("db", "status", "--json").document()
+    assert told == f"the schema nearsim is at revision {status['schema_revision']}\n"
+    assert (status["server"], status["running"]) == ("own", True)
+    assert status["version"].startswith(f"{NEWEST_MAJOR}.")
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_a_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
+    told = filled.succeed("doctor", "--json").document()
+    verdicts = {one["check"]: one["verdict"] for one in told["checks"]}
+    assert told["ok"] is True
+    assert {verdicts[name] for name in ("database", "schema", "jit", "builds", "temporary collections")} == {
+        "ok"
+    }
+    # The tests' server is configured for tests.
+    assert verdicts["shared_buffers"] == verdicts["work_mem"] == verdicts["max_wal_size"] == "warning"
+    assert "ok       schema" in filled.succeed("doctor").out
+
+
+def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
+        connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
+    shown = filled.succeed("doctor").out
+    assert "collection default: profile default is not built\n" in shown
+    assert "nearsim build --collection default\n" in shown
+    assert "1 left by killed runs of dedupe\n" in shown
+
+
+def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
+    outcome = nearsim.run("doctor", "--json")
+    assert outcome.exit_code == 1
+    assert outcome.document()["ok"] is False
+    (problem,) = [one for one in outcome.document()["checks"] if one["verdict"] == "problem"]
+    assert problem["check"] == "schema" and "newer nearsim" in problem["finding"]
+
+
+def test_an_id_of_one_collection_is_none_of_another(filled: CommandLine, tmp_path: Path) -> None:
+    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "storm", "text": STORM}])
+    filled.succeed("ingest", other, "--collection", "other", "-q")
+    assert filled.succeed("pairs", "--collection", "other").out == "no pairs\n"
+    filled.succeed("delete", "storm", "--collection", "other", "-q")
+    assert filled.succeed("get", "storm").document()["body"] == STORM

@@ -1,0 +1,210 @@
+"""Normalisation, shingles and hashes in plain Python, as the design defines them: slow, and easy to believe.
+
+Written apart from `nearsim_db.text`: strings and lists of whole shingles, no tables, no prefix sums.
+"""
+
+import importlib.util
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+import pytest
+from hypothesis import strategies as st
+
+from nearsim_db import recipe
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+
+MASK = 2**64 - 1
+_FORMS: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
+_STOPS, _CJK_STOPS, _CLOSERS = ".!?…", "。！？｡", "\"'”’»)]」』）"
+
+# Letters in several scripts and normal forms, marks, digits, every kind of space and control, what only folds or
+# decomposes in a special way, code points of one to four bytes, and sentence ends.
+_TRICKY = (
+    "aAbBzZ019 \t\n\r\x01\x1f\x7f\x85\xa0\u1680\u2003\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u3000\ufeff"
+    "éÉe\u0301ßẞİıſﬁÅÅΣσςǅͅ\u0345½²Ⅳ١٣９＂！？。｡.!?…'’\"”)」_‿-–@#가각\u1100\u1161한국中文字々ー日本𠀀😀👩🏽𝒜é\u0488\U000e0101\u20dd"
+)
+characters = st.one_of(
+    st.sampled_from(_TRICKY),
+    st.sampled_from("abcAB 1."),
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
+)
+texts = st.text(characters, max_size=60)
+few_words = st.lists(
+    st.sampled_from(
+        ["one", "two", "Two", "drei", "안녕", "中文", "1.5", "don't", "é", "\xa0", "\r\n", "End. "]
+    ),
+    max_size=20,
+).map(" ".join)
+any_text = st.one_of(texts, few_words)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the oracle needs of a recipe, and the recipe itself."""
+
+    scheme: str = "word"
+    k: int = 3
+    tokens: str = "unicode"
+    base: str = "poly64"
+    unicode: str = "nfkc"
+    case: str = "casefold"
+    whitespace: str = "collapse"
+    stopwords: list[str] = field(default_factory=list)
+
+    def recipe(self) -> recipe.Recipe:
+        shingle: dict[str, object] = {"scheme": self.scheme, "k": self.k, "tokens": self.tokens}
+        if self.stopwords:
+            shingle["stopwords"] = self.stopwords
+        return recipe.from_mapping(
+            {
+                "normalise": {"unicode": self.unicode, "case": self.case, "whitespace": self.whitespace},
+                "shingle": shingle,
+                "hash": {"base": self.base},
+            }
+        )
+
+
+all_rules = st.builds(
+    Rules,
+    st.sampled_from(["char", "word", "bag", "sentence"]),
+    st.integers(1, 5),
+    st.sampled_from(["whitespace", "unicode", "ascii"]),
+    st.sampled_from(["poly64", "crc32", "djb2a"]),
+    st.sampled_from(["none", "nfc", "nfkc"]),
+    st.sampled_from(["none", "lower", "casefold"]),
+    st.sampled_from(["none", "collapse"]),
+)
+
+
+def shingles(text: str, rules: Rules) -> list[str]:
+    """The shingles in order, repeated ones too."""
+    folded = fold(text, rules)
+    k = 1 if rules.scheme == "bag" else rules.k
+    if rules.scheme == "char":
+        units = list(folded if rules.whitespace == "none" else " ".join(words(folded, "whitespace")))
+        return windows(units, k, "")
+    if rules.scheme == "sentence":
+        lines = [" ".join(kept_words(sentence, rules)) for sentence in sentences(folded)]
+        return windows([line for line in lines if line], k, "\n")
+    return windows(kept_words(folded, rules), k, " ")
+
+
+def windows(units: list[str], k: int, joiner: str) -> list[str]:
+    """Each k units in a row; fewer than k, but some, are one shingle."""
+    if 0 < len(units) < k:
+        return [joiner.join(units)]
+    return [joiner.join(units[at : at + k]) for at in range(len(units) - k + 1)]
+
+
+def fold(text: str, rules: Rules) -> str:
+    if rules.case == "none":
+        return compose(text, rules)
+    composed = compose(text, rules)
+    return compose(composed.lower() if rules.case == "lower" else composed.casefold(), rules)
+
+
+def compose(text: str, rules: Rules) -> str:
+    return text if rules.unicode == "none" else unicodedata.normalize(_FORMS[rules.unicode], text)
+
+
+def kept_words(text: str, rules: Rules) -> list[str]:
+    return [word for word in words(text, rules.tokens) if word not in rules.stopwords]
+
+
+def words(text: str, tokens: str) -> list[str]:
+    runs = groupby(text, key=lambda character: is_of_word(character, tokens))
+    return ["".join(run) for of_word, run in runs if of_word]
+
+
+def is_of_word(character: str, tokens: str) -> bool:
+    category = unicodedata.category(character)
+    if tokens == "whitespace":
+        return category not in ("Cc", "Zs", "Zl", "Zp") and character not in "\u200b\ufeff"
+    if tokens == "ascii":
+        return character in "abcdefghijklmnopqrstuvwxyz0123456789"
+    return character.isalnum() or category in ("Mn", "Mc", "Me", "Pc") or character in "\u200c\u200d"
+
+
+def sentences(text: str) -> list[str]:
+    """A walk from mark to mark, where the package has one regular expression."""
+    parts, begin, at = [], 0, 0
+    while at < len(text):
+        end = _end_of_sentence(text, at)
+        if end > at:
+            parts.append(text[begin:end])
+            begin = at = end
+        else:
+            at = max(at + 1, _skip(text, at, _STOPS + _CJK_STOPS))
+    return [part for part in (*parts, text[begin:]) if part.strip()]
+
+
+def _end_of_sentence(text: str, at: int) -> int:
+    """Where the sentence ends whose end marks begin at `at`, or `at` if none does."""
+    marks_end = _skip(text, at, _STOPS + _CJK_STOPS)
+    if marks_end == at:
+        spaces = text[at : _skip_spaces(text, at)]
+        return at + spaces.rfind("\n") + 1 if text[at] == "\n" and spaces.count("\n") > 1 else at
+    closed = _skip(text, marks_end, _CLOSERS)
+    spaced = _skip_spaces(text, closed)
+    if spaced > closed or any(mark in _CJK_STOPS for mark in text[at:marks_end]):
+        return spaced
+    before_cjk = text[marks_end - 1] in "!?" and closed < len(text) and is_cjk(text[closed])
+    return closed if before_cjk else at
+
+
+def is_cjk(character: str) -> bool:
+    ranges = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+    return any(first <= ord(character) <= last for first, last in ranges)
+
+
+def _skip(text: str, at: int, characters: str) -> int:
+    while at < len(text) and text[at] in characters:
+        at += 1
+    return at
+
+
+def _skip_spaces(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def digit_runs(text: str, rules: Rules) -> Counter[str]:
+    """The runs of ASCII digits of the normalised text, before words are dropped."""
+    folded = fold(text, rules)
+    if rules.scheme == "char" and rules.whitespace == "none":
+        return Counter(re.findall("[0-9]+", folded))
+    tokens = "whitespace" if rules.scheme == "char" else rules.tokens
+    return Counter(re.findall("[0-9]+", " ".join(words(folded, tokens))))
+
+
+def hash_of(shingle: str, base: str) -> int:
+    data = shingle.encode()
+    if base == "crc32":
+        return zlib.crc32(data)
+    return poly64(data) if base == "poly64" else djb2a(data)
+
+
+def poly64(data: bytes) -> int:
+    """fmix64 of the sum of byte j times BASE^j, modulo 2^64, by Horner's rule."""
+    value = 0
+    for byte in reversed(data):
+        value = (value * 0x9E3779B97F4A7C15 + byte) & MASK
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        value = (value ^ (value >> 33)) * factor & MASK
+    return value ^ (value >> 33)
+
+
+def djb2a(data: bytes) -> int:
+    """h = (h * 33) ^ byte from 5381; the low 32 bits, which depend on none above them."""
+    value = 5381
+    for byte in data:
+        value = (value * 33) & 0xFFFFFFFF ^ byte
+    return value

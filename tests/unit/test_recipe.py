@@ -1,0 +1,363 @@
+"""Recipes: defaults, what is refused and why, overriding, and round trips."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
+
+DEFAULTS = """
+fields = ["title", "body"]
+[normalise]
+unicode = "nfkc"
+case = "casefold"
+whitespace = "collapse"
+html = false
+[shingle]
+scheme = "word"
+k = 3
+tokens = "unicode"
+stopwords = "none"
+stem = "none"
+min_token_length = 1
+[hash]
+base = "poly64"
+[sketch]
+family = "fast_similarity"
+k = 128
+seed = 1
+[bands]
+recall = 0.99
+hash = "mix64"
+[match]
+threshold = 0.7
+min_shared_bands = 1
+verify = "exact"
+bucket_limit = 64
+[cluster]
+linkage = "connected"
+keep = "earliest"
+numbers_differ = "link"
+[retain]
+age = "none"
+"""
+
+
+def as_json(recipe: Recipe) -> dict[str, Any]:
+    """The mapping as jsonb gives it back."""
+    mapping: dict[str, Any] = json.loads(json.dumps(to_mapping(recipe)))
+    return mapping
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    assert as_json(Recipe()) == tomllib.loads(DEFAULTS)
+    assert parse("") == parse(DEFAULTS) == Recipe()
+
+
+def test_minhash_says_its_functions() -> None:
+    recipe = parse('sketch.family = "minhash"')
+    assert to_mapping(recipe)["sketch"]["functions"] == "prime32"
+    assert recipe == parse('sketch = {family = "minhash", functions = "prime32"}')
+    assert "functions" not in to_mapping(Recipe())["sketch"]
+
+
+def test_given_bands_take_the_place_of_the_recall() -> None:
+    bands = to_mapping(parse("[bands]\ncount = 20\nrows = 5"))["bands"]
+    assert bands == {"count": 20, "rows": 5, "hash": "mix64"}
+
+
+ACCEPTED = [
+    'normalise = {unicode = "none", case = "none", whitespace = "none", html = true}',
+    'normalise = {unicode = "nfc", case = "lower"}',
+    'shingle = {scheme = "char", k = 1000, tokens = "ascii"}',
+    'shingle = {scheme = "bag", stopwords = "en", stem = "english", min_token_length = 100}',
+    'shingle = {scheme = "sentence", k = 1, stopwords = ["a", "b"]}',
+    'hash.base = "djb2a"',
+    'sketch = {family = "minhash", functions = "java32", k = 1, seed = 0}\nbands = {count = 1, rows = 1}',
+    "sketch = {k = 4096, seed = 9223372036854775807}",
+    'bands = {count = 128, rows = 1, hash = "xor"}',
+    'bands.hash = "djb2a-joined"',
+    'match = {threshold = 1, min_shared_bands = 256, verify = "estimate", bucket_limit = 0}',
+    'cluster = {keep = "source:Reuters, AP", numbers_differ = "keep-apart"}',
+    'fields = ["body"]',
+]
+
+
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_accepted(text: str) -> None:
+    recipe = parse(text)
+    assert from_mapping(as_json(recipe)) == recipe
+    for section, given_values in tomllib.loads(text).items():
+        kept = as_json(recipe)[section]
+        assert (
+            kept == given_values if isinstance(given_values, list) else kept.items() >= given_values.items()
+        )
+
+
+UNKNOWN = [
+    ("treshold = 0.5", "unknown key treshold"),
+    ("[match]\ntreshold = 0.5", "did you mean match.threshold?"),
+    ("[sketch]\nfamilly = 'minhash'", "did you mean sketch.family?"),
+    ("[shingles]\nk = 3", "did you mean shingle?"),
+    ("[match]\nzzz = 1", "it can be threshold, min_shared_bands, verify, bucket_limit"),
+    ("shingle = 3", "write [shingle] and its keys below it"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), UNKNOWN)
+def test_unknown_keys_are_refused_with_a_hint(text: str, reason: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        parse(text)
+    assert reason in str(refused.value)
+
+
+NOT_BUILT = [
+    ("sketch.family = 'bottom_k'", ("sketch.family", "'bottom_k'", "fast_similarity or minhash")),
+    ("sketch.family = 'hyperplane'", ("sketch.family", "'hyperplane'", "fast_similarity or minhash")),
+    ("sketch.family = 'projection'", ("sketch.family", "'projection'", "fast_similarity or minhash")),
+    ("cluster.linkage = 'representative'", ("cluster.linkage", "'representative'", "connected")),
+    ("retain.age = '30 days'", ("retain.age", "'30 days'", "none")),
+    ("match.amplification = 'or(40, and(3))'", ("match.amplification", "threshold, min_shared_bands")),
+    ("sketch.vectors = 'sign'", ("sketch.vectors", "family, k, seed, functions")),
+    ("sketch.width = 2.0", ("sketch.width", "family, k, seed, functions")),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), NOT_BUILT)
+def test_what_is_not_built_yet_is_refused_with_what_there_is(text: str, said: tuple[str, ...]) -> None:
+    with pytest.raises(RecipeError, match="this version does not have") as refused:
+        parse(text)
+    assert all(part in str(refused.value) for part in said)
+
+
+IMPOSSIBLE = [
+    ("fields = []", "fields is []"),
+    ('fields = ["title", "title"]', "each once"),
+    ('fields = ["titel"]', "title or body"),
+    ('fields = "title"', "fields is 'title'; expected `array`"),
+    ('normalise.unicode = "nfd"', "none or nfc or nfkc"),
+    ("normalise.html = 1", "normalise.html is 1; expected `bool`"),
+    ('shingle.scheme = "words"', "char or word or bag or sentence"),
+    ("shingle.k = 0", "shingle.k is 0; expected `int` >= 1"),
+    ("shingle.k = 1001", "<= 1000"),
+    ("shingle.k = 3.0", "expected `int`, got `float`"),
+    ("shingle.stopwords = 5", "shingle.stopwords is 5"),
+    ('shingle.stopwords = ["a", 5]', "shingle.stopwords[1]"),
+    ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
+    ("shingle.min_token_length = 0", "shingle.min_token_length is 0"),
+    ('hash.base = "md5"', "poly64 or crc32 or djb2a"),
+    ("sketch.k = 0", "sketch.k is 0"),
+    ("sketch.k = 4097", "<= 4096"),
+    ("sketch.k = true", "got `bool`"),
+    ("sketch.seed = -1", ">= 0"),
+    ("sketch.seed = 9223372036854775808", "sketch.seed is 9223372036854775808"),
+    ('sketch.functions = "prime32"', "sketch.functions belongs to the family minhash"),
+    ('sketch = {family = "minhash", functions = "prime64"}', "prime32 or java32"),
+    ("bands.recall = 0", "bands.recall is 0"),
+    ("bands.recall = 1.0", "bands.recall is 1.0"),
+    ("bands.recall = nan", "bands.recall is nan"),
+    ("bands.count = 10", "count and rows together"),
+    ("bands.rows = 10", "count and rows together"),
+    ("bands = {recall = 0.9, rows = 5}", "count and rows together"),
+    ("bands = {recall = 0.9, count = 5, rows = 5}", "not both"),
+    ("bands = {count = 26, rows = 5}", "need 130 values, the sketch has k = 128"),
+    ("bands = {count = 257, rows = 1}", "<= 256"),
+    ("bands = {count = 5, rows = 0}", "bands.rows is 0"),
+    ("bands = {count = 5, rows = 2}\nmatch.min_shared_bands = 6", "more than the 5 bands"),
+    ("match.threshold = 0", "match.threshold is 0"),
+    ("match.threshold = 1.01", "<= 1.0"),
+    ("match.threshold = nan", "match.threshold is nan"),
+    ("match.min_shared_bands = 0", ">= 1"),
+    ("match.bucket_limit = -1", ">= 0"),
+    ('cluster.keep = "newest"', "earliest, latest, longest or source:A,B,C"),
+    ('cluster.keep = "source:"', "source:A,B,C"),
+    ('cluster.keep = "source: , "', "source:A,B,C"),
+    ('cluster.keep = "source:\\u0000"', "PostgreSQL cannot store"),
+    ('shingle = {scheme = "char", stopwords = "en"}', "work on words"),
+    ('shingle = {scheme = "char", stem = "english"}', "work on words"),
+    ('shingle = {scheme = "char", min_token_length = 2}', "work on words"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), IMPOSSIBLE)
+def test_impossible_values_are_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        parse(text)
+    assert reason in str(refused.value)
+    assert str(refused.value).startswith("the recipe: ")
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    for content, reason in (
+        (b"k = ", "is not valid TOML"),
+        (b"[sketch]\nk = 0", "sketch.k is 0"),
+        (b"typo = 1", "unknown key typo"),
+        (b"\xff", "cannot read the recipe"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(RecipeError) as refused:
+            load(path)
+        assert str(path) in str(refused.value)
+        assert reason in str(refused.value)
+    with pytest.raises(RecipeError, match=r"cannot read the recipe .*missing\.toml"):
+        load(tmp_path / "missing.toml")
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('shingle.stopwords = ["그리고"]', encoding="utf-8")
+    assert load(path).shingle.stopwords == ("그리고",)
+
+
+OVERRIDES: list[tuple[list[str], str]] = [
+    ([], ""),
+    (["match.threshold=0.8"], "match.threshold = 0.8"),
+    (["match.threshold = 1"], "match.threshold = 1"),
+    (["shingle.scheme=char", "shingle.k=5"], 'shingle = {scheme = "char", k = 5}'),
+    (['shingle.scheme="char"'], 'shingle.scheme = "char"'),
+    (["normalise.html=true"], "normalise.html = true"),
+    (['fields=["body"]'], 'fields = ["body"]'),
+    (["shingle.stopwords=en"], 'shingle.stopwords = "en"'),
+    (['shingle.stopwords=["a", "b"]'], 'shingle.stopwords = ["a", "b"]'),
+    (["cluster.keep=source:A,B C"], 'cluster.keep = "source:A,B C"'),
+    (["cluster.keep=source:x=y"], 'cluster.keep = "source:x=y"'),
+    (["cluster.keep=source:A\nretain = 1"], 'cluster.keep = "source:A\\nretain = 1"'),
+    (["match.threshold=0.8", "match.threshold=0.9"], "match.threshold = 0.9"),
+    (["bands.count=20", "bands.rows=5"], "bands = {count = 20, rows = 5}"),
+    (["sketch.family=minhash"], 'sketch.family = "minhash"'),
+    (
+        ["sketch.family=minhash", "sketch.functions=java32"],
+        'sketch = {family = "minhash", functions = "java32"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings_given", "same_as"), OVERRIDES)
+def test_override_is_the_same_as_writing_it(settings_given: list[str], same_as: str) -> None:
+    assert override(Recipe(), settings_given) == parse(same_as)
+
+
+def test_override_leaves_the_rest_alone() -> None:
+    recipe = parse(
+        '[shingle]\nk = 7\n[bands]\ncount = 10\nrows = 4\nhash = "xor"\n[cluster]\nkeep = "latest"'
+    )
+    changed = override(recipe, ["match.threshold=0.9", "bands.rows=5"])
+    assert changed.shingle == recipe.shingle
+    assert changed.cluster == recipe.cluster
+    assert to_mapping(changed)["bands"] == {"count": 10, "rows": 5, "hash": "xor"}
+    assert changed.match.threshold == 0.9
+    assert recipe.match.threshold == 0.7
+
+
+def test_override_of_the_recall_takes_the_place_of_count_and_rows() -> None:
+    recipe = parse("bands = {count = 10, rows = 4}")
+    assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
+
+
+def test_override_of_the_family_leaves_its_options_behind() -> None:
+    recipe = parse('sketch = {family = "minhash", functions = "java32", k = 64}')
+    assert override(recipe, ["sketch.family=fast_similarity"]) == parse("sketch.k = 64")
+    with pytest.raises(RecipeError, match="belongs to the family minhash"):
+        override(recipe, ["sketch.family=fast_similarity", "sketch.functions=java32"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("match.threshold", "--set takes key=value"),
+        ("=5", "--set takes key=value"),
+        ("", "--set takes key=value"),
+        ("match.treshold=0.5", "did you mean match.threshold?"),
+        ("matches.threshold=0.5", "did you mean match?"),
+        ("fields.title=1", "fields is not a section"),
+        ("shingle.k.x=1", "unknown key shingle.k"),
+        ("shingle.k=five", "shingle.k is 'five'; expected `int`"),
+        ("shingle.k=", "shingle.k is ''"),
+        ("bands.count=10", "count and rows together"),
+        ("shingle=word", "write [shingle]"),
+        ("retain.age=2024-01-01", "retain.age"),
+        ("cluster.keep=source:\udcff", "PostgreSQL cannot store"),
+    ],
+)
+def test_impossible_overrides_are_refused(setting: str, reason: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        override(Recipe(), [setting])
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("keep", "policy"),
+    [
+        ("earliest", ("earliest", ())),
+        ("latest", ("latest", ())),
+        ("longest", ("longest", ())),
+        ("source:A", ("source", ("A",))),
+        ("source: A , B,,C:D ", ("source", ("A", "B", "C:D"))),
+    ],
+)
+def test_keep_policies(keep: str, policy: tuple[str, tuple[str, ...]]) -> None:
+    assert keep_policy(keep) == policy
+
+
+def one_of(*values: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(values)
+
+
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+word_shingles = {
+    "scheme": one_of("word", "bag", "sentence"),
+    "stopwords": st.one_of(one_of("none", "en"), st.lists(words, max_size=3)),
+    "stem": one_of("none", "english"),
+    "min_token_length": st.integers(1, 100),
+}
+any_shingles = {"k": st.integers(1, 1000), "tokens": one_of("whitespace", "unicode", "ascii")}
+recipes = st.fixed_dictionaries(
+    {},
+    optional={
+        "fields": st.sampled_from([["title"], ["body"], ["title", "body"], ["body", "title"]]),
+        "normalise": st.fixed_dictionaries(
+            {}, optional={"unicode": one_of("none", "nfc", "nfkc"), "html": st.booleans()}
+        ),
+        "shingle": st.one_of(
+            st.fixed_dictionaries({}, optional={**word_shingles, **any_shingles}),
+            st.fixed_dictionaries({"scheme": one_of("char")}, optional=any_shingles),
+        ),
+        "sketch": st.one_of(
+            st.fixed_dictionaries(
+                {"family": one_of("minhash")},
+                optional={"functions": one_of("prime32", "java32"), "seed": st.integers(0, 2**63 - 1)},
+            ),
+            st.fixed_dictionaries({}, optional={"k": st.integers(100, 4096)}),
+        ),
+        "bands": st.one_of(
+            st.fixed_dictionaries({}, optional={"recall": st.floats(0.0001, 0.9999)}),
+            st.fixed_dictionaries({"count": st.integers(1, 20), "rows": st.integers(1, 5)}),
+            st.fixed_dictionaries({"hash": one_of("mix64", "xor", "djb2a-joined")}),
+        ),
+        "match": st.fixed_dictionaries(
+            {},
+            optional={"threshold": st.floats(0, 1, exclude_min=True), "bucket_limit": st.integers(0, 10**9)},
+        ),
+        "cluster": st.fixed_dictionaries({}, optional={"keep": one_of("latest", "source:A,b,안녕")}),
+    },
+)
+
+
+@settings(max_examples=200)
+@given(mapping=recipes)
+def test_round_trips_are_exact(mapping: dict[str, Any]) -> None:
+    recipe = from_mapping(mapping)
+    assert from_mapping(to_mapping(recipe)) == recipe
+    assert from_mapping(as_json(recipe)) == recipe
+    assert to_mapping(from_mapping(to_mapping(recipe))) == to_mapping(recipe)
+    assert override(recipe, []) == recipe
+    complete = as_json(recipe)
+    for section, values in mapping.items():
+        assert complete[section] == values or complete[section].items() >= values.items()
