@@ -10,6 +10,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
+profiles = typer.Typer(
     no_args_is_help=True, help="Make, show and delete profiles: recipes with an index of their own."
 )
 
@@ -50,7 +51,9 @@ def create(
 
 
 @profiles.command("list", epilog="Example: nearsim profile list --collection news")
-def list_profiles(collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False) -> None:
+def list_profiles(
+    collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False
+) -> None:
     """List the profiles of a collection."""
     from nearsim_db.cli import render
     from nearsim_db.index import Index

@@ -16,10 +16,10 @@ from nearsim_db.text import classes
 from nearsim_db.text.kernels import TextKernels
 
 _UNSEEN = ["script", "style", "noscript", "template"]
-_WITHIN_A_LINE = [
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd",
-    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr",
-]  # fmt: skip
+_WITHIN_A_LINE = (
+    "a,abbr,acronym,b,bdi,bdo,big,cite,code,del,dfn,em,font,i,ins,kbd,mark,q,s,samp,small,span,strike,strong,sub,"
+    "sup,tt,u,var,wbr"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ def strip_html(text: str) -> str:
     root = tree.body
     if root is None:
         return ""
-    tree.unwrap_tags(_WITHIN_A_LINE)
+    # The inner ones first: the parser goes through all that an element holds when it moves it.
+    for element in reversed(tree.css(_WITHIN_A_LINE)):
+        element.unwrap()
     root.merge_text_nodes()
     return root.text(separator=" ")
 

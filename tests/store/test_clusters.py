@@ -116,12 +116,12 @@ def test_candidates_must_share_enough_bands(database_url: str) -> None:
     with Index.connect(database_url, profile="one") as index:
         given = ["bands.count=16", "bands.rows=4", "match.threshold=0.3"]
         index.create_profile("one", override(Recipe(), given))
-        index.create_profile("six", override(Recipe(), [*given, "match.min_shared_bands=6"]))
+        index.create_profile("eight", override(Recipe(), [*given, "match.min_shared_bands=8"]))
         index.add(COPIES)
         loose = {(pair.left, pair.right): pair.shared_bands for pair in index.pairs()}
-    with Index.connect(database_url, profile="six") as index:
+    with Index.connect(database_url, profile="eight") as index:
         strict = {(pair.left, pair.right): pair.shared_bands for pair in index.pairs()}
-    assert strict == {pair: shared for pair, shared in loose.items() if shared >= 6}
+    assert strict == {pair: shared for pair, shared in loose.items() if shared >= 8}
     assert 0 < len(strict) < len(loose)
 
 

@@ -16,6 +16,7 @@ _BASE = np.uint64(poly64.BASE)
 _FIRST = np.uint64(poly64.MIX_FIRST)
 _SECOND = np.uint64(poly64.MIX_SECOND)
 _SEGMENT = np.uintp(poly64.SEGMENT)
+_WINDOWS_AT_ONCE = np.uintp(1024)  # whose sums and powers stay in the first-level cache
 _POLY64, _CRC32, _DJB2A = 0, 1, 2
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A}
 
@@ -81,22 +82,52 @@ def _code_point(data, at, byte):
 
 @compiled
 def _squeeze(data, offsets, table, out, out_offsets):
-    """Every separator is written as a space, over the one before it if that is one, without a branch for ASCII."""
     written = uintp(0)
     for document in range(len(offsets) - 1):
-        begin = written
-        after_space = True
-        at, end = uintp(offsets[document]), uintp(offsets[document + 1])
-        while at < end:
-            byte = data[at]
-            if byte < 128:
-                kept = table[uintp(byte)]
-                separates = kept == 0
-                out[written] = uint8(32) if separates else kept
-                written += uintp(not (separates and after_space))
-                after_space = separates
-                at += uintp(1)
-                continue
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if _is_ascii(data, begin, end):
+            written = _squeeze_ascii(data, begin, end, table, out, written)
+        else:
+            written = _squeeze_unicode(data, begin, end, table, out, written)
+        out_offsets[document + 1] = written
+
+
+@compiled
+def _is_ascii(data, begin, end):
+    high = uint8(0)
+    for at in range(begin, end):
+        high |= data[at]
+    return high < 128
+
+
+@compiled
+def _squeeze_ascii(data, begin, end, table, out, written):
+    """Without branches: each separator is written as a space, and what comes next goes over it if one came before."""
+    first = written
+    after_space = True
+    for at in range(begin, end):
+        kept = table[uintp(data[at])]
+        separates = kept == 0
+        out[written] = uint8(32) if separates else kept
+        written += uintp(0 if separates and after_space else 1)
+        after_space = separates
+    return written - uintp(1) if after_space and written > first else written
+
+
+@compiled
+def _squeeze_unicode(data, begin, end, table, out, written):
+    first = written
+    after_space = True
+    at = begin
+    while at < end:
+        byte = data[at]
+        if byte < 128:
+            kept = table[uintp(byte)]
+            separates = kept == 0
+            out[written] = uint8(32) if separates else kept
+            written += uintp(0 if separates and after_space else 1)
+            at += uintp(1)
+        else:
             point, width = _code_point(data, at, byte)
             separates = table[uintp(point)] == 0
             if not separates:
@@ -106,10 +137,9 @@ def _squeeze(data, offsets, table, out, out_offsets):
             elif not after_space:
                 out[written] = uint8(32)
                 written += uintp(1)
-            after_space = separates
             at += width
-        written -= uintp(after_space and written > begin)
-        out_offsets[document + 1] = written
+        after_space = separates
+    return written - uintp(1) if after_space and written > first else written
 
 
 @compiled
@@ -181,21 +211,13 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
     done = uintp(0)
     while done < windows:
         origin = begin + done
-        reach = min(end - origin, _SEGMENT)
+        reach = min(end - origin, min(length + _WINDOWS_AT_ONCE, _SEGMENT))
         _prefix_sums(data, origin, reach, powers, sums)
         count = reach - length + uintp(1)
         for at in range(count):
             ids[written + done + at] = _fmix64((sums[at + length] - sums[at]) * inverses[at])
         done += count
     return written + windows
-
-
-@compiled
-def _is_ascii(data, begin, end):
-    high = uint8(0)
-    for at in range(begin, end):
-        high |= data[at]
-    return high < 128
 
 
 @compiled
