@@ -160,12 +160,15 @@ class Index:
             self._bring_up_to_date(collection_id, sweep=False)
         return gone
 
-    def stats(self, profile_name: str | None = None) -> dict[str, Any]:
-        """What the collection and a profile of it hold, in counts, bytes and probabilities."""
+    def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
+        """What the collection and a profile of it hold, in counts, bytes and probabilities.
+
+        Buckets are those that the build counted; with `recount` all band rows are read again.
+        """
         collection = self._get_collection()
         generation, profile = self._live(profile_name)
         with self.database.transaction() as connection:
-            return query.stats(connection, collection, generation, profile)
+            return query.stats(connection, collection, generation, profile, recount=recount)
 
     def profiles(self) -> list[tuple[Generation, Profile]]:
         """The newest generation of every profile of the collection, with its resolved recipe."""

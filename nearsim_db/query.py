@@ -59,9 +59,17 @@ def similar_to_text(connection: Connection, context: Context, title: str | None,
 
 
 def stats(
-    connection: Connection, collection: Collection, generation: Generation, profile: Profile
+    connection: Connection,
+    collection: Collection,
+    generation: Generation,
+    profile: Profile,
+    *,
+    recount: bool,
 ) -> dict[str, Any]:
-    """What a collection and one of its generations hold, in counts, bytes and probabilities."""
+    """What a collection and one of its generations hold, in counts, bytes and probabilities.
+
+    Buckets were counted by the build; with `recount` all band rows are read again.
+    """
     held = partitions.count(connection, generation.leaves)
     heads = held["documents"] - held["no_features"] - held["twins"]
     limit = profile.recipe.match.bucket_limit
@@ -76,7 +84,11 @@ def stats(
         "indexed": held["documents"],
         "heads": heads,
         "queued": queue.count_work(connection, generation.leaves),
-        **bands.count_buckets(connection, generation.leaves, limit),
+        **(
+            bands.count_buckets(connection, generation.leaves, limit)
+            if recount
+            else {name: generation.figures.get(name) for name in bands.BUCKET_FIGURES}
+        ),
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
         "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
         "bytes_per_document": round(

@@ -69,6 +69,9 @@ def delete(
 def stats(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Count the buckets now; without it they are the build's.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a collection and its index hold, in counts, bytes and probabilities."""
@@ -76,7 +79,7 @@ def stats(
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        found = index.stats()
+        found = index.stats(recount=recount)
     if as_json:
         render.document(found)
         return

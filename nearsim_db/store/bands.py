@@ -13,6 +13,8 @@ from nearsim_db.store.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 
+BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
+
 
 def empty_bands(connection: Connection, leaves: Leaves) -> None:
     """Begin the band table anew."""
@@ -94,5 +96,4 @@ def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> 
         .fetchone()
     )
     assert row is not None
-    names = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
-    return dict(zip(names, (int(str(value)) for value in row), strict=True))
+    return dict(zip(BUCKET_FIGURES, (int(str(value)) for value in row), strict=True))

@@ -1,0 +1,183 @@
+"""The road from documents to verified pairs without a database: nearsim's own pure functions, joined by NumPy.
+
+It is what tests of accuracy repeat for many seeds, and what the pairs of a database are compared with.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.truth import Ints
+from nearsim_db.batches import Signatures
+from nearsim_db.encode import Encoder
+from nearsim_db.records import Document
+from nearsim_db.verify import count_overlaps, reaching, screen
+
+Ids = npt.NDArray[np.uint64]
+
+_TEXTS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSets:
+    """The features of a corpus of n documents, of which only the heads are kept.
+
+    `head_of` is int64 of n: the row of the first document with the same features, -1 for one without features.
+    `heads` are the rows that are heads, ascending; head i has the features `sets[i]`.
+    """
+
+    head_of: Ints
+    heads: Ints
+    sets: list[Ids]
+
+    def group_sizes(self) -> Ints:
+        """How many documents have the features of each row: int64 of n, 0 for rows that are no heads."""
+        return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
+
+    def members(self) -> dict[int, list[int]]:
+        """The rows of each head's documents, itself included."""
+        found: dict[int, list[int]] = {head: [] for head in self.heads.tolist()}
+        for row, head in enumerate(self.head_of.tolist()):
+            if head >= 0:
+                found[head].append(row)
+        return found
+
+
+def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSets:
+    """Cut all documents into features; documents with equal digests are twins of the first."""
+    head_of = np.full(len(documents), -1, np.int64)
+    by_digest: dict[bytes, int] = {}
+    heads, sets = [], []
+    for begin in range(0, len(documents), _TEXTS_AT_ONCE):
+        batch = documents[begin : begin + _TEXTS_AT_ONCE]
+        features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
+        for place in range(len(batch)):
+            ids = features.of(place)
+            if not len(ids):
+                continue
+            row = begin + place
+            head_of[row] = head = by_digest.setdefault(encoder.digest(ids), row)
+            if head == row:
+                heads.append(row)
+                sets.append(ids.copy())
+    return FeatureSets(head_of, np.array(heads, np.int64), sets)
+
+
+def sketch_heads(encoder: Encoder, features: FeatureSets) -> npt.NDArray[np.generic]:
+    """The sketches of the heads, in their order: (heads, k)."""
+    offsets = np.zeros(len(features.sets) + 1, np.int64)
+    np.cumsum([len(one) for one in features.sets], out=offsets[1:])
+    flat = np.concatenate(features.sets) if features.sets else np.zeros(0, np.uint64)
+    return encoder.family.sketch(flat, offsets)
+
+
+def linked_pairs(keys: Ids, bucket_limit: int) -> Ints:
+    """The candidate relation over band keys (n, bands), row i being the i-th document by doc_id: (m, 2) of rows.
+
+    Two rows are linked if they share a key for which one of them is among the first `bucket_limit` rows (0: any).
+    Each pair once, the smaller row first, sorted.
+    """
+    count = len(keys)
+    codes = np.zeros(0, np.int64)
+    for band in range(keys.shape[1]):
+        codes = np.union1d(codes, _linked_in_band(keys[:, band], bucket_limit))
+    return np.stack(np.divmod(codes, max(count, 1)), axis=1)
+
+
+def _linked_in_band(keys: Ids, bucket_limit: int) -> Ints:
+    """The pairs of one band as left * n + right. A row is tied to every earlier anchor of its bucket."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    fresh = np.ones(len(keys), np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    positions = np.arange(len(keys))
+    begins = np.maximum.accumulate(np.where(fresh, positions, 0))
+    anchors = positions - begins
+    if bucket_limit:
+        anchors = np.minimum(anchors, bucket_limit)
+    ends = np.cumsum(anchors)
+    nth_anchor = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - anchors, anchors)
+    left = order[np.repeat(begins, anchors) + nth_anchor]
+    codes: Ints = left * len(keys) + np.repeat(order, anchors)
+    return codes
+
+
+class Overlaps:
+    """Exact overlaps of heads, each computed once however many seeds ask for it."""
+
+    def __init__(self, features: FeatureSets, backend: str) -> None:
+        self._sets = features.sets
+        self._backend = backend
+        self._codes = np.zeros(0, np.int64)
+        self._counts = np.zeros((0, 2), np.int64)
+
+    def count(self, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+        """Sizes of intersection and union; `left` and `right` are int64 of m, places among the heads."""
+        codes = left * len(self._sets) + right
+        self._learn(np.setdiff1d(codes, self._codes))
+        found = self._counts[np.searchsorted(self._codes, codes)]
+        return found[:, 0], found[:, 1]
+
+    def _learn(self, codes: Ints) -> None:
+        used, places = np.unique(np.concatenate(np.divmod(codes, len(self._sets))), return_inverse=True)
+        left, right = places[: len(codes)], places[len(codes) :]
+        counts = count_overlaps([self._sets[place] for place in used.tolist()], left, right, self._backend)
+        merged = np.concatenate((self._codes, codes))
+        order = np.argsort(merged)
+        self._codes = merged[order]
+        self._counts = np.concatenate((self._counts, np.stack(counts, axis=1)))[order]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPairs:
+    """Verified pairs of heads, rows of the corpus with left < right; int64 of m. `linked` and `screened` are counts."""
+
+    left: Ints
+    right: Ints
+    intersection: Ints
+    union: Ints
+    linked: int
+    screened: int
+
+
+def find_pairs(
+    encoder: Encoder, features: FeatureSets, sketches: npt.NDArray[np.generic], overlaps: Overlaps
+) -> FoundPairs:
+    """Candidates, screening and exact verification under the encoder's profile."""
+    match = encoder.profile.recipe.match
+    linked = linked_pairs(encoder.band_keys(sketches), match.bucket_limit)
+    screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
+    intersection, union = overlaps.count(screened.left, screened.right)
+    kept = reaching(intersection, union, match.threshold)
+    return FoundPairs(
+        features.heads[screened.left[kept]],
+        features.heads[screened.right[kept]],
+        intersection[kept],
+        union[kept],
+        len(linked),
+        len(screened.left),
+    )
+
+
+def expand_twins(features: FeatureSets, found: FoundPairs) -> set[tuple[int, int, int, int]]:
+    """Every pair of documents that is reported: (left row, right row, intersection, union), left < right."""
+    members = features.members()
+    expanded = {
+        (min(left, right), max(left, right), intersection, union)
+        for one, other, intersection, union in zip(
+            *(column.tolist() for column in (found.left, found.right, found.intersection, found.union)),
+            strict=True,
+        )
+        for left in members[one]
+        for right in members[other]
+    }
+    for head, ids in zip(features.heads.tolist(), features.sets, strict=True):
+        group = members[head]
+        expanded.update(
+            (left, right, len(ids), len(ids))
+            for place, left in enumerate(group)
+            for right in group[place + 1 :]
+        )
+    return expanded

@@ -1,0 +1,90 @@
+"""What every measurement needs: the machine it ran on, runs that take turns, and their spread."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("numpy", "numba", "psycopg", "datasketch", "xxhash")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Repeated measurements of one thing, of the unit they were given in."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The median and the extremes of some measurements. Raises StatisticsError when there are none."""
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+def ratio(slower: Sequence[float], faster: Sequence[float]) -> Spread:
+    """How many times longer the first took than the second, round by round of one interleaved run."""
+    return spread([one / other for one, other in zip(slower, faster, strict=True)])
+
+
+def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds that each run took, one value a round: A B C, A B C, so that noise meets all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            started = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - started)
+    return seconds
+
+
+def machine() -> dict[str, str]:
+    """The processor, the cores this process may use, memory, and the versions that decide the figures."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    facts = {
+        "processor": _processor(),
+        "cores": str(cores),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+    return facts | {name: _version(name) for name in PACKAGES}
+
+
+def describe_machine(facts: Mapping[str, str]) -> str:
+    """The facts in one line."""
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
+def _processor() -> str:
+    return _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or "unknown"
+
+
+def _memory() -> str:
+    found = _field(Path("/proc/meminfo"), "MemTotal")
+    return f"{int(found.split()[0]) / 2**20:.0f} GB" if found else "unknown"
+
+
+def _field(file: Path, name: str) -> str | None:
+    """The first value of a name in one of Linux's tables of facts."""
+    if not file.exists():
+        return None
+    for line in file.read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

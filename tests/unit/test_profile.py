@@ -1,0 +1,174 @@
+"""Profiles: bands chosen, fingerprints that change with all that decides, and what is told of a profile."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from nearsim_db import sketch, text
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.profile import resolve, restore
+from nearsim_db.recipe import Recipe, from_mapping, override, parse, to_mapping
+
+
+def recall(similarity: float, bands: int, rows: int, minimum: int = 1) -> float:
+    """P(at least `minimum` of the bands are shared), from its complement."""
+    band = similarity**rows
+    return 1 - sum(
+        math.comb(bands, count) * band**count * (1 - band) ** (bands - count) for count in range(minimum)
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "bands", "rows", "unused"),
+    [(0.5, 42, 3, 2), (0.7, 32, 4, 0), (0.8, 21, 6, 2), (0.9, 12, 10, 8)],
+)
+def test_bands_are_chosen_for_the_recall(threshold: float, bands: int, rows: int, unused: int) -> None:
+    profile = resolve(override(Recipe(), [f"match.threshold={threshold}"]))
+    assert (profile.bands, profile.rows, profile.unused_rows) == (bands, rows, unused)
+    assert profile.expected_recall == pytest.approx(recall(threshold, bands, rows))
+    assert profile.expected_recall >= 0.99
+    assert recall(threshold, 128 // (rows + 1), rows + 1) < 0.99
+
+
+def test_more_shared_bands_take_shorter_bands() -> None:
+    profile = resolve(override(Recipe(), ["match.min_shared_bands=5"]))
+    assert (profile.bands, profile.rows) == (42, 3)
+    assert profile.expected_recall == pytest.approx(recall(0.7, 42, 3, 5))
+    assert recall(0.7, 32, 4, 5) < 0.99
+
+
+def test_bands_that_are_given_are_taken() -> None:
+    profile = resolve(override(Recipe(), ["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"]))
+    assert (profile.bands, profile.rows, profile.unused_rows) == (20, 5, 28)
+    assert profile.expected_recall == pytest.approx(recall(0.7, 20, 5, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (["sketch.k=2", "match.threshold=0.5"], "take a larger k"),
+        (["shingle.stem=klingon"], "no stemmer for 'klingon'"),
+        (["shingle.stopwords=klingon"], "no list for 'klingon'"),
+    ],
+)
+def test_what_cannot_be_resolved_is_refused(settings: list[str], reason: str) -> None:
+    with pytest.raises(RecipeError, match=reason):
+        resolve(override(Recipe(), settings))
+
+
+DECIDING = [
+    "fields=['body']",
+    "normalise.unicode=nfc",
+    "normalise.case=lower",
+    "normalise.whitespace=none",
+    "normalise.html=true",
+    "shingle.scheme=char",
+    "shingle.k=4",
+    "shingle.tokens=ascii",
+    "shingle.stopwords=en",
+    "shingle.stopwords=['en']",
+    "shingle.stem=english",
+    "shingle.min_token_length=2",
+    "hash.base=crc32",
+    "sketch.family=minhash",
+    "sketch.k=127",
+    "sketch.seed=2",
+    "bands.recall=0.991",
+    "bands.hash=xor",
+    "match.threshold=0.71",
+    "match.min_shared_bands=2",
+    "match.verify=estimate",
+    "match.bucket_limit=63",
+    "cluster.numbers_differ=keep-apart",
+]
+
+
+def test_fingerprints_differ_with_every_key_that_decides() -> None:
+    recipes = [override(Recipe(), [setting]) for setting in DECIDING]
+    recipes += [Recipe(), override(Recipe(), ["sketch.family=minhash", "sketch.functions=java32"])]
+    recipes += [override(Recipe(), ["bands.count=32", f"bands.rows={rows}"]) for rows in (3, 4)]
+    fingerprints = {resolve(recipe).fingerprint for recipe in recipes}
+    assert len(fingerprints) == len(recipes)
+    assert all(len(bytes.fromhex(fingerprint)) == 32 for fingerprint in fingerprints)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "changed"),
+    [
+        (text, "SCHEME_VERSION", 99),
+        (sketch, "BAND_SCHEME_VERSION", 99),
+        (sketch.FastSimilarity, "scheme_version", 99),
+        (text, "library_versions", lambda recipe: {"a library": "99"}),
+    ],
+)
+def test_fingerprints_differ_with_the_schemes(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, changed: object
+) -> None:
+    before = resolve(Recipe())
+    monkeypatch.setattr(module, name, changed)
+    assert resolve(Recipe()).fingerprint != before.fingerprint
+    with pytest.raises(FingerprintError, match="does not make the sketches that the index was built with"):
+        restore(to_mapping(Recipe()), before.fingerprint)
+
+
+def test_one_recipe_has_one_fingerprint_however_it_is_written() -> None:
+    written = parse('match.threshold = 0.7\nbands.recall = 0.99\nfields = ["title", "body"]')
+    assert resolve(written) == resolve(Recipe())
+    assert resolve(parse("match.threshold = 1")) == resolve(parse("match.threshold = 1.0"))
+
+
+def test_processes_agree_on_a_fingerprint() -> None:
+    code = """
+from nearsim_db.profile import resolve
+from nearsim_db.recipe import parse
+print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fingerprint)
+"""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    ]
+    here = resolve(from_mapping({"shingle": {"stopwords": ["b", "a"], "stem": "english"}})).fingerprint
+    assert told == [here, here]
+
+
+@pytest.mark.parametrize("setting", ["match.threshold=0.8", "bands.count=10", "shingle.stopwords=['a', 'b']"])
+def test_a_stored_recipe_is_restored(setting: str) -> None:
+    settings = [setting, "bands.rows=3"] if setting.startswith("bands") else [setting]
+    profile = resolve(override(Recipe(), settings))
+    stored = json.loads(json.dumps(to_mapping(profile.recipe)))
+    assert restore(stored, profile.fingerprint) == profile
+
+
+def test_a_wrong_fingerprint_is_refused() -> None:
+    with pytest.raises(FingerprintError, match="delete the profile and create it again"):
+        restore(to_mapping(Recipe()), "00" * 32)
+
+
+def test_the_curve_rises_around_the_threshold() -> None:
+    profile = resolve(Recipe())
+    similarities, probabilities = zip(*profile.curve(), strict=True)
+    assert min(similarities) < 0.7 < max(similarities)
+    assert 0.7 in similarities
+    assert list(probabilities) == sorted(probabilities)
+    for similarity, probability in profile.curve():
+        assert probability == pytest.approx(recall(similarity, 32, 4))
+
+
+def test_bytes_grow_with_bands_and_positions() -> None:
+    default = resolve(Recipe()).bytes_per_document()
+    assert 2_700 < default < 4_500  # 32 bands were measured at 2.7 KB, and there is the sketch
+    fewer_bands = resolve(override(Recipe(), ["match.threshold=0.9"])).bytes_per_document()
+    wider = resolve(override(Recipe(), ["sketch.family=minhash"])).bytes_per_document()
+    assert fewer_bands < default
+    assert wider == default + 128 * 4
