@@ -28,7 +28,7 @@ from benchmarks.in_memory import (
     sketch_heads,
 )
 from benchmarks.measure import describe_machine, machine
-from benchmarks.truth import LEAST_SIMILARITY, Truth, read_documents, read_truth, wilson_interval
+from benchmarks.truth import LEAST_SIMILARITY, Flags, Truth, read_documents, read_truth, wilson_interval
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.index import Index
@@ -84,33 +84,177 @@ class Score:
         return self.right / self.reported if self.reported else 1.0
 
 
-def score_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPairs) -> None:
-    """Add one seed's pairs to a score; `truth` is the whole truth."""
-    heads = np.stack((features.head_of[truth.left], features.head_of[truth.right]))
-    left, right = heads.min(axis=0), heads.max(axis=0)
-    twins = left == right
-    size = len(features.head_of)
-    reported = found.left * size + found.right
-    order = np.argsort(reported)
-    places = np.searchsorted(reported, left * size + right, sorter=order)
-    places = order[places.clip(max=len(order) - 1)] if len(order) else np.zeros(len(left), np.int64)
-    hit = reported[places] == left * size + right if len(order) else np.zeros(len(left), np.bool_)
-    same = (found.intersection[places] == truth.intersection) & (found.union[places] == truth.union) if len(
-        order
-    ) else hit
+def add_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPairs) -> None:
+    """Add one seed's pairs to a score; `truth` is the whole truth, down to LEAST_SIMILARITY."""
+    twins = truth.intersection == truth.union
     wanted = reaching(truth.intersection, truth.union, score.threshold)
-    equal_sets = truth.intersection == truth.union
+    found_twins = twins & (features.head_of[truth.left] == features.head_of[truth.right])
+    hit, same = _look_up(features, truth, found)
     groups = features.group_sizes()
-    recall = float(hit[wanted & ~twins].mean()) if (wanted & ~twins).any() else 1.0
     score.seeds += 1
     score.found += int((hit & wanted & ~twins).sum())
     score.wanted += int((wanted & ~twins).sum())
-    score.found_twins += int((twins & wanted).sum())
-    score.wanted_twins += int((twins & wanted).sum())
-    score.right += int((hit & wanted & same).sum()) + int((twins & equal_sets).sum())
+    score.found_twins += int(found_twins.sum())
+    score.wanted_twins += int(twins.sum())
+    score.right += int((same & wanted).sum()) + int(found_twins.sum())
     score.reported += int((groups[found.left] * groups[found.right]).sum())
     score.reported += int((groups * (groups - 1) // 2).sum())
     score.linked += found.linked
     score.screened += found.screened
     score.heads += len(features.heads)
-    score.lowest_recall = min(score.lowest_recall, recall)
+    if (wanted & ~twins).any():
+        score.lowest_recall = min(score.lowest_recall, float(hit[wanted & ~twins].mean()))
+
+
+def _look_up(features: FeatureSets, truth: Truth, found: FoundPairs) -> tuple[Flags, Flags]:
+    """Which pairs of the truth were found, and which of those with the truth's intersection and union."""
+    size = len(features.head_of)
+    ends = np.sort(np.stack((features.head_of[truth.left], features.head_of[truth.right])), axis=0)
+    asked = ends[0] * size + ends[1]
+    # Found pairs are sorted; what is past their end, or is no pair, meets a last one that equals nothing.
+    reported = np.append(found.left * size + found.right, -1)
+    places = np.searchsorted(reported[:-1], asked)
+    hit = reported[places] == asked
+    intersection, union = np.append(found.intersection, -1)[places], np.append(found.union, -1)[places]
+    return hit, hit & (intersection == truth.intersection) & (union == truth.union)
+
+
+def measure(
+    documents: Sequence[Document],
+    truth: Truth,
+    recipe: Recipe,
+    thresholds: Sequence[float] = THRESHOLDS,
+    limits: Sequence[int] = (64, 0),
+    seeds: int = SEEDS,
+) -> list[Score]:
+    """Scores for every threshold and bucket limit, in memory; features are made once, sketches once a seed."""
+    encoder = Encoder(resolve(recipe))
+    features = read_features(encoder, documents)
+    overlaps = Overlaps(features, encoder.backend)
+    scores = [_new_score(recipe, threshold, limit) for threshold in thresholds for limit in limits]
+    for seed in range(1, seeds + 1):
+        sketches = sketch_heads(Encoder(resolve(with_settings(recipe, seed=seed))), features)
+        for score in scores:
+            settings = with_settings(recipe, seed, score.threshold, score.bucket_limit)
+            found = find_pairs(Encoder(resolve(settings)), features, sketches, overlaps)
+            add_seed(score, features, truth, found)
+    return scores
+
+
+def with_settings(
+    recipe: Recipe, seed: int = 1, threshold: float | None = None, bucket_limit: int | None = None
+) -> Recipe:
+    """The recipe with another seed, and threshold and limit where they are given."""
+    settings = {"sketch.seed": seed, "match.threshold": threshold, "match.bucket_limit": bucket_limit}
+    return override(recipe, [f"{key}={value}" for key, value in settings.items() if value is not None])
+
+
+def _new_score(recipe: Recipe, threshold: float, limit: int) -> Score:
+    if threshold < LEAST_SIMILARITY:
+        raise ValueError(f"the truth ends at {LEAST_SIMILARITY}; {threshold} cannot be judged by it")
+    profile = resolve(with_settings(recipe, threshold=threshold))
+    return Score(threshold, limit, profile.bands, profile.rows, profile.expected_recall)
+
+
+def pairs_of_database(
+    database: Database, documents: Sequence[Document], recipe: Recipe
+) -> set[tuple[int, int, int, int]]:
+    """What an index of the documents reports: (left row, right row, intersection, union), left < right."""
+    rows = {document.external_id: row for row, document in enumerate(documents)}
+    name = f"accuracy-{os.getpid()}"
+    with database.temporary_collection(name), Index(database, name) as index:
+        index.create_profile("accuracy", recipe)
+        index.add(documents)
+        return {
+            (*sorted((rows[pair.left], rows[pair.right])), pair.intersection, pair.union)  # type: ignore[misc]
+            for pair in index.pairs()
+        }
+
+
+def compare_with_database(
+    database: Database, documents: Sequence[Document], recipe: Recipe
+) -> tuple[int, int, int]:
+    """Pairs that both have, only the database, only the memory; the last two should be 0."""
+    encoder = Encoder(resolve(recipe))
+    features = read_features(encoder, documents)
+    found = find_pairs(
+        encoder, features, sketch_heads(encoder, features), Overlaps(features, encoder.backend)
+    )
+    in_memory = expand_twins(features, found)
+    stored = pairs_of_database(database, documents, recipe)
+    return len(stored & in_memory), len(stored - in_memory), len(in_memory - stored)
+
+
+def table(scores: Sequence[Score]) -> str:
+    """The scores as text, a line each."""
+    lines = [
+        "at    limit  bands  expected  recall  95 % interval     lowest  twins   all     precision  linked  pairs"
+    ]
+    for one in scores:
+        low, high = one.interval
+        twins = one.found_twins / one.wanted_twins if one.wanted_twins else 1.0
+        wanted = (one.wanted + one.wanted_twins) // max(one.seeds, 1)
+        lines.append(
+            f"{one.threshold:<5} {one.bucket_limit or 'none':<6} {f'{one.bands}x{one.rows}':<6} "
+            f"{one.expected_recall:<9.4f} {one.recall:.4f}  {low:.4f} to {high:.4f}  {one.lowest_recall:.4f}  "
+            f"{twins:.4f}  {one.recall_of_all:.4f}  {one.precision:.6f}   "
+            f"{one.linked / max(one.heads, 1):<7.2f} {wanted}"
+        )
+    return "\n".join(lines)
+
+
+def as_json(scores: Sequence[Score]) -> list[dict[str, object]]:
+    """The scores with what follows from their counts."""
+    return [
+        asdict(one)
+        | {"recall": one.recall, "interval": one.interval, "recall_of_all": one.recall_of_all}
+        | {"precision": one.precision}
+        for one in scores
+    ]
+
+
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=Path, required=True, metavar="FILE.jsonl.gz")
+    parser.add_argument("--truth", type=Path, required=True, metavar="TRUTH.csv.gz")
+    parser.add_argument("--recipe", type=Path, required=True, metavar="RECIPE.toml")
+    parser.add_argument("--threshold", type=float, nargs="+", default=THRESHOLDS, help="default: %(default)s")
+    parser.add_argument("--bucket-limit", type=int, nargs="+", default=(64, 0), help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="default: %(default)s")
+    parser.add_argument("--database", metavar="URL", help="where to compare one seed")
+    parser.add_argument("--no-database", action="store_true", help="do not compare")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Measure, compare, print; exit code 1 if the database and the memory differ."""
+    options = read_options()
+    documents = read_documents(options.documents)
+    truth = read_truth(options.truth, documents)
+    recipe = load(options.recipe)
+    scores = measure(documents, truth, recipe, options.threshold, options.bucket_limit, options.seeds)
+    compared: dict[str, tuple[int, int, int]] = {}
+    if not options.no_database:
+        with Database.connect(options.database) as database:
+            for threshold in options.threshold:
+                settings = with_settings(recipe, threshold=threshold)
+                compared[str(threshold)] = compare_with_database(database, documents, settings)
+    facts = machine()
+    if options.json:
+        print(json.dumps({"machine": facts, "scores": as_json(scores), "database": compared}, indent=2))
+    else:
+        print(f"{options.documents.name}, {options.recipe.stem}, {options.seeds} seeds\n{table(scores)}")
+        for threshold, (both, only_database, only_memory) in compared.items():
+            print(
+                f"at {threshold} the database has {both} of the same pairs, {only_database} more, {only_memory} fewer"
+            )
+        print(describe_machine(facts))
+    if any(extra or missing for _, extra, missing in compared.values()):
+        sys.exit("the pairs in the database are not those found in memory")
+
+
+if __name__ == "__main__":
+    main()

@@ -77,7 +77,7 @@ class Index:
 
         What cannot be stored is counted in the summary, with the first reasons.
         """
-        return self.ingest(from_documents(given))
+        return self.ingest(from_documents(given), sweep=False)
 
     def ingest(
         self,
@@ -86,10 +86,12 @@ class Index:
         rejects: Path | None = None,
         strict: bool = False,
         dry_run: bool = False,
+        sweep: bool = True,
     ) -> IngestSummary:
         """Write what readers yield, then build or catch up every profile; without one, the default recipe makes one.
 
-        Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written.
+        Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written;
+        with `sweep` what other applications wrote in plain SQL is taken in too.
         """
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
@@ -101,10 +103,10 @@ class Index:
             except InputError:
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
-                    self._bring_up_to_date(collection_id)
+                    self._bring_up_to_date(collection_id, sweep=sweep)
                 raise
             if not dry_run:
-                self._bring_up_to_date(collection_id)
+                self._bring_up_to_date(collection_id, sweep=sweep)
             return run.summary
 
     def build(self) -> None:
@@ -221,9 +223,11 @@ class Index:
         with translated():
             for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
-                if generation.state == "building":
+                built = generation.state == "building"
+                if built:
                     build.build(self.database.engine, context, self._progress)
-                build.catch_up(self.database.engine, context, self._progress, sweep=sweep)
+                # Documents may have been written in plain SQL while a generation was built.
+                build.catch_up(self.database.engine, context, self._progress, sweep=sweep or built)
 
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:

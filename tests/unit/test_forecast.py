@@ -1,0 +1,43 @@
+"""The forecast of candidates, against counting them all."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from nearsim_db.forecast import MANY, advice, candidates_per_document
+
+
+def count_all(keys: list[list[int]], minimum: int) -> float:
+    """Candidates per document by comparing every pair."""
+    linked = sum(
+        sum(a == b for a, b in zip(left, right, strict=True)) >= minimum
+        for left, right in combinations(keys, 2)
+    )
+    return 2 * linked / len(keys)
+
+
+@pytest.mark.parametrize("minimum", [1, 2, 3])
+@pytest.mark.parametrize("size", [2, 99, 250])
+def test_a_whole_corpus_as_its_own_sample_is_counted_exactly(size: int, minimum: int) -> None:
+    keys = np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64)
+    expected = count_all(keys.tolist(), minimum)
+    assert candidates_per_document(keys, minimum, size) == pytest.approx(expected)
+
+
+def test_a_sample_foretells_the_corpus() -> None:
+    keys = np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64)
+    told = candidates_per_document(keys[:1_000], 1, len(keys))
+    assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
+    assert told == pytest.approx(len(keys) * 8 / 500, rel=0.1)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_too_few_to_tell(size: int) -> None:
+    assert candidates_per_document(np.zeros((size, 4), np.uint64), 1, 1_000) == 0
+
+
+def test_many_candidates_are_worth_a_warning_with_a_remedy() -> None:
+    assert advice(MANY) is None
+    warning = advice(12_345.6)
+    assert warning is not None and "12,346" in warning and "shingle.k" in warning
