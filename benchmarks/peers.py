@@ -81,6 +81,10 @@ def find_pairs(
         if sets[row]:
             index.insert(row, one, check_duplication=False)
     pairs = {
-        (other, row) for row, one in enumerate(hashes) if sets[row] for other in index.query(one) if other < row
+        (other, row)
+        for row, one in enumerate(hashes)
+        if sets[row]
+        for other in index.query(one)
+        if other < row
     }
     return PeerPairs(pairs, sets)

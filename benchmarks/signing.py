@@ -1,19 +1,181 @@
 """Text in, band keys out, on one thread: nearsim with numba, nearsim with NumPy alone, datasketch in bulk.
 
-python benchmarks/signing.py [--documents F.jsonl.gz] [--count 1000] [--rounds 7]
+python benchmarks/signing.py [--documents F.jsonl.gz] [--count 1000] [--rounds 7] [--stages]
 
 Character 5-shingles, k = 128, 32 bands of 4 rows. Without --documents the texts are 400-word stories of the synthetic
-language: plain ASCII, and the same with curly quotes and a few accents. All take turns in one run; ratios are of
-the same round. datasketch makes its shingles in Python (sets of bytes, the quickest way) and its MinHashes by
-MinHash.bulk; with its default hash (SHA-1) and with xxhash.
+language: plain ASCII, and the same with curly quotes and a few accents. All take turns in one run; a ratio is of two
+runs of the same round. datasketch is given sets of encoded shingles, made in Python; MinHash.bulk hashes them by its
+default, SHA-1, or by xxhash, and the keys are those that MinHashLSH would store. Nothing here starts a thread.
 """
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+import numpy as np
+import xxhash
+
+from benchmarks import peers
+from benchmarks.corpus import generator
+from benchmarks.language import Language
+from benchmarks.measure import Spread, describe_machine, machine, ratio, spread, take_turns
+from benchmarks.truth import read_documents
+from nearsim_db.backend import Backend
+from nearsim_db.encode import Encoder
+from nearsim_db.profile import resolve
+from nearsim_db.recipe import load, override
+from nearsim_db.text import classes
+from nearsim_db.text.kernels import text_kernels
+from nearsim_db.text.normalise import folder, from_texts
+
+RECIPE = Path(__file__).parent / "recipes" / "c5.toml"
+K, BANDS, ROWS, SHINGLE = 128, 32, 4, 5
+WORDS = 400
+PEER_SHARE = 10  # the peer signs one text of so many, or a round would take too long
+STAGE_DOCUMENTS = 48
+
+Result = TypeVar("Result")
+Runs = dict[str, list[float]]
+
+
+def make_stories(count: int, seed: int = 1) -> list[str]:
+    """`count` stories of about WORDS words, all ASCII."""
+    rng = generator(np.random.SeedSequence(seed))
+    language = Language(rng)
+    bodies = language.sample(rng, np.full(count, WORDS), language.draw_topics(rng, count))
+    return [language.render(body) for body in bodies]
+
+
+def with_curly_quotes(text: str) -> str:
+    """The text with a quotation, a dash and an accent, as news sites print it."""
+    return f"“{text[:80]}” – {text[80:].replace('ea', 'é', 2)}’s"
+
+
+def make_encoder(backend: Backend) -> Encoder:
+    """The encoder of the measured recipe."""
+    settings = [f"sketch.k={K}", f"bands.count={BANDS}", f"bands.rows={ROWS}"]
+    return Encoder(resolve(override(load(RECIPE), settings)), backend)
+
+
+def measure(texts: Sequence[str], rounds: int) -> Runs:
+    """Seconds for each text, a value a round."""
+    sample = texts[::PEER_SHARE]
+
+    def sign_by_peer(hash_function: peers.HashFunction | None) -> object:
+        sets = (peers.character_shingles(text, SHINGLE) for text in sample)
+        return peers.sign(sets, BANDS, ROWS, K, hash_function)
+
+    runs: dict[str, Callable[[], object]] = {
+        "nearsim numba": partial(make_encoder("numba").sign, texts),
+        "nearsim numpy": partial(make_encoder("numpy").sign, texts),
+        "datasketch sha1": lambda: sign_by_peer(None),
+        "datasketch xxhash": lambda: sign_by_peer(xxhash.xxh32_intdigest),
+    }
+    signed = {name: len(sample) if name.startswith("datasketch") else len(texts) for name in runs}
+    for run in runs.values():
+        run()
+    return {
+        name: [one / signed[name] for one in seconds] for name, seconds in take_turns(runs, rounds).items()
+    }
+
+
+def compare(seconds: Runs) -> dict[str, Spread]:
+    """How many times faster than each way of datasketch each back end is."""
+    return {
+        f"{own} vs {peer}": ratio(seconds[peer], seconds[own])
+        for own in seconds
+        for peer in seconds
+        if own.startswith("nearsim") and peer.startswith("datasketch")
+    }
+
+
+class Stages:
+    """Adds up what each stage of the road took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str, step: Callable[[], Result]) -> Result:
+        """Run a step and book its time under a name."""
+        started = time.perf_counter()
+        result = step()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+        return result
+
+
+def measure_stages(texts: Sequence[str], backend: Backend) -> dict[str, float]:
+    """Seconds for each text by stage, one pass: what Encoder.sign does, taken apart."""
+    encoder, stages = make_encoder(backend), Stages()
+    fold, kernels = folder(encoder.profile.recipe.normalise), text_kernels(backend)
+    for begin in range(0, len(texts), STAGE_DOCUMENTS):
+        batch = texts[begin : begin + STAGE_DOCUMENTS]
+        folded = stages.run("fold", partial(_each, fold, batch))
+        raw = stages.run("encode", partial(from_texts, folded))
+        squeeze = partial(kernels.squeeze, raw.data, raw.offsets, classes.spaces(True))
+        data, offsets = stages.run("squeeze", squeeze)
+        cut = partial(kernels.char_ids, data, offsets, SHINGLE, "poly64", raw.ascii)
+        ids, id_offsets = stages.run("shingle ids", cut)
+        sketches = stages.run("sketch", partial(encoder.family.sketch, ids, id_offsets))
+        stages.run("band keys", partial(encoder.band_keys, sketches))
+    return {name: value / len(texts) for name, value in stages.seconds.items()}
+
+
+def _each(fold: Callable[[str], str], batch: Sequence[str]) -> list[str]:
+    return [fold(text) for text in batch]
+
+
+def median_stages(texts: Sequence[str], backend: Backend, rounds: int) -> dict[str, float]:
+    """The median of each stage over some passes, after one to warm up."""
+    passes = [measure_stages(texts, backend) for _ in range(rounds + 1)][1:]
+    return {name: spread([one[name] for one in passes]).median for name in passes[0]}
+
+
+def make_texts(options: argparse.Namespace) -> dict[str, list[str]]:
+    """The texts to sign, by name."""
+    if options.documents is not None:
+        encoder = make_encoder("numpy")
+        documents = read_documents(options.documents)[: options.count]
+        return {options.documents.name: [encoder.text_of(one.title, one.body) for one in documents]}
+    stories = make_stories(options.count)
+    return {"ascii": stories, "curly quotes": [with_curly_quotes(text) for text in stories]}
+
+
+def main() -> None:
+    """Measure every set of texts and print it."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=Path, metavar="FILE", help="sign the texts of this file instead")
+    parser.add_argument("--count", type=int, default=1_000, help="texts (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
+    parser.add_argument("--stages", action="store_true", help="also say what each stage of nearsim takes")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    report = {}
+    for name, texts in make_texts(options).items():
+        seconds = measure(texts, options.rounds)
+        one = {
+            "microseconds": {key: str(spread([v * 1e6 for v in values])) for key, values in seconds.items()}
+        }
+        one["ratio"] = {key: str(value) for key, value in compare(seconds).items()}
+        if options.stages:
+            for backend in ("numba", "numpy"):
+                stages = median_stages(texts, backend, options.rounds)
+                one[f"stages {backend}"] = {key: f"{value * 1e6:.2f}" for key, value in stages.items()}
+        report[f"{name}: {len(texts)} texts, {sum(map(len, texts)) // len(texts)} characters each"] = one
+    if options.json:
+        print(json.dumps({"machine": machine(), "signing": report}, indent=2))
+        return
+    for title, tables in report.items():
+        print(title)
+        for heading, values in tables.items():
+            print(f"  {heading}")
+            print("\n".join(f"    {key:<36} {value}" for key, value in values.items()))
+    print(describe_machine(machine()))
+
+
+if __name__ == "__main__":
+    main()

@@ -37,7 +37,7 @@ class Features:
 class Encoded:
     """A batch as the store keeps it. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
 
-    A document whose count is 0 has no features: its digest and sketch are zeros and mean nothing.
+    A document whose count is 0 has no features: its digest and sketch mean nothing.
     """
 
     counts: NDArray[np.int32]
@@ -54,6 +54,7 @@ class Encoder:
         self.backend = resolve_backend(backend)
         self.family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
+        self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
         self._digest_key = bytes.fromhex(profile.fingerprint)
 
     def text_of(self, title: str | None, body: str | None) -> str:
@@ -81,15 +82,11 @@ class Encoder:
 
     def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
         """The bucket hashes of sketches: (n, bands) uint64."""
-        recipe = self.profile.recipe
-        return sketch.band_keys(
-            sketches,
-            self.profile.bands,
-            self.profile.rows,
-            scheme=recipe.bands.hash,
-            seed=recipe.sketch.seed,
-            backend=self.backend,
-        )
+        return sketch.band_keys(sketches, *self._banding, backend=self.backend)
+
+    def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
+        """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+        return sketch.count_shared_bands(left, right, *self._banding)
 
     def sign(self, texts: Sequence[str]) -> NDArray[np.uint64]:
         """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring, and for queries."""

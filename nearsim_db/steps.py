@@ -15,12 +15,13 @@ from sqlalchemy import Connection
 from nearsim_db.batches import SignatureRows, Signatures, VerifiedPairs
 from nearsim_db.cluster import connected_components
 from nearsim_db.encode import Encoded, Encoder
+from nearsim_db.metrics import which_reach
 from nearsim_db.recipe import keep_policy
 from nearsim_db.store import bands, documents, pairs, queue, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.statements import Leaves
-from nearsim_db.verify import FeatureCache, Screened, count_overlaps, reaching, screen
+from nearsim_db.verify import FeatureCache, Screened, count_overlaps, screen
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ def _exact_pairs(
     intersection, union = count_overlaps(
         [found[row] for row in order], place[screened.left], place[screened.right], context.encoder.backend
     )
-    kept = reaching(intersection, union, context.encoder.profile.recipe.match.threshold)
+    kept = which_reach(intersection, union, context.encoder.profile.recipe.match.threshold)
     return _pairs(signed, _take(screened, kept), intersection[kept], union[kept])
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db import metrics, sketch
+from nearsim_db import metrics
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
 
@@ -37,8 +37,7 @@ def screen(
     standard errors below the threshold are dropped, under "estimate" all below the threshold.
     """
     match = encoder.profile.recipe.match
-    keys = encoder.band_keys(signatures.sketches)
-    shared = sketch.shared_bands(keys[left], keys[right])
+    shared = encoder.shared_bands(signatures.sketches[left], signatures.sketches[right])
     enough = shared >= match.min_shared_bands
     left, right, shared = left[enough], right[enough], shared[enough]
     estimate = encoder.family.estimate(signatures.sketches[left], signatures.sketches[right])
@@ -48,13 +47,6 @@ def screen(
         error = encoder.family.standard_error(match.threshold)
         kept = estimate >= match.threshold - _SIGMAS * error
     return Screened(left[kept], right[kept], shared[kept], estimate[kept])
-
-
-def reaching(
-    intersection: NDArray[np.int64], union: NDArray[np.int64], threshold: float
-) -> NDArray[np.bool_]:
-    """Which intersection / union are at or above the threshold, compared as integers."""
-    return metrics.which_reach(intersection, union, threshold)
 
 
 def _least(threshold: float, k: int) -> int:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
+from nearsim_db.metrics import which_reach
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import from_mapping
-from nearsim_db.verify import FeatureCache, Screened, count_overlaps, reaching, screen
+from nearsim_db.verify import FeatureCache, Screened, count_overlaps, screen
 from tests.plain_text import every_backend
 
 K = 128
@@ -39,7 +40,7 @@ def test_a_threshold_is_decided_on_integers(union: int, share: float, nudge: int
     at_threshold = math.ceil(Fraction(Decimal(repr(threshold))) * union)
     for intersection in (int(share * union), at_threshold + nudge):
         intersection = min(max(intersection, 0), union)
-        reached = reaching(np.array([intersection]), np.array([union]), threshold)
+        reached = which_reach(np.array([intersection]), np.array([union]), threshold)
         assert reached.tolist() == [intersection >= at_threshold]
 
 

@@ -123,7 +123,9 @@ def _throw(
     values: NDArray[np.uint64],
 ) -> None:
     """Throw points[begin:end] once; `prefix` is the round in the upper half. Hashing apart, it is vectorised."""
-    k = uint64(len(cells))
+    k = uint64(
+        uint32(len(cells))
+    )  # a factor known to be below 2^32 takes one vector multiplication, not three
     while begin < end:
         count = min(end - begin, _IDS_AT_ONCE)
         for at in range(count):

@@ -96,7 +96,7 @@ def _squeeze(data, offsets, table, out, out_offsets):
 def _is_ascii(data, begin, end):
     high = uint8(0)
     for at in range(begin, end):
-        high |= data[at]
+        high = uint8(high | data[at])
     return high < 128
 
 
