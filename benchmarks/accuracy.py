@@ -32,10 +32,10 @@ from benchmarks.truth import LEAST_SIMILARITY, Flags, Truth, read_documents, rea
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.index import Index
+from nearsim_db.metrics import which_reach
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.records import Document
-from nearsim_db.verify import reaching
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
 SEEDS = 20
@@ -87,7 +87,7 @@ class Score:
 def add_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPairs) -> None:
     """Add one seed's pairs to a score; `truth` is the whole truth, down to LEAST_SIMILARITY."""
     twins = truth.intersection == truth.union
-    wanted = reaching(truth.intersection, truth.union, score.threshold)
+    wanted = which_reach(truth.intersection, truth.union, score.threshold)
     found_twins = twins & (features.head_of[truth.left] == features.head_of[truth.right])
     hit, same = _look_up(features, truth, found)
     groups = features.group_sizes()

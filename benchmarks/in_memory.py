@@ -12,8 +12,9 @@ import numpy.typing as npt
 from benchmarks.truth import Ints
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
+from nearsim_db.metrics import which_reach
 from nearsim_db.records import Document
-from nearsim_db.verify import count_overlaps, reaching, screen
+from nearsim_db.verify import count_overlaps, screen
 
 Ids = npt.NDArray[np.uint64]
 
@@ -150,7 +151,7 @@ def find_pairs(
     linked = linked_pairs(encoder.band_keys(sketches), match.bucket_limit)
     screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
     intersection, union = overlaps.count(screened.left, screened.right)
-    kept = reaching(intersection, union, match.threshold)
+    kept = which_reach(intersection, union, match.threshold)
     return FoundPairs(
         features.heads[screened.left[kept]],
         features.heads[screened.right[kept]],

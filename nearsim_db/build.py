@@ -172,8 +172,12 @@ _WHOLE = 0  # the doc_id of work that is a whole generation's
 
 def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
     done = 0
+    collection_id = context.generation.collection_id
     while doc_ids := queue.next_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
-        signed = [steps.sign(context, batch) for batch in documents.stream_documents(connection, doc_ids)]
+        signed = [
+            steps.sign(context, batch)
+            for batch in documents.stream_documents(connection, collection_id, doc_ids)
+        ]
         present = [rows.doc_ids.tolist() for rows in signed]
         for rows, ids in zip(signed, present, strict=True):
             steps.store(connection, context, ids, rows)

@@ -195,7 +195,8 @@ def _features(
             missing[doc_id] = row
         else:
             found[row] = cached
-    for batch in documents.stream_documents(connection, list(missing)) if missing else ():
+    collection_id = context.generation.collection_id
+    for batch in documents.stream_documents(connection, collection_id, list(missing)) if missing else ():
         features = context.encoder.features([context.encoder.text_of(one.title, one.body) for one in batch])
         for position, one in enumerate(batch):
             ids = features.of(position).copy()

@@ -98,9 +98,12 @@ def stream_after(
     return _stream(connection, "read_documents_after", parameters)
 
 
-def stream_documents(connection: Connection, doc_ids: Sequence[int]) -> Iterator[list[StoredDocument]]:
-    """Some documents, in doc_id order, in batches of bounded size; those that are gone are left out."""
-    return _stream(connection, "read_documents", {"doc_ids": list(doc_ids)})
+def stream_documents(
+    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]
+) -> Iterator[list[StoredDocument]]:
+    """Some documents of a collection, in doc_id order, in batches of bounded size; those gone are left out."""
+    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids)}
+    return _stream(connection, "read_documents", parameters)
 
 
 def _stream(

@@ -1,0 +1,70 @@
+"""Documents written in plain SQL by somebody else, taken in by `build`."""
+
+import pytest
+from sqlalchemy import Engine, text
+
+from nearsim_db import Document, Index
+
+TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
+
+
+@pytest.fixture
+def index(database_url: str) -> Index:
+    """Two copies and a single, indexed."""
+    index = Index.connect(database_url)
+    index.add([Document("a", body=TEXT), Document("b", body=TEXT), Document("c", body="nothing of the sort")])
+    return index
+
+
+def pairs(index: Index) -> set[tuple[str, str]]:
+    """The pairs after taking in what was written."""
+    index.build()
+    return {(pair.left, pair.right) for pair in index.pairs()}
+
+
+def run(engine: Engine, command: str) -> None:
+    """One statement of another application."""
+    with engine.begin() as connection:
+        connection.execute(text(command))
+
+
+def test_rows_that_come_change_and_go(index: Index, engine: Engine) -> None:
+    with index:
+        run(
+            engine,
+            "INSERT INTO nearsim.document (collection_id, external_id, body) "
+            "SELECT collection_id, 'd', body || ' at last' FROM nearsim.document WHERE external_id = 'a'",
+        )
+        assert pairs(index) == {("a", "b"), ("a", "d"), ("b", "d")}
+        run(engine, "UPDATE nearsim.document SET body = NULL WHERE external_id = 'b'")
+        assert pairs(index) == {("a", "d")}
+        run(engine, "UPDATE nearsim.document SET external_id = 'z' WHERE external_id = 'd'")
+        assert pairs(index) == {("a", "z")}
+        run(engine, "DELETE FROM nearsim.document WHERE external_id = 'a'")
+        assert pairs(index) == set()
+        run(engine, "TRUNCATE nearsim.document")
+        assert pairs(index) == set()
+        assert index.stats()["indexed"] == 0
+
+
+def test_a_document_that_moves_to_another_collection(index: Index, engine: Engine, database_url: str) -> None:
+    with index, Index.connect(database_url, collection="other") as other:
+        other.add([Document("x", body=TEXT + " this year")])
+        run(
+            engine,
+            "UPDATE nearsim.document SET collection_id = (SELECT collection_id FROM nearsim.collection "
+            "WHERE name = 'other') WHERE external_id = 'b'",
+        )
+        assert pairs(index) == set()
+        assert pairs(other) == {("b", "x")}
+        assert index.stats()["indexed"] == 2
+
+
+def test_nul_and_surrogates_cannot_come_in_but_odd_characters_can(index: Index, engine: Engine) -> None:
+    with index:
+        run(
+            engine,
+            "INSERT INTO nearsim.document (collection_id, external_id, body) SELECT collection_id, 'odd', "
+            "E'\\x01\\x7f\\ufeff\\u200b' || body FROM nearsim.document WHERE external_id = 'a'",
+        )
+        assert ("a", "odd") in pairs(index)
