@@ -64,7 +64,11 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> No
     ("name", "content", "reason"),
     [
         ("wide.txt", "wide".encode("utf-16"), "is UTF-16; convert it with: iconv"),
-        ("cut.txt.gz", gzip.compress(b"a text", mtime=0)[:-4], "is cut short or damaged (the compressed data ends too early)"),
+        (
+            "cut.txt.gz",
+            gzip.compress(b"a text", mtime=0)[:-4],
+            "is cut short or damaged (the compressed data ends too early)",
+        ),
         ("bad.txt.gz", b"no gzip", "is cut short or damaged (Error -3"),
         ("n" * 200 + ".txt", None, ""),
     ],
