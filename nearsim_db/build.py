@@ -14,12 +14,14 @@ from nearsim_db import forecast, steps
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures
+from nearsim_db.store.catalog import Generation
 
 _SKETCHES_AT_ONCE = 20_000
 _BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_AT_ONCE = 16_384
 _SIGN_AT_ONCE = 2_000
 _SEARCH_AT_ONCE = 1_000
+_CHANGES_AT_ONCE = 100_000
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
@@ -149,15 +151,33 @@ def _refresh(engine: Engine, context: Context, stage: str) -> None:
             partitions.vacuum(connection, context.leaves, parent)
 
 
-def catch_up(engine: Engine, context: Context, progress: Progress, *, sweep: bool) -> None:
-    """Work a live generation's queue off: sign and store, then, in transactions of their own, search and verify.
-
-    With `sweep` the whole collection is first compared with the index, to find what other applications wrote.
-    """
+def dispatch(engine: Engine) -> None:
+    """Turn all noted changes into work. After a TRUNCATE whole collections are compared with their indexes."""
     with engine.connect() as connection:
-        if sweep:
-            queue.queue_pending(connection, context.leaves, context.generation.collection_id)
+        taken = _CHANGES_AT_ONCE
+        while taken == _CHANGES_AT_ONCE:
+            taken, everything = queue.dispatch(connection, _CHANGES_AT_ONCE)
+            if everything:
+                for generation in catalog.list_generations(connection):
+                    _queue_differences(connection, generation)
             connection.commit()
+
+
+def _queue_differences(connection: Connection, generation: Generation) -> None:
+    if generation.state == "building":
+        queue.queue_work(connection, generation.leaves, "compare", [_WHOLE])
+    else:
+        queue.queue_pending(connection, generation.leaves, generation.collection_id)
+
+
+def catch_up(engine: Engine, context: Context, progress: Progress) -> None:
+    """Work a live generation's queue off: sign and store, then, in transactions of their own, search and verify."""
+    with engine.connect() as connection:
+        if queue.next_work(connection, context.leaves, "compare", 1):
+            queue.queue_pending(connection, context.leaves, context.generation.collection_id)
+            queue.finish_work(connection, context.leaves, "compare", [_WHOLE])
+        queue.drop_current(connection, context.leaves, context.generation.collection_id)
+        connection.commit()
         _sign_queued(connection, context, progress)
         _search_queued(connection, context, progress)
         if queue.next_work(connection, context.leaves, "link", 1):

@@ -77,7 +77,7 @@ class Index:
 
         What cannot be stored is counted in the summary, with the first reasons.
         """
-        return self.ingest(from_documents(given), sweep=False)
+        return self.ingest(from_documents(given))
 
     def ingest(
         self,
@@ -86,27 +86,25 @@ class Index:
         rejects: Path | None = None,
         strict: bool = False,
         dry_run: bool = False,
-        sweep: bool = True,
     ) -> IngestSummary:
         """Write what readers yield, then build or catch up every profile; without one, the default recipe makes one.
 
-        Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written;
-        with `sweep` what other applications wrote in plain SQL is taken in too.
+        Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written.
+        What other applications wrote in plain SQL is taken in too.
         """
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
         with self.database.writer(collection_id), RejectWriter(rejects) as writer:
-            serving = [one.generation_id for one in self._generations(collection_id) if one.state == "live"]
-            run = Ingest(self.database, collection_id, serving, writer, strict=strict, dry_run=dry_run)
+            run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             try:
                 run.write(records, self._progress)
             except InputError:
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
-                    self._bring_up_to_date(collection_id, sweep=sweep)
+                    self._bring_up_to_date(collection_id)
                 raise
             if not dry_run:
-                self._bring_up_to_date(collection_id, sweep=sweep)
+                self._bring_up_to_date(collection_id)
             return run.summary
 
     def build(self) -> None:
@@ -156,10 +154,9 @@ class Index:
         """Delete documents from the collection and every index of it; returns those that were there."""
         collection_id = self._get_collection().collection_id
         with self.database.writer(collection_id):
-            serving = [one.generation_id for one in self._generations(collection_id) if one.state == "live"]
             with self.database.transaction() as connection:
-                gone = documents.delete_documents(connection, collection_id, list(external_ids), serving)
-            self._bring_up_to_date(collection_id, sweep=False)
+                gone = documents.delete_documents(connection, collection_id, list(external_ids))
+            self._bring_up_to_date(collection_id)
         return gone
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
@@ -218,16 +215,15 @@ class Index:
         with self.database.transaction() as connection:
             return catalog.list_generations(connection, collection_id)
 
-    def _bring_up_to_date(self, collection_id: CollectionId, *, sweep: bool = True) -> None:
+    def _bring_up_to_date(self, collection_id: CollectionId) -> None:
         """Build generations that are building; let live ones catch up with the documents."""
         with translated():
+            build.dispatch(self.database.engine)
             for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
-                built = generation.state == "building"
-                if built:
+                if generation.state == "building":
                     build.build(self.database.engine, context, self._progress)
-                # Documents may have been written in plain SQL while a generation was built.
-                build.catch_up(self.database.engine, context, self._progress, sweep=sweep or built)
+                build.catch_up(self.database.engine, context, self._progress)
 
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:

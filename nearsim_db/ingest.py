@@ -9,7 +9,7 @@ from nearsim_db.database import Database
 from nearsim_db.errors import InputError
 from nearsim_db.progress import Progress
 from nearsim_db.readers import RejectWriter
-from nearsim_db.records import CollectionId, GenerationId, ReadDocument, Reject
+from nearsim_db.records import CollectionId, ReadDocument, Reject
 from nearsim_db.store import documents
 
 _BATCH_DOCUMENTS = 2_000
@@ -34,13 +34,12 @@ class IngestSummary:
 
 
 class Ingest:
-    """Writes what readers yield. `serving` are the generations that must hear of changed documents."""
+    """Writes what readers yield."""
 
     def __init__(
         self,
         database: Database,
         collection_id: CollectionId,
-        serving: Iterable[GenerationId],
         rejects: RejectWriter,
         *,
         strict: bool = False,
@@ -48,7 +47,6 @@ class Ingest:
     ) -> None:
         self._database = database
         self._collection_id = collection_id
-        self._serving = list(serving)
         self._rejects = rejects
         self._strict = strict
         self._dry_run = dry_run
@@ -87,9 +85,7 @@ class Ingest:
     def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> None:
         if not batch:
             return
-        written = documents.write_batch(
-            connection, self._collection_id, batch, serving=self._serving, dry_run=self._dry_run
-        )
+        written = documents.write_batch(connection, self._collection_id, batch, dry_run=self._dry_run)
         for external_id, earlier, line in written.superseded:
             self._reject(_superseded(external_id, batch[0].file, earlier, line))
         self.summary.inserted += written.inserted

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
+from sqlalchemy import Connection, delete, func, insert, literal, select, text, true, update
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
@@ -137,9 +137,10 @@ def delete_profile(connection: Connection, collection_id: CollectionId, name: st
     connection.execute(delete(table).where(table.c.collection_id == collection_id, table.c.name == name))
 
 
-def list_generations(connection: Connection, collection_id: CollectionId) -> list[Generation]:
-    """The generations of a collection's profiles, in the order of profile names and age."""
+def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
+    """The generations of a collection's profiles, or of all, in the order of profile names and age."""
     generation, profile = tables.generation, tables.profile
+    chosen = true() if collection_id is None else profile.c.collection_id == collection_id
     rows = connection.execute(
         select(
             generation.c.generation_id,
@@ -156,7 +157,7 @@ def list_generations(connection: Connection, collection_id: CollectionId) -> lis
             generation.c.live_at,
         )
         .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
-        .where(profile.c.collection_id == collection_id)
+        .where(chosen)
         .order_by(profile.c.name, generation.c.generation_id)
     )
     return [Generation(*tuple(row)) for row in rows]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from psycopg import sql
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
-from nearsim_db.records import CollectionId, DocId, GenerationId, ReadDocument
+from nearsim_db.records import CollectionId, DocId, ReadDocument
 from nearsim_db.store import tables
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import statement
@@ -48,16 +48,12 @@ def write_batch(
     collection_id: CollectionId,
     batch: Sequence[ReadDocument],
     *,
-    serving: Sequence[GenerationId],
     dry_run: bool,
 ) -> Written:
-    """Upsert a batch, in which no id stands twice, and queue what changed for the generations that serve.
-
-    With `dry_run` only say what would happen.
-    """
+    """Upsert a batch, in which no id stands twice; with `dry_run` only say what would happen."""
     inner = driver(connection)
     _load_incoming(connection, batch)
-    parameters = {"collection_id": collection_id, "serving": list(serving)}
+    parameters = {"collection_id": collection_id}
     name = "compare_documents" if dry_run else "upsert_documents"
     counts = inner.execute(statement(name), parameters).fetchone()
     superseded = inner.execute(statement("find_superseded")).fetchall()
@@ -146,16 +142,13 @@ def any_document(connection: Connection, collection_id: CollectionId) -> bool:
 
 
 def delete_documents(
-    connection: Connection,
-    collection_id: CollectionId,
-    external_ids: Sequence[str],
-    serving: Sequence[GenerationId],
+    connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> list[str]:
-    """Delete documents, queueing that for the generations that serve; returns the ids of those that were there."""
-    parameters = {
-        "collection_id": collection_id,
-        "external_ids": list(external_ids),
-        "serving": list(serving),
-    }
-    rows = driver(connection).execute(statement("delete_documents"), parameters).fetchall()
-    return [str(row[0]) for row in rows]
+    """Delete documents by external id; returns the ids of those that were there."""
+    table = tables.document
+    gone = connection.execute(
+        delete(table)
+        .where(table.c.collection_id == collection_id, table.c.external_id.in_(external_ids))
+        .returning(table.c.external_id)
+    )
+    return [row.external_id for row in gone]

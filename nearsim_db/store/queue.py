@@ -13,6 +13,18 @@ from nearsim_db.store.statements import Leaves, statement
 Ids = NDArray[np.int64]
 
 
+def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
+    """Turn up to `batch` noted changes into work: how many they were, and whether one of them says 'everything'."""
+    row = driver(connection).execute(statement("dispatch_changes"), {"batch": batch}).fetchone()
+    assert row is not None
+    return int(str(row[0])), bool(row[1])
+
+
+def drop_current(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
+    """Work on documents that are signed as they are now is done already."""
+    driver(connection).execute(statement("drop_current_work", leaves), {"collection_id": collection_id})
+
+
 def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
     """Queue the documents that the index does not reflect."""
     driver(connection).execute(statement("queue_pending", leaves), {"collection_id": collection_id})

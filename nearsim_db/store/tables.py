@@ -190,7 +190,17 @@ work = Table(
     Column("doc_id", BigInteger, nullable=False),
     Column("stage", Text, nullable=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
-    CheckConstraint("stage IN ('sign', 'search', 'link')", name="work_stage_known"),
+    CheckConstraint("stage IN ('sign', 'search', 'link', 'compare')", name="work_stage_known"),
+)
+
+change = Table(
+    "change",
+    metadata,
+    Column("change_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("collection_id", Integer),
+    Column("doc_id", BigInteger),
+    _moment("changed_at"),
+    CheckConstraint("(collection_id IS NULL) = (doc_id IS NULL)", name="change_one_or_everything"),
 )
 
 

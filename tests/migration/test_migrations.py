@@ -106,7 +106,17 @@ def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     installed = tmp_path / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(wheel)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(installed),
+        str(wheel),
+    ]
     subprocess.run([*pip, "--disable-pip-version-check"], check=True, capture_output=True)
     done = subprocess.run(
         [sys.executable, "-m", "nearsim_db", "db", "init"],

@@ -1,6 +1,5 @@
--- Write a batch by external_id, queue what changed for the generations that serve, and say how many rows were new,
--- changed and as they were; ids met before in the file are left out of the counts. Documents get their doc_id in the
--- order of the file. Relies on document_external_id_key.
+-- Write a batch by external_id and say how many rows were new, changed and as they were; ids met before in the file
+-- are left out of the counts. Documents get their doc_id in the order of the file. Relies on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes)
@@ -13,12 +12,7 @@ WITH written AS (
            document.attributes)
         IS DISTINCT FROM (excluded.title, excluded.body, excluded.source, excluded.url,
            excluded.published_at, excluded.attributes)
-    RETURNING doc_id, external_id, xmax = 0 AS is_new
-), queued AS (
-    INSERT INTO nearsim.work (generation_id, doc_id, stage)
-    SELECT generation_id, doc_id, 'sign'
-    FROM written CROSS JOIN unnest(CAST(%(serving)s AS integer[])) AS serving (generation_id)
-    ON CONFLICT DO NOTHING
+    RETURNING external_id, xmax = 0 AS is_new
 ), fresh AS (
     SELECT external_id FROM incoming WHERE NOT EXISTS (SELECT FROM met WHERE met.external_id = incoming.external_id)
 )
