@@ -113,13 +113,14 @@ def _exchange_heads(connection: Connection, context: Context, old: Signatures, n
         [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)], bool
     )
     gone, gone_keys = old.doc_ids[leaving], context.encoder.band_keys(old.sketches[leaving])
-    anchors = bands.read_anchors(connection, leaves, context.bucket_limit, gone_keys)
+    anchors, full = bands.read_anchors(connection, leaves, context.bucket_limit, gone_keys)
     bands.delete_bands(connection, leaves, gone, gone_keys)
     pairs.delete_pairs_of(connection, leaves, gone.tolist())
     bands.write_bands(
         connection, leaves, new.doc_ids[coming], context.encoder.band_keys(new.sketches[coming])
     )
-    promoted = bands.read_anchors(connection, leaves, context.bucket_limit, gone_keys) - anchors
+    anchors_now, _ = bands.read_anchors(connection, leaves, context.bucket_limit, full)
+    promoted = {doc_id for _, doc_id in anchors_now - anchors}
     queue.queue_work(connection, leaves, "search", [*new.doc_ids[coming].tolist(), *promoted])
 
 

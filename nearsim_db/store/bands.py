@@ -1,12 +1,13 @@
 """Band rows of one generation, and the candidates that they give."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.store.codec import to_bigint
+from nearsim_db.store.codec import from_bigint, to_bigint
 from nearsim_db.store.copying import copy_columns
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
@@ -79,13 +80,20 @@ def look_up_anchors(
 
 def read_anchors(
     connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
-) -> set[int]:
-    """The anchors of those of some buckets that exceed the limit; none when there is no limit."""
+) -> tuple[set[tuple[int, int]], NDArray[np.uint64]]:
+    """The anchors of some buckets as (bucket_hash, doc_id), and which of the buckets have more members than anchors.
+
+    None and none when there is no limit: then every member is an anchor.
+    """
     if bucket_limit == 0:
-        return set()
+        return set(), keys[:0]
     parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
-    rows = driver(connection).execute(statement("read_anchors", leaves), parameters).fetchall()
-    return {int(str(row[0])) for row in rows}
+    rows = cast(
+        list[tuple[int, int, bool]],
+        driver(connection).execute(statement("read_anchors", leaves), parameters).fetchall(),
+    )
+    full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
+    return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)
 
 
 def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:

@@ -145,3 +145,22 @@ def test_twins_are_heads_in_order(database_url: str) -> None:
             by_head[pair.left].add(pair.right)
         assert by_head == {"d1": {"d2", "d3", "d4"}, "d2": {"d3", "d4"}, "d3": {"d4"}}
         assert_bands_are_exact(index)
+
+
+@pytest.mark.parametrize("gone", [1, 2, 4])
+def test_anchors_that_go_together_leave_successors_that_search(database_url: str, gone: int) -> None:
+    """Of near-copies in one bucket only those with an anchor are linked, until they are anchors themselves."""
+    texts = [f"one two three four five six seven eight nine ten own{number}" for number in range(6)]
+    with Index.connect(database_url) as index:
+        index.create_profile(
+            "default",
+            override(Recipe(), ["match.bucket_limit=2", "bands.count=1", "bands.rows=1", "sketch.seed=2"]),
+        )
+        index.add(Document(f"d{number}", body=text) for number, text in enumerate(texts))
+        assert len(stored_pairs(index)) == 9
+        index.delete([f"d{number}" for number in range(gone)])
+        left = range(gone, 6)
+        expected = {
+            frozenset((f"d{a}", f"d{b}")) for a, b in combinations(left, 2) if a in (left[0], left[1])
+        }
+        assert expected <= set(stored_pairs(index))
