@@ -13,7 +13,6 @@ import argparse
 import gzip
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from pathlib import Path
 import xxhash
 
 from benchmarks import peers
-from benchmarks.measure import describe_machine, machine, ratio, spread, take_turns
+from benchmarks.measure import StepTimes, describe_machine, machine, ratio, spread, take_turns
 from benchmarks.truth import LEAST_SIMILARITY, read_documents, read_truth
 from nearsim_db.database import Database
 from nearsim_db.errors import RecipeError
@@ -36,20 +35,6 @@ from nearsim_db.recipe import Recipe, load, override
 NEARSIM, UNVERIFIED, VERIFIED = "nearsim", "datasketch", "datasketch, verified"
 
 NamedPairs = set[tuple[str, str]]
-
-
-class StepTimes:
-    """A progress callback that notes how long each step took, from the end of the one before."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.seconds: dict[str, float] = {}
-
-    def __call__(self, step: str, done: int, total: int | None) -> None:
-        """Book the time since the last call under this step."""
-        now = time.perf_counter()
-        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
-        self._last = now
 
 
 @dataclass(slots=True)
@@ -73,6 +58,7 @@ class Contest:
         index = Index(self.database, name, progress=self.steps)
         index.create_profile("benchmark", self.recipe)
         index.ingest(Source([self.path]))
+        self.steps.finish()
         self.indexes.append(index)
 
     def run_datasketch(self, name: str) -> None:

@@ -45,6 +45,32 @@ def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     return seconds
 
 
+class StepTimes:
+    """A progress callback that notes how long each step took.
+
+    A step ends at its own last call: what is done between two steps (indexes, vacuum) counts for the later one, and
+    what comes after the last call for the last step.
+    """
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Forget what was booked and begin now."""
+        self.seconds: dict[str, float] = {}
+        self._last, self._step = time.perf_counter(), "start"
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        """Book the time since the last call under this step."""
+        now = time.perf_counter()
+        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
+        self._last, self._step = now, step
+
+    def finish(self) -> None:
+        """Book what came after the last call."""
+        self(self._step, 0, None)
+
+
 def machine() -> dict[str, str]:
     """The processor, the cores this process may use, memory, and the versions that decide the figures."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -219,6 +219,7 @@ def _search_queued(connection: Connection, context: Context, progress: Progress)
             block = candidates[at : at + _CANDIDATES_AT_ONCE]
             pairs.store_pairs(connection, context.leaves, steps.verify(connection, context, block))
         queue.finish_work(connection, context.leaves, "search", doc_ids)
+        catalog.add_figures(connection, context.generation, dict(context.figures))
         connection.commit()
         done += len(doc_ids)
         progress("search", done, None)

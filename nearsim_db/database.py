@@ -9,7 +9,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.address import database_url
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, partitions, schema
@@ -133,7 +133,9 @@ class Database:
             return catalog.count_documents(connection, collection.collection_id)
 
     def create_collection(self, name: str) -> Collection:
-        """Make a collection. Raises ConflictError when the name is taken."""
+        """Make a collection. Raises ConflictError when the name is taken or empty."""
+        if not name.strip():
+            raise ConflictError("a collection needs a name")
         with self.transaction() as connection:
             return catalog.create_collection(connection, name)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from nearsim_db import build, query
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
-from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.errors import ConflictError, InputError, NotFoundError
 from nearsim_db.ingest import Ingest, IngestSummary
 from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
@@ -165,7 +165,7 @@ class Index:
         Buckets are those that the build counted; with `recount` all band rows are read again.
         """
         collection = self._get_collection()
-        generation, profile = self._live(profile_name)
+        generation, profile = self._newest(profile_name)
         with self.database.transaction() as connection:
             return query.stats(connection, collection, generation, profile, recount=recount)
 
@@ -177,6 +177,8 @@ class Index:
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
         """Make a profile; a filled collection is indexed at once. Raises ConflictError when the name is taken."""
+        if not name.strip():
+            raise ConflictError("a profile needs a name")
         profile = resolve(recipe)
         collection = self._writable(dry_run=False)
         assert collection is not None
@@ -240,24 +242,31 @@ class Index:
             generation, encoder, self._pool, settings.threads, self.warnings.append, figures=figures
         )
 
-    def _live(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
+    def _live(self) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying which profiles there are."""
+        generation, profile = self._newest()
+        if generation.state != "live":
+            raise NotFoundError(
+                f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
+            )
+        return generation, profile
+
+    def _newest(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
+        """The live generation of a profile, else its newest. Raises NotFoundError, saying which profiles there are."""
         generations = self._generations(self._get_collection().collection_id)
         names = sorted({one.profile for one in generations})
         named = profile_name or self.profile
         if named is None and len(names) > 1:
             raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
         wanted = named or (names[0] if names else DEFAULT)
-        for generation in generations:
-            if generation.profile == wanted and generation.state == "live":
-                return generation, restore(generation.recipe, generation.fingerprint)
-        if wanted in names:
+        own = [one for one in generations if one.profile == wanted]
+        if not own:
             raise NotFoundError(
-                f"profile {wanted!r} has no live index yet; ingest documents, or run: nearsim build"
+                f"collection {self.collection!r} has no profile {wanted!r}; "
+                f"there are: {', '.join(names) or 'none yet'}"
             )
-        raise NotFoundError(
-            f"collection {self.collection!r} has no profile {wanted!r}; there are: {', '.join(names) or 'none yet'}"
-        )
+        chosen = next((one for one in own if one.state == "live"), own[-1])
+        return chosen, restore(chosen.recipe, chosen.fingerprint)
 
 
 def _create_profile(

@@ -78,7 +78,7 @@ class Ingest:
             external_id = record.document.external_id
             earlier = latest.pop(external_id, None)
             if earlier is not None:
-                self._reject(_superseded(external_id, record.file, earlier.line, record.line))
+                self._reject(_superseded(external_id, earlier.file, earlier.line, record.line))
             latest[external_id] = record
         return list(latest.values())
 
@@ -94,11 +94,11 @@ class Ingest:
         self.summary.replaced_characters += sum(record.replaced for record in batch)
 
     def _reject(self, reject: Reject) -> None:
+        self.summary.rejected += 1
+        self._rejects.write(reject)
         if self._strict:
             where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
             raise InputError(f"{where}: {reject.reason} (stopped there because of --strict)")
-        self.summary.rejected += 1
-        self._rejects.write(reject)
         if len(self.summary.first_rejects) < _REJECTS_SHOWN:
             self.summary.first_rejects.append(reject)
 

@@ -70,31 +70,38 @@ def stats(
 
     Buckets were counted by the build; with `recount` all band rows are read again.
     """
-    held = partitions.count(connection, generation.leaves)
-    heads = held["documents"] - held["no_features"] - held["twins"]
-    limit = profile.recipe.match.bucket_limit
-    linked = generation.figures.get("linked")
-    return {
+    documents = catalog.count_documents(connection, collection.collection_id)
+    found: dict[str, Any] = {
         "collection": collection.name,
         "profile": generation.profile,
         "generation": generation.generation_id,
         "state": generation.state,
-        **held,
-        "documents": catalog.count_documents(connection, collection.collection_id),
-        "indexed": held["documents"],
-        "heads": heads,
+        "stage": generation.stage,
+        "documents": documents,
         "queued": queue.count_work(connection, generation.leaves),
-        **(
+    }
+    if generation.state == "live":
+        limit = profile.recipe.match.bucket_limit
+        found |= _held(connection, generation)
+        found |= (
             bands.count_buckets(connection, generation.leaves, limit)
             if recount
             else {name: generation.figures.get(name) for name in bands.BUCKET_FIGURES}
-        ),
+        )
+    return found | describe(profile)
+
+
+def _held(connection: Connection, generation: Generation) -> dict[str, Any]:
+    held = partitions.count(connection, generation.leaves)
+    heads = held["indexed"] - held["no_features"] - held["twins"]
+    linked = generation.figures.get("linked")
+    index_bytes = held["signature_bytes"] + held["band_bytes"]
+    return {
+        **held,
+        "heads": heads,
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
         "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
-        "bytes_per_document": round(
-            (held["signature_bytes"] + held["band_bytes"]) / held["documents"] if held["documents"] else 0
-        ),
-        **describe(profile),
+        "bytes_per_document": round(index_bytes / held["indexed"]) if held["indexed"] else None,
     }
 
 

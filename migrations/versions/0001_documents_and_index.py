@@ -133,6 +133,25 @@ CREATE TABLE nearsim.work (
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
     CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'link'))
 );
+
+COMMENT ON TABLE nearsim.collection IS
+    'A named set of documents that are compared with each other: a tenant, a feed, a corpus';
+COMMENT ON TABLE nearsim.document IS
+    'Texts with their owners own external_id; any application may write here, nearsim build takes it in';
+COMMENT ON TABLE nearsim.profile IS
+    'A named recipe for one collection';
+COMMENT ON TABLE nearsim.generation IS
+    'One build of a profile, with its whole recipe and the fingerprint of what makes its sketches';
+COMMENT ON TABLE nearsim.signature IS
+    'A document in a generation: its features counted and digested, its sketch, the head of its twins';
+COMMENT ON TABLE nearsim.band IS
+    'A band of a head: documents with the same bucket_hash may be similar; band_no is its top byte';
+COMMENT ON TABLE nearsim.similar_pair IS
+    'Verified pairs of heads, left_id < right_id; the twins of a head (signature.head_id) are paired alike';
+COMMENT ON TABLE nearsim.cluster_member IS
+    'Documents tied together by pairs, twins included, and which one of each cluster survives';
+COMMENT ON TABLE nearsim.work IS
+    'What a generation has still to sign, to search or to link; doc_id 0 stands for all of it';
 """
 
 # The schema itself stays: it holds Alembic's version table.

@@ -23,6 +23,9 @@ CREATE TABLE nearsim.change (
     CONSTRAINT change_one_or_everything CHECK ((collection_id IS NULL) = (doc_id IS NULL))
 );
 
+COMMENT ON TABLE nearsim.change IS
+    'Writes to document that no index has taken in yet; triggers append and do nothing else';
+
 CREATE FUNCTION nearsim.note_inserted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -48,6 +48,8 @@ class DocumentMaker:
             return Reject(self._file, line, str(refusal), external_id)
 
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
+        if self._fields.body is not None and self._fields.body not in record:
+            raise InputError(f"no '{self._fields.body}', which was named as the field of the text")
         title, in_title = _text(record, self._fields.title)
         body_name = self._body_name(record)
         body, in_body = _text(record, body_name)

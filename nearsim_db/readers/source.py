@@ -10,7 +10,7 @@ from nearsim_db.readers.contract import Fields, Reader
 from nearsim_db.readers.delimited import read_csv, read_tsv
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
-from nearsim_db.readers.text_file import TEXT_KINDS, read_text, text_document, text_files
+from nearsim_db.readers.text_file import TEXT_KINDS, files_of, is_text, read_text, text_document
 from nearsim_db.records import ReadDocument, Reject
 
 READERS: dict[str, Reader] = {
@@ -23,11 +23,13 @@ READERS: dict[str, Reader] = {
 }
 
 _DEFAULT_FIELDS = Fields()
+_TEXT_ENDINGS = " ".join(sorted(TEXT_KINDS))
 
 
 class Source:
     """The documents of files and folders, in the order given; '-' is standard input as JSON lines.
-
+    A folder gives a document per text file, whose id is the path within the folder, parted by '/', and a reject per
+    file of another kind.
     A folder gives a document per text file, whose id is the path within the folder, parted by '/'.
 
     `total_bytes` is the size of everything as it is on disk, None if that cannot be known; `bytes_read` grows
@@ -60,10 +62,12 @@ class Source:
         return reader(InputFile(path, self._tally), self._fields)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
-        for found in text_files(folder):
+        for found in files_of(folder):
             if isinstance(found, OSError):
                 place = InputFile(Path(os.fsdecode(found.filename)))
                 yield Reject(place.name, 0, f"cannot be read: {found.strerror}")
+            elif not is_text(found):
+                yield Reject(InputFile(found).name, 0, f"is no text file ({_TEXT_ENDINGS})")
             else:
                 yield text_document(InputFile(found, self._tally), found.relative_to(folder).as_posix())
 
@@ -94,14 +98,13 @@ def _checked_size(path: Path) -> int | None:
 def _folder_size(folder: Path) -> int:
     size = 0
     found_any = False
-    for found in text_files(folder):
-        if isinstance(found, Path):
+    for found in files_of(folder):
+        if isinstance(found, Path) and is_text(found):
             found_any = True
             size += _file_size(found)
     if not found_any:
-        kinds = " ".join(sorted(TEXT_KINDS))
         raise InputError(
-            f"the folder {folder} has no text files ({kinds}); rename them, or give the files by name"
+            f"the folder {folder} has no text files ({_TEXT_ENDINGS}); rename them, or give the files by name"
         )
     return size
 

@@ -32,12 +32,16 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
     return DocumentMaker(file.name, _OWN_FIELDS).make(record, 0)
 
 
-def text_files(folder: Path) -> Iterator[Path | OSError]:
-    """The text files of a folder and its subfolders, by their ending (`TEXT_KINDS`, also compressed).
+def is_text(path: Path) -> bool:
+    """Whether a file is text by its ending (`TEXT_KINDS`, also compressed)."""
+    return kind_of(path) in TEXT_KINDS
 
-    A folder's own files come first, then its subfolders, each by name. What begins with a dot is left out,
-    other kinds of file too, and links to folders are not followed. An OSError is a subfolder that cannot be
-    listed.
+
+def files_of(folder: Path) -> Iterator[Path | OSError]:
+    """The files of a folder and its subfolders, of whatever kind.
+
+    A folder's own files come first, then its subfolders, each by name. What begins with a dot is left out, and
+    links to folders are not followed. An OSError is a subfolder that cannot be listed.
     """
     problems: list[OSError] = []
     for place, subfolders, names in os.walk(folder, onerror=problems.append):
@@ -46,6 +50,6 @@ def text_files(folder: Path) -> Iterator[Path | OSError]:
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
             path = Path(place, name)
-            if not name.startswith(".") and kind_of(path) in TEXT_KINDS:
+            if not name.startswith("."):
                 yield path
     yield from problems

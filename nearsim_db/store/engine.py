@@ -107,7 +107,7 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
                 f"the schema nearsim is not as this version expects ({message}); run: nearsim db init"
             )
         case pg.InsufficientPrivilege():
-            return DatabaseError(f"the database refuses: {message}")
+            return DatabaseError(f"the database refuses: {error.diag.message_primary or message}")
         case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
             return UnreachableError(f"the server is shutting down or starting: {message}; try again")
         case psycopg.OperationalError():

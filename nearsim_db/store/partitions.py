@@ -7,7 +7,7 @@ from nearsim_db.store.engine import autocommitting, driver
 from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
 
 _COUNTS = (
-    "documents",
+    "indexed",
     "no_features",
     "twins",
     "pairs",

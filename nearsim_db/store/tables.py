@@ -46,6 +46,7 @@ collection = Table(
     _moment("created_at"),
     UniqueConstraint("name", name="collection_name_key"),
     CheckConstraint("name <> ''", name="collection_name_given"),
+    comment="A named set of documents that are compared with each other: a tenant, a feed, a corpus",
 )
 
 document = Table(
@@ -75,6 +76,7 @@ document = Table(
         name="document_external_id_length",
     ),
     Index("document_collection_doc", "collection_id", "doc_id"),
+    comment="Texts with their owners own external_id; any application may write here, nearsim build takes it in",
 )
 
 profile = Table(
@@ -91,6 +93,7 @@ profile = Table(
     _moment("created_at"),
     UniqueConstraint("collection_id", "name", name="profile_name_key"),
     CheckConstraint("name <> ''", name="profile_name_given"),
+    comment="A named recipe for one collection",
 )
 
 generation = Table(
@@ -117,6 +120,7 @@ generation = Table(
     ),
     CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
+    comment="One build of a profile, with its whole recipe and the fingerprint of what makes its sketches",
 )
 
 signature = Table(
@@ -137,6 +141,7 @@ signature = Table(
     ),
     CheckConstraint("head_id <= doc_id", name="signature_head_first"),
     postgresql_partition_by="LIST (generation_id)",
+    comment="A document in a generation: its features counted and digested, its sketch, the head of its twins",
 )
 
 band = Table(
@@ -147,6 +152,7 @@ band = Table(
     Column("generation_id", Integer, nullable=False),
     Column("band_no", SmallInteger, Computed("((bucket_hash >> 56) & 255)", persisted=True)),
     postgresql_partition_by="LIST (generation_id)",
+    comment="A band of a head: documents with the same bucket_hash may be similar; band_no is its top byte",
 )
 
 similar_pair = Table(
@@ -166,6 +172,7 @@ similar_pair = Table(
         "intersection_size BETWEEN 0 AND union_size AND union_size > 0", name="similar_pair_counts"
     ),
     postgresql_partition_by="LIST (generation_id)",
+    comment="Verified pairs of heads, left_id < right_id; the twins of a head (signature.head_id) are paired alike",
 )
 
 cluster_member = Table(
@@ -176,6 +183,7 @@ cluster_member = Table(
     Column("cluster_id", BigInteger, nullable=False),
     Column("is_survivor", Boolean, nullable=False),
     postgresql_partition_by="LIST (generation_id)",
+    comment="Documents tied together by pairs, twins included, and which one of each cluster survives",
 )
 
 work = Table(
@@ -191,6 +199,7 @@ work = Table(
     Column("stage", Text, nullable=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
     CheckConstraint("stage IN ('sign', 'search', 'link', 'compare')", name="work_stage_known"),
+    comment="What a generation has still to sign, to search or to link; doc_id 0 stands for all of it",
 )
 
 change = Table(
@@ -201,6 +210,7 @@ change = Table(
     Column("doc_id", BigInteger),
     _moment("changed_at"),
     CheckConstraint("(collection_id IS NULL) = (doc_id IS NULL)", name="change_one_or_everything"),
+    comment="Writes to document that no index has taken in yet; triggers append and do nothing else",
 )
 
 

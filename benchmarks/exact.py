@@ -1,0 +1,68 @@
+"""All pairs of a corpus that reach a threshold, found without sketches: the truth for corpora that have none."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.in_memory import PAIRS_AT_ONCE, bucket_pairs, distinct
+from benchmarks.truth import Flags, Ints
+from nearsim_db.metrics import exact_threshold, intersections, which_reach
+
+Ids = npt.NDArray[np.uint64]
+
+_VERIFIED_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExactPairs:
+    """Places of sets, left < right, with the sizes of intersection and union: int64 of m, sorted by (left, right)."""
+
+    left: Ints
+    right: Ints
+    intersection: Ints
+    union: Ints
+
+
+def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
+    """Every pair of sets whose Jaccard reaches the threshold.
+
+    Prefix filtering (Chaudhuri, Ganti, Kaushik 2006): with the ids of all sets in one order, rare ones first, two
+    sets of which one has n ids and that overlap by at least ceil(t n) of them share one of its first
+    n - ceil(t n) + 1. Pairs with such an id in common are verified by merging the sets.
+    """
+    sizes = np.array([len(one) for one in sets], np.int64)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    flat = np.concatenate(sets) if sets else np.zeros(0, np.uint64)
+    codes = np.zeros(0, np.int64)
+    for left, right in _sharing_rare_ids(flat, sizes, threshold):
+        fitting = _may_reach(sizes[left], sizes[right], threshold)
+        codes = distinct(np.concatenate((codes, left[fitting] * len(sets) + right[fitting])))
+    left, right = np.divmod(codes, max(len(sets), 1))
+    shared = np.zeros(len(codes), np.int64)
+    for begin in range(0, len(codes), _VERIFIED_AT_ONCE):
+        part = slice(begin, begin + _VERIFIED_AT_ONCE)
+        shared[part] = intersections(flat, offsets, left[part], right[part])
+    union = sizes[left] + sizes[right] - shared
+    kept = which_reach(shared, union, threshold)
+    return ExactPairs(left[kept], right[kept], shared[kept], union[kept])
+
+
+def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of sets with an id in common that is among the rarest of both; a pair may come many times."""
+    _, kinds, frequencies = np.unique(flat, return_inverse=True, return_counts=True)
+    rarity = np.empty(len(frequencies), np.int64)
+    rarity[np.argsort(frequencies, kind="stable")] = np.arange(len(frequencies))
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    in_order = np.sort(owners * len(frequencies) + rarity[kinds])
+    places = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    needed = exact_threshold(threshold)
+    prefixes = sizes - -(-sizes * needed.numerator // needed.denominator) + 1
+    owners, ranks = np.divmod(in_order[places < np.repeat(prefixes, sizes)], max(len(frequencies), 1))
+    return bucket_pairs(ranks, owners, 0, PAIRS_AT_ONCE)
+
+
+def _may_reach(left: Ints, right: Ints, threshold: float) -> Flags:
+    """Whether sets of these sizes could be alike enough: the smaller would be within the larger."""
+    return which_reach(np.minimum(left, right), np.maximum(left, right), threshold)
