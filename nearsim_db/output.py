@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import BinaryIO
 import orjson
 
 from nearsim_db.errors import NearsimError
+
+STANDARD_OUTPUT = Path("-")
 
 
 def json_line(record: object) -> bytes:
@@ -21,9 +24,14 @@ def json_line(record: object) -> bytes:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of `path` at the end of the block, and only if the block succeeds.
 
-    So a file may be read while its replacement is written. Pipes and devices are written to directly.
+    So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard output are
+    written to directly.
     Raises NearsimError where it cannot be written.
     """
+    if path == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     target = path.resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

@@ -252,7 +252,29 @@ def _readable(message: str, data: dict[str, Any]) -> str:
     if found["what"].startswith("Invalid enum value"):
         choices = " or ".join(_choices(kind))
         return f"{found['key']} is {value!r}, which this version does not have; it can be {choices}"
-    return f"{found['key']} is {value!r}; {found['what'].replace('Expected', 'expected')}"
+    return f"{found['key']} is {value!r}; it must be {_in_words(found['what'])}"
+
+
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+}
+
+
+def _in_words(expected: str) -> str:
+    """What msgspec expects, such as 'Expected `int` >= 1' or 'Expected `str | array`, got `int`'."""
+    bound = re.fullmatch(r"Expected `[^`]*` (?P<relation>[<>]=?) (?P<number>\S+)", expected)
+    if bound is not None:
+        return f"{_BOUNDS[bound['relation']]} {bound['number'].removesuffix('.0')}"
+    kinds = re.match(r"Expected `(?P<kinds>[^`]*)`", expected)
+    if kinds is None:
+        return expected
+    named = (kind for kind in kinds["kinds"].split(" | ") if kind != "null")
+    return " or ".join(_KINDS.get(kind, kind) for kind in named)
 
 
 def _choices(kind: Any) -> list[str]:

@@ -25,11 +25,12 @@ def pairs(
     A table shows the most similar first. jsonl has on each line left, right, similarity, intersection, union, estimate
     and shared_bands, in no order, and holds all pairs unless --limit is given.
     """
+    chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        listing.write(listing.PAIRS, index.pairs(min_similarity), format, output, limit, quiet=quiet)
+        listing.write(listing.PAIRS, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
 
 
 def clusters(
@@ -44,11 +45,12 @@ def clusters(
 
     jsonl has on each line cluster, survivor and members (a list); csv has a row for each member.
     """
+    chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        listing.write(listing.CLUSTERS, index.clusters(), format, output, limit, quiet=quiet)
+        listing.write(listing.CLUSTERS, index.clusters(), chosen, output, limit, quiet=quiet)
 
 
 def similar(
@@ -74,6 +76,7 @@ def similar(
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
         raise UsageError("--title goes with --text or --file; a document has its own")
+    chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing
     from nearsim_db.index import Index
 
@@ -83,7 +86,7 @@ def similar(
             found = index.similar(id, min_similarity)
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
-        listing.write(listing.MATCHES, (match for match in found), format, output, limit, quiet=quiet)
+        listing.write(listing.MATCHES, (match for match in found), chosen, output, limit, quiet=quiet)
 
 
 def _content(file: Path) -> str:

@@ -1,19 +1,30 @@
 """The command dedupe: files in, the same without near-duplicates out."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
+from nearsim_db.output import STANDARD_OUTPUT
+
+_OTHER_KINDS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
 
 
 def dedupe(
     files: options.Files,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="PATH", help="Write what stays there.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write what stays there, as JSON lines; - is standard output.",
+            show_default=False,
+        ),
     ],
     pairs: Annotated[
         Path | None, typer.Option("--pairs", metavar="PATH", help="Write the pairs there, as JSON lines.")
@@ -42,8 +53,11 @@ def dedupe(
     """Remove near-duplicates from files in one go; nothing stays in the database.
 
     The survivor of each cluster and all documents without near-duplicates are written in the order of the input: the
-    lines of JSON lines as they are, other files as JSON lines with id, title and text.
+    lines of JSON lines as they are, other files as JSON lines with id, title and text. Files are read twice, so
+    standard input is not taken.
     """
+    written = [one for one in (output, pairs, clusters) if one is not None]
+    _check_outputs(written)
     from nearsim_db.cli import summaries
     from nearsim_db.database import Database
     from nearsim_db.dedupe import Outputs
@@ -57,8 +71,21 @@ def dedupe(
     )
     with progress_bars(quiet or as_json, source) as progress, Database.connect() as database:
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress)
+    stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if as_json:
-        summaries.print_dedupe_document(summary, output)
+        summaries.print_dedupe_document(summary, output, stream)
     elif not quiet:
-        summaries.print_dedupe(summary, output, rejects)
+        summaries.print_dedupe(summary, output, rejects, stream)
     summaries.print_warnings(summary.warnings)
+
+
+def _check_outputs(outputs: list[Path]) -> None:
+    """Refuse endings that promise something else than JSON lines, and two outputs in one place."""
+    for path in outputs:
+        if path.suffix.lower() in _OTHER_KINDS:
+            raise UsageError(
+                f"{path} cannot be: dedupe writes plain JSON lines; give a name that ends in .jsonl, or - for "
+                "standard output to pass them on"
+            )
+    if len(set(outputs)) < len(outputs):
+        raise UsageError("--output, --pairs and --clusters each need a place of their own")

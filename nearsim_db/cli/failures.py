@@ -2,16 +2,18 @@
 
 import errno
 import os
+import shutil
 import sys
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 
 INTERRUPTED = 130
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_DISK = 50 * 1000**2
 _RESUMABLE = {"ingest", "build", "profile"}
 
 
@@ -29,7 +31,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except NearsimError as error:
-            _complain(str(error))
+            _complain(f"{error}{_full_disk(error)}")
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
             _tell_interrupted(ctx.invoked_subcommand)
@@ -49,6 +51,24 @@ def _complain(message: str) -> None:
     from nearsim_db.cli.render import complain
 
     complain(message)
+
+
+def _full_disk(error: NearsimError) -> str:
+    """What to add where the embedded server is gone and its disk is full: the server itself can no longer say so."""
+    if not isinstance(error, UnreachableError | ServerError):
+        return ""
+    from nearsim_db.settings import from_environment
+
+    settings = from_environment()
+    if settings.database_url is not None:
+        return ""
+    home = settings.home
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    if shutil.disk_usage(place).free >= _NO_DISK:
+        return ""
+    return (
+        f"; the disk of {home} is full: make room and run the same command again, it goes on where it stopped"
+    )
 
 
 def _discard_output() -> None:

@@ -54,7 +54,9 @@ def ingest(
         summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects)
     summaries.print_warnings(index.warnings)
     if records.damage is not None:
-        raise records.damage
+        raise records.damage if dry_run else InputError(f"{records.damage}; what was read before is kept")
+    if summary.read and summary.rejected == summary.read:
+        raise InputError(f"none of the {summary.read:,} records that were read can be used")
 
 
 def build(

@@ -3,7 +3,6 @@
 import csv
 import heapq
 import io
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, assert_never
 
 from nearsim_db.cli import render
 from nearsim_db.cli.options import Format
-from nearsim_db.output import json_line, replacing
+from nearsim_db.output import STANDARD_OUTPUT, json_line, replacing
 from nearsim_db.records import Cluster, Match, Pair
 
 _TABLE_ROWS = 50
@@ -36,54 +35,39 @@ class Layout(Generic[Answer]):
     table_row: Callable[[Answer], Row]
     order: Callable[[Answer], Any] | None = None
     shorten: Sequence[str] = ()
+    wrap: Sequence[str] = ()
 
 
 def write(
     layout: Layout[Answer],
     answers: Generator[Answer, None, None],
-    format: Format | None,
+    format: Format,
     output: Path | None,
     limit: int | None,
     *,
     quiet: bool,
 ) -> None:
-    """Write answers as they come; a table is limited, to 50 unless told otherwise, and says how many more there are."""
-    chosen = format or _format_of(output)
+    """Write answers as they come; a table that is not for a file is limited, to 50 unless told otherwise.
+
+    It says how many more there are, unless `quiet`.
+    """
+    to_file = output is not None and output != STANDARD_OUTPUT
     # Asking for the first answer shows whether there is an index to answer, before anything is written.
     every = chain(list(islice(answers, 1)), answers)
-    counted = _Counted(every if chosen is Format.TABLE else islice(every, limit))
-    with closing(answers), _destination(output) as stream:
-        match chosen:
+    counted = _Counted(every if format is Format.TABLE else islice(every, limit))
+    with closing(answers), replacing(output or STANDARD_OUTPUT) as stream:
+        match format:
             case Format.JSONL:
-                _write_json(layout, counted, stream)
+                written = _write_json(layout, counted, stream)
             case Format.CSV:
-                _write_csv(layout, counted, stream)
+                written = _write_csv(layout, counted, stream)
             case Format.TABLE:
-                _write_table(layout, counted, stream, limit or _TABLE_ROWS)
+                most = limit if limit or to_file else _TABLE_ROWS
+                written = _write_table(layout, counted, stream, most, count=not quiet)
             case unknown:
                 assert_never(unknown)
-    if output is not None and not quiet:
-        render.note(f"wrote {layout.plural} to {output}: {counted.count:,}")
-
-
-def _format_of(output: Path | None) -> Format:
-    match output.suffix.lower() if output is not None else "":
-        case ".jsonl" | ".ndjson":
-            return Format.JSONL
-        case ".csv":
-            return Format.CSV
-        case _:
-            return Format.TABLE
-
-
-@contextmanager
-def _destination(output: Path | None) -> Iterator[BinaryIO]:
-    if output is not None:
-        with replacing(output) as stream:
-            yield stream
-        return
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
+    if to_file and not quiet:
+        render.note(f"wrote {layout.plural} to {output}: {written:,}")
 
 
 class _Counted(Iterator[Answer]):
@@ -99,32 +83,42 @@ class _Counted(Iterator[Answer]):
         return answer
 
 
-def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> None:
+def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
     for answer in answers:
         stream.write(json_line(layout.as_json(answer)))
+    return answers.count
 
 
-def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> None:
+def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
     with _as_text(stream) as text:
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(layout.csv_columns)
         for answer in answers:
             rows.writerows(layout.csv_rows(answer))
+    return answers.count
 
 
-def _write_table(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, limit: int) -> None:
-    shown = (
-        list(islice(answers, limit))
-        if layout.order is None
-        else heapq.nsmallest(limit, answers, key=layout.order)
-    )
+def _write_table(
+    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, limit: int | None, *, count: bool
+) -> int:
+    shown = _first(layout, answers, limit)
     for _ in answers:
         pass
     with _as_text(stream) as text:
         if shown:
             rows = map(layout.table_row, shown)
-            render.table(layout.table_columns, rows, shorten=layout.shorten, stream=text)
-        text.write(_count(layout.plural, len(shown), answers.count))
+            render.table(layout.table_columns, rows, shorten=layout.shorten, wrap=layout.wrap, stream=text)
+        if count:
+            text.write(_count(layout.plural, len(shown), answers.count))
+    return len(shown)
+
+
+def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None) -> list[Answer]:
+    if layout.order is None:
+        return list(islice(answers, limit))
+    return (
+        sorted(answers, key=layout.order) if limit is None else heapq.nsmallest(limit, answers, layout.order)
+    )
 
 
 @contextmanager
@@ -172,6 +166,8 @@ def _just(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
 
 
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
+# Room for ids and titles on a terminal of 80 columns.
+_EVIDENCE_SHORTER = ("similarity", "common", "union", "estimate", "bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
 _pair_row = attrgetter("left", "right", *_EVIDENCE)
 _match_row = attrgetter("external_id", "title", *_EVIDENCE)
@@ -181,7 +177,7 @@ PAIRS: Layout[Pair] = Layout(
     as_json=lambda pair: pair,
     csv_columns=("left", "right", *_EVIDENCE),
     csv_rows=_just(_pair_row),
-    table_columns=("left", "right", *_EVIDENCE),
+    table_columns=("left", "right", *_EVIDENCE_SHORTER),
     table_row=_pair_row,
     order=_pair_order,
 )
@@ -192,13 +188,14 @@ CLUSTERS: Layout[Cluster] = Layout(
     csv_rows=_cluster_rows,
     table_columns=("survivor", "documents", "members"),
     table_row=_cluster_row,
+    wrap=("members",),
 )
 MATCHES: Layout[Match] = Layout(
     plural="similar documents",
     as_json=_match_object,
     csv_columns=_MATCH_COLUMNS,
     csv_rows=_just(_match_row),
-    table_columns=_MATCH_COLUMNS,
+    table_columns=("id", "title", *_EVIDENCE_SHORTER),
     table_row=_match_row,
     shorten=("title",),
 )

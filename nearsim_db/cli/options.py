@@ -74,14 +74,19 @@ AnswerFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="table is for people; jsonl and csv stream everything.  "
+        help="table is for people; jsonl and csv stream everything. "
         "[default: by the ending of --output, else table]",
         show_default=False,
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Write there instead of standard output."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write there (.jsonl, .ndjson, .csv; others with --format) instead of standard output.",
+    ),
 ]
 MinSimilarity = Annotated[
     float,
@@ -95,9 +100,31 @@ MinSimilarity = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=1, help="At most so many. (default: a table shows 50)", show_default=False
+        "--limit",
+        "-n",
+        min=1,
+        help="At most so many. (default: all; a table on standard output shows 50)",
+        show_default=False,
     ),
 ]
+
+
+_ENDINGS = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV}
+
+
+def chosen_format(format: Format | None, output: Path | None) -> Format:
+    """The format that was asked for, by name or by the ending of the output. Raises UsageError if neither tells."""
+    if format is not None:
+        return format
+    if output is None or output == Path("-"):
+        return Format.TABLE
+    by_ending = _ENDINGS.get(output.suffix.lower())
+    if by_ending is None:
+        raise UsageError(
+            f"the ending of {output} tells no format: end it in {', '.join(_ENDINGS)}, "
+            f"or give --format {', '.join(Format)}"
+        )
+    return by_ending
 
 
 def chosen_recipe(file: Path | None, preset: str | None, settings: list[str] | None) -> "Recipe":

@@ -37,8 +37,11 @@ def create(
         progress_bars(quiet or as_json) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
+        known = {one.name for one in index.database.collections()}
         profile = index.create_profile(name, chosen)
         built = [one for one in summaries.profile_stats(index) if one["profile"] == name]
+    if collection not in known and not quiet:
+        render.note(f"created collection {collection}, which was not there yet")
     if as_json:
         render.document(
             {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
@@ -46,7 +49,9 @@ def create(
     elif not quiet:
         state = "live" if built else "empty; documents are indexed when they come"
         summaries.print_choice(describe(profile), name, state)
-        summaries.print_profiles(built)
+        if built:
+            render.line()
+            summaries.print_profiles(built)
     summaries.print_warnings(index.warnings)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from nearsim_db.cli import render
 from nearsim_db.dedupe import DedupeSummary
 from nearsim_db.errors import InputError
 from nearsim_db.index import Index
 from nearsim_db.ingest import IngestSummary
+from nearsim_db.output import STANDARD_OUTPUT
 from nearsim_db.records import Reject
 
 _OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
@@ -66,23 +67,25 @@ def print_ingest(
         }
     )
     print_rejects(summary, rejects)
-    print_profiles(profiles)
+    if profiles:
+        render.line()
+        print_profiles(profiles)
 
 
-def print_rejects(summary: IngestSummary, rejects: Path | None) -> None:
+def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO | None = None) -> None:
     """The first rejects with their reasons, and where all of them are."""
     if not summary.rejected:
         return
-    render.line()
+    render.line(stream=stream)
     for one in summary.first_rejects:
-        render.line(f"rejected: {_place(one)}: {one.reason}")
+        render.line(f"rejected: {_place(one)}: {one.reason}", stream)
     more = summary.rejected - len(summary.first_rejects)
     if more:
-        render.line(f"... and {more:,} more")
+        render.line(f"... and {more:,} more", stream)
     if rejects is not None:
-        render.line(f"all of them are in {rejects}")
+        render.line(f"all of them are in {rejects}", stream)
     elif more:
-        render.line("with --rejects PATH all of them are written there")
+        render.line("with --rejects PATH all of them are written there", stream)
 
 
 def _place(reject: Reject) -> str:
@@ -93,7 +96,6 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
     """A line for each profile."""
     if not profiles:
         return
-    render.line()
     render.table(
         ("profile", "documents", "pairs", "clusters", "bands x rows", "candidates per document"),
         [
@@ -107,6 +109,7 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
             )
             for one in profiles
         ],
+        decimals={"candidates per document": 2},
     )
 
 
@@ -116,7 +119,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
         render.warn(warning)
 
 
-def print_dedupe_document(summary: DedupeSummary, output: Path) -> None:
+def print_dedupe_document(summary: DedupeSummary, output: Path, stream: TextIO) -> None:
     """One JSON document."""
     ingest, stats = summary.ingest, summary.stats
     render.document(
@@ -128,25 +131,28 @@ def print_dedupe_document(summary: DedupeSummary, output: Path) -> None:
             "replaced_characters": ingest.replaced_characters,
             **{name: stats[name] for name in ("pairs", "clusters", "threshold", "bands", "rows")},
             "output": str(output),
-        }
+        },
+        stream,
     )
 
 
-def print_dedupe(summary: DedupeSummary, output: Path, rejects: Path | None) -> None:
+def print_dedupe(summary: DedupeSummary, output: Path, rejects: Path | None, stream: TextIO) -> None:
     """Counts, and the first rejects with their reasons."""
+    place = "standard output" if output == STANDARD_OUTPUT else output
     ingest, stats = summary.ingest, summary.stats
     render.facts(
         {
             "read": ingest.read,
-            "unique": f"{summary.unique:,} written to {output}",
+            "unique": f"{summary.unique:,} written to {place}",
             "duplicates": summary.duplicates,
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,
             "clusters": stats["clusters"],
             "bands x rows": f"{stats['bands']} x {stats['rows']}",
-        }
+        },
+        stream,
     )
-    print_rejects(ingest, rejects)
+    print_rejects(ingest, rejects, stream)
 
 
 def print_choice(description: dict[str, Any], name: str, state: str) -> None:

@@ -11,6 +11,8 @@ from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
+_FOREIGN_DELIMITERS = {",": ";\t|", "\t": ",;|"}
+_DELIMITER_RULE = "columns are separated by commas in .csv and by tabs in .tsv; rename or convert the file"
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -33,7 +35,7 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
     header: list[str] | None = None
     for line, row in rows:
         if header is None:
-            header = _header(row, file, fields, maker)
+            header = _header(row, file, fields, maker, delimiter)
         elif isinstance(row, str):
             yield Reject(file.name, line, row)
         elif len(row) != len(header):
@@ -48,12 +50,16 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
             )
 
 
-def _header(row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker) -> list[str]:
+def _header(
+    row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker, delimiter: str
+) -> list[str]:
     if isinstance(row, str):
         raise InputError(f"the header of {file.name} cannot be read: {row}")
     shown = clean(", ".join(row))[0][:_SHOWN_CHARACTERS]
     if len(set(row)) < len(row):
         raise InputError(f"{file.name} has columns of the same name: {shown}; rename them")
+    if len(row) == 1 and not set(row[0]).isdisjoint(_FOREIGN_DELIMITERS[delimiter]):
+        raise InputError(f"{file.name} has one column only: {shown}; {_DELIMITER_RULE}")
     if fields.id not in row:
         raise InputError(f"{file.name} has no column '{fields.id}' but {shown}; name the id field")
     if set(row).isdisjoint((fields.title, *maker.body_names)):

@@ -75,7 +75,7 @@ class InputFile:
                 yield number, self._without_mark(line) if number == 1 and line else line
         except _DamagedError as error:
             raise InputError(
-                f"{error}, after {number:,} complete lines; what was read so far is kept; "
+                f"{error}, after {number:,} complete lines; "
                 "repair the file, or fetch it again, and repeat the command"
             ) from error
 

@@ -22,6 +22,7 @@ from tests.acceptance.command_line import (
 )
 
 pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+SHOWN_EVIDENCE = ["similarity", "common", "union", "estimate", "bands"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 NEAR, ALL = counts(STORM, STORM_AGAIN)
 PAIRS = {
@@ -52,10 +53,39 @@ def test_pairs_as_csv_and_by_the_ending_of_the_output(filled: CommandLine, tmp_p
 
 def test_pairs_for_people_are_the_most_similar_and_the_rest_is_told(filled: CommandLine) -> None:
     heading, _, row, _, count = filled.succeed("pairs", "--limit", "1").out.splitlines()
-    assert heading.split() == ["left", "right", *EVIDENCE]
+    assert heading.split() == ["left", "right", *SHOWN_EVIDENCE]
     assert row.split()[:3] == ["storm", "storm-twin", "1.0000"]
     assert count == "pairs: 3, of which 2 are not shown; --limit 3 or --format jsonl shows all"
     assert filled.succeed("pairs").out.splitlines()[-1] == "pairs: 3"
+
+
+def test_quiet_answers_have_no_closing_line(filled: CommandLine) -> None:
+    for command in (["pairs", "--limit", "1"], ["clusters"], ["similar", "storm", "--limit", "1"]):
+        told = filled.succeed(*command)
+        quiet = filled.succeed(*command, "-q")
+        assert told.out.startswith(f"{quiet.out}\n") and told.out.count("\n") == quiet.out.count("\n") + 2
+    assert filled.succeed("similar", "harvest", "-q").out == ""
+
+
+def test_an_output_whose_ending_tells_no_format_is_refused(filled: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    told = filled.fail("pairs", "-o", path, exit_code=2)
+    assert "end it in .jsonl, .ndjson, .csv, or give --format table, jsonl, csv" in told
+    assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
+    assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
+    assert list(tmp_path.glob("pairs*")) == []
+
+
+def test_a_table_in_a_file_is_whole_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
+    texts = [{"id": f"n{n}", "text": STORM} for n in range(12)]
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
+    every, path = 12 * 11 // 2, tmp_path / "pairs.txt"
+    for limit, rows in ([], every), (["--limit", 5], 5):
+        told = nearsim.succeed("pairs", "--format", "table", "-o", path, *limit)
+        assert told.err == f"wrote pairs to {path}: {rows}\n"
+        assert len([line for line in path.read_text().splitlines() if line.startswith("n")]) == rows
+    assert nearsim.succeed("pairs", "-o", "-").out == nearsim.succeed("pairs").out
+    assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
 
 
 def test_pairs_from_a_similarity_on(filled: CommandLine) -> None:

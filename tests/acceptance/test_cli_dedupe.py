@@ -136,6 +136,32 @@ def test_a_file_may_take_its_own_place(nearsim: CommandLine, stories: Path) -> N
     assert stories.stat().st_mode & 0o777 == 0o640
 
 
+def test_standard_output_holds_what_stays_and_nothing_else(
+    nearsim: CommandLine, stories: Path, unique: Path
+) -> None:
+    nearsim.succeed("dedupe", stories, "-o", unique, "-q")
+    told = nearsim.succeed("dedupe", stories, "-o", "-")
+    assert told.out == unique.read_text()
+    assert "unique               3 written to standard output\n" in told.err
+    told = nearsim.succeed("dedupe", stories, "-o", unique, "--clusters", "-", "--json")
+    assert [row["survivor"] for row in told.rows()] == ["storm"]
+    assert json.loads(told.err)["unique"] == 3
+    assert not Path("-").exists()
+
+
+def test_outputs_that_promise_something_else_are_refused(
+    nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
+) -> None:
+    for name in ("x.jsonl.gz", "x.jsonl.zst", "x.csv"):
+        assert "writes plain JSON lines" in nearsim.fail(
+            "dedupe", stories, "-o", tmp_path / name, exit_code=2
+        )
+    told = nearsim.fail("dedupe", stories, "-o", unique, "--pairs", tmp_path / "p.csv", exit_code=2)
+    assert "writes plain JSON lines" in told
+    assert "a place of their own" in nearsim.fail("dedupe", stories, "-o", "-", "--pairs", "-", exit_code=2)
+    assert list(tmp_path.glob("*.*")) == [stories]
+
+
 def test_nothing_in_nothing_out(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     path = write_jsonl(tmp_path / "empty.jsonl", [])
     told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
@@ -148,7 +174,8 @@ def test_a_failure_writes_nothing_and_leaves_nothing(
     packed = gzip.compress(stories.read_bytes())
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes(packed[:-20])
-    assert "cut short" in nearsim.fail("dedupe", cut, "--output", unique)
+    told = nearsim.fail("dedupe", cut, "--output", unique)
+    assert "cut short" in told and "kept" not in told
     assert "the input is read twice" in nearsim.fail("dedupe", "-", "--output", unique)
     assert "cannot be written" in nearsim.fail(
         "dedupe", stories, "--output", tmp_path / "no" / "unique.jsonl"

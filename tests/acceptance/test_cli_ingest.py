@@ -76,6 +76,23 @@ def test_rejects_are_written_with_line_and_reason(nearsim: CommandLine, tmp_path
     assert "not JSON" in reject["reason"]
 
 
+def test_records_none_of_which_can_be_used_are_a_failure(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text("{broken\n[]\n")
+    outcome = nearsim.run("ingest", path, "--json")
+    assert (outcome.exit_code, outcome.document()["rejected"]) == (1, 2)
+    assert outcome.err == "error: none of the 2 records that were read can be used\n"
+    path.write_text("")
+    nearsim.succeed("ingest", path)
+
+
+def test_a_profile_line_has_no_idle_digits_nor_a_blank_line_before(filled: CommandLine) -> None:
+    figure = filled.succeed("stats", "--json").document()["candidates_per_document"]
+    heading, _, line = filled.succeed("build").out.splitlines()
+    assert heading.split()[0] == "profile"
+    assert line.split()[-1] == f"{figure:.2f}"
+
+
 def test_strict_stops_at_the_first_reject(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text("{broken\n")
@@ -99,7 +116,7 @@ def test_what_a_truncated_file_gives_is_kept_and_indexed(nearsim: CommandLine, t
     assert "cut short" in outcome.err
     told = outcome.document()
     assert 0 < told["inserted"] < total
-    assert "cut short" in told["error"]
+    assert "cut short" in told["error"] and "what was read before is kept" in outcome.err
     assert nearsim.succeed("stats", "--json").document()["indexed"] == told["inserted"]
 
 

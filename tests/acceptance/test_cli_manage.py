@@ -1,9 +1,11 @@
 """Documents, collections, profiles and the database, managed from the command line."""
 
 import json
+import os
 from pathlib import Path
 
 import psycopg
+import psycopg.sql
 import pytest
 
 from nearsim_db import presets
@@ -36,6 +38,7 @@ def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
     shown = nearsim.succeed("get", "s", "--format", "table").out
     assert "title         Storm\n" in shown
     assert "two\n              lines\n" in shown
+    assert 'attributes    {"tags":["a",{"b":1}]}\n' in shown
     assert "has no document 'nobody'" in nearsim.fail("get", "nobody")
 
 
@@ -87,6 +90,9 @@ def test_a_profile_on_a_filled_collection_answers_at_once(filled: CommandLine) -
 def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLine, stories: Path) -> None:
     told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
     assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
+    made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
+    assert made == "created collection typo, which was not there yet\n"
+    assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
     assert "has no live index yet" in nearsim.fail("pairs")
     nearsim.succeed("ingest", stories, "-q")
     assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
@@ -151,6 +157,9 @@ def test_a_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     assert {verdicts[name] for name in ("database", "schema", "jit", "builds", "temporary collections")} == {
         "ok"
     }
+    advice = {one["check"]: one["advice"] for one in told["checks"]}
+    assert "ALTER ROLE CURRENT_USER SET work_mem = '64MB'" in advice["work_mem"]
+    assert "ALTER SYSTEM SET shared_buffers" in advice["shared_buffers"]
     # The tests' server is configured for tests.
     assert verdicts["shared_buffers"] == verdicts["work_mem"] == verdicts["max_wal_size"] == "warning"
     assert "ok       schema" in filled.succeed("doctor").out
@@ -164,6 +173,43 @@ def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: 
     assert "collection default: profile default is not built\n" in shown
     assert "nearsim build --collection default\n" in shown
     assert "1 left by killed runs of dedupe\n" in shown
+
+
+def test_a_doctor_names_the_rights_that_are_missing(filled: CommandLine, database_url: str) -> None:
+    role = f"reader_{os.getpid()}"
+    name = psycopg.sql.Identifier(role)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        owner = psycopg.sql.Identifier(connection.info.user)
+        connection.execute(psycopg.sql.SQL("CREATE ROLE {}").format(name))
+        try:
+            told = _as_role(filled, role).run("doctor", "--json")
+            (problem,) = [one for one in told.document()["checks"] if one["verdict"] == "problem"]
+            assert (told.exit_code, problem["check"]) == (1, "rights")
+            for right in ("USAGE ON SCHEMA nearsim", "CREATE ON SCHEMA nearsim", "SELECT, INSERT"):
+                assert f"GRANT {right}" in problem["advice"]
+            for remedy in problem["advice"].removeprefix("ask the owner for: ").split("; "):
+                connection.execute(remedy)
+            assert _as_role(filled, role).succeed("doctor", "--json").document()["ok"] is True
+            connection.execute("DROP SCHEMA nearsim CASCADE")
+            connection.execute(psycopg.sql.SQL("DROP OWNED BY {}").format(name))
+            connection.execute(psycopg.sql.SQL("REVOKE {} FROM {}").format(owner, name))
+            (problem,) = [
+                one
+                for one in _as_role(filled, role).run("doctor", "--json").document()["checks"]
+                if one["verdict"] == "problem" and one["check"] == "rights"
+            ]
+            assert "GRANT CREATE ON DATABASE" in problem["advice"]
+        finally:
+            connection.execute(psycopg.sql.SQL("DROP OWNED BY {}").format(name))
+            connection.execute(psycopg.sql.SQL("DROP ROLE {}").format(name))
+
+
+def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
+    url = nearsim.environment["NEARSIM_DATABASE_URL"]
+    mark = "&" if "?" in url else "?"
+    return CommandLine(
+        {**nearsim.environment, "NEARSIM_DATABASE_URL": f"{url}{mark}options=-c%20role%3D{role}"}
+    )
 
 
 def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, database_url: str) -> None:

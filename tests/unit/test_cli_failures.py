@@ -1,0 +1,53 @@
+"""A server that went away because its disk is full: the message says so."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from nearsim_db.cli.failures import Commands
+from nearsim_db.errors import InputError, NearsimError, UnreachableError
+
+FULL = "is full: make room and run the same command again"
+
+
+def complaint(error: NearsimError, environment: dict[str, str | None]) -> str:
+    app = typer.Typer(cls=Commands)
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    @app.command()
+    def rest() -> None: ...
+
+    outcome = CliRunner().invoke(app, ["fail"], env=environment)
+    assert outcome.exit_code == 1
+    return outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "free", "url", "told"),
+    [
+        (UnreachableError("the connection was lost"), 1_000_000, None, True),
+        (UnreachableError("the connection was lost"), 10**10, None, False),
+        (UnreachableError("the connection was lost"), 1_000_000, "postgresql://elsewhere/x", False),
+        (InputError("no such file"), 1_000_000, None, False),
+    ],
+)
+def test_a_full_disk_of_the_embedded_server_is_told(
+    error: NearsimError,
+    free: int,
+    url: str | None,
+    told: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    home = tmp_path / "not" / "yet"
+    shown = complaint(error, {"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(home)})
+    assert shown.startswith(f"error: {error}")
+    assert (f"the disk of {home} {FULL}" in shown) == told

@@ -1,0 +1,91 @@
+"""Tables on terminals: ids and numbers are whole whatever the width."""
+
+import io
+
+import pytest
+
+from nearsim_db.cli import render
+
+NUMBERS = ("similarity", "common", "union", "estimate", "bands")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal of 80 columns without colours."""
+    for name, value in (("COLUMNS", "80"), ("LINES", "25"), ("TERM", "dumb")):
+        monkeypatch.setenv(name, value)
+    return Terminal()
+
+
+def test_only_the_title_is_shortened(terminal: Terminal) -> None:
+    row = ("reuters-newswire-17", "A storm crossed the northern coast " * 5, 0.9286, 39, 42, 0.9219, 30)
+    render.table(("id", "title", *NUMBERS), [row], shorten=["title"], stream=terminal)
+    heading, _, line = terminal.getvalue().splitlines()
+    assert heading.split() == ["id", "title", *NUMBERS]
+    identifier, *title, similarity, common, union, estimate, bands = line.split()
+    assert (identifier, similarity, common, union, estimate, bands) == (
+        row[0],
+        "0.9286",
+        "39",
+        "42",
+        "0.9219",
+        "30",
+    )
+    assert " ".join(title) == "A storm cro…"
+
+
+def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
+    render.table(
+        ("id", "title", *NUMBERS), [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)], shorten=["title"], stream=terminal
+    )
+    assert max(map(len, terminal.getvalue().splitlines())) == 80
+
+
+def test_a_table_is_wider_than_the_terminal_rather_than_cut(terminal: Terminal) -> None:
+    long = "x" * 100
+    render.table(("left", "right", *NUMBERS), [(long, long, 1.0, 9, 9, 1.0, 32)], stream=terminal)
+    heading, _, line = terminal.getvalue().splitlines()
+    assert heading.split() == ["left", "right", *NUMBERS]
+    assert line.split() == [long, long, "1.0000", "9", "9", "1.0000", "32"]
+
+
+def test_pairs_of_short_ids_fit(terminal: Terminal) -> None:
+    render.table(
+        ("left", "right", *NUMBERS),
+        [("story-000017", "story-000018", 1.0, 900, 900, 1.0, 32)],
+        stream=terminal,
+    )
+    assert max(map(len, terminal.getvalue().splitlines())) <= 80
+
+
+def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
+    ids = [f"reuters-newswire-{number:04}" for number in range(10)]
+    render.table(
+        ("survivor", "documents", "members"),
+        [(ids[0], 10, ", ".join(ids))],
+        wrap=["members"],
+        stream=terminal,
+    )
+    lines = terminal.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [word.rstrip(",") for line in lines[2:] for word in line.split()] == [ids[0], "10", *ids]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (3.33, "3.33"),
+        (0.7, "0.7"),
+        (1.0, "1"),
+        (0.99981, "0.9998"),
+        (1234.5, "1,234.5"),
+        ({"a": [1, None]}, '{"a":[1,null]}'),
+    ],
+)
+def test_values_are_shown_without_idle_digits(value: object, shown: str) -> None:
+    assert render.visible(value) == shown
