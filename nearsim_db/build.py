@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
 from nearsim_db import forecast, steps
+from nearsim_db.batches import VerifiedPairs
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures
@@ -32,7 +33,7 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         stages: dict[str, Callable[[], None]] = {
             "sign": lambda: _sign_all(reading, writing, context, progress),
             "bands": lambda: _load_bands(reading, writing, context, progress),
-            "pairs": lambda: _find_pairs(reading, writing, context, generation.verified_through, progress),
+            "pairs": lambda: _find_pairs(engine, context, generation.verified_through, progress),
             "clusters": lambda: _link_and_serve(writing, context, progress),
         }
         names = list(stages)
@@ -110,23 +111,40 @@ def _joined(
             run, rows = [], 0
 
 
-def _find_pairs(
-    reading: Connection, writing: Connection, context: Context, after: int, progress: Progress
-) -> None:
+def _find_pairs(engine: Engine, context: Context, after: int, progress: Progress) -> None:
+    """Stream candidates, verify a block while the one before is stored, and count buckets beside it all."""
     limit = context.bucket_limit
-    figures = bands.count_buckets(writing, context.leaves, limit)
-    for block in bands.stream_candidates(reading, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
-        pairs.store_pairs(writing, context.leaves, steps.verify(writing, context, block))
-        # The last document's candidates may go on in the next block, so it counts as verified only after that.
-        catalog.set_stage(writing, context.generation, "pairs", int(block[-1, 0]) - 1)
-        catalog.add_figures(writing, context.generation, {**figures, **context.figures})
+    with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
+        counting = context.pool.submit(_count_buckets, engine, context)
+        storing = context.pool.submit(writing.rollback)
+        for block in bands.stream_candidates(streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
+            verified = steps.verify(reading, context, block)
+            reading.rollback()
+            storing.result()
+            # The last document's candidates may go on in the next block, so it counts as verified only after that.
+            storing = context.pool.submit(
+                _store_block, writing, context, verified, int(block[-1, 0]) - 1, dict(context.figures)
+            )
+            progress("candidates", context.figures["linked"], None)
+        storing.result()
+        pairs.finish_pairs(writing, context.leaves)
+        figures = {"linked": 0, "screened": 0, **counting.result(), **context.figures}
+        catalog.add_figures(writing, context.generation, figures)
+        catalog.set_stage(writing, context.generation, "clusters")
         writing.commit()
-        progress("candidates", context.figures["linked"], None)
-    pairs.finish_pairs(writing, context.leaves)
-    catalog.add_figures(
-        writing, context.generation, {"linked": 0, "screened": 0, **figures, **context.figures}
-    )
-    catalog.set_stage(writing, context.generation, "clusters")
+
+
+def _count_buckets(engine: Engine, context: Context) -> dict[str, int]:
+    with engine.connect() as connection:
+        return bands.count_buckets(connection, context.leaves, context.bucket_limit)
+
+
+def _store_block(
+    writing: Connection, context: Context, verified: VerifiedPairs, through: int, figures: dict[str, int]
+) -> None:
+    pairs.store_pairs(writing, context.leaves, verified)
+    catalog.set_stage(writing, context.generation, "pairs", through)
+    catalog.add_figures(writing, context.generation, figures)
     writing.commit()
 
 
