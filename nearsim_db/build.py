@@ -130,6 +130,7 @@ def _find_pairs(engine: Engine, context: Context, after: int, progress: Progress
         pairs.finish_pairs(writing, context.leaves)
         figures = {"linked": 0, "screened": 0, **counting.result(), **context.figures}
         catalog.add_figures(writing, context.generation, figures)
+        _search_stale_later(writing, context)
         catalog.set_stage(writing, context.generation, "clusters")
         writing.commit()
 
@@ -194,7 +195,6 @@ def catch_up(engine: Engine, context: Context, progress: Progress) -> None:
         if queue.next_work(connection, context.leaves, "compare", 1):
             queue.queue_pending(connection, context.leaves, context.generation.collection_id)
             queue.finish_work(connection, context.leaves, "compare", [_WHOLE])
-        queue.drop_current(connection, context.leaves, context.generation.collection_id)
         connection.commit()
         _sign_queued(connection, context, progress)
         _search_queued(connection, context, progress)
@@ -210,23 +210,29 @@ _WHOLE = 0  # the doc_id of work that is a whole generation's
 
 def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
     done = 0
-    collection_id = context.generation.collection_id
-    while doc_ids := queue.next_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
-        signed = [
-            steps.sign(context, batch)
-            for batch in documents.stream_documents(connection, collection_id, doc_ids)
-        ]
-        present = [rows.doc_ids.tolist() for rows in signed]
-        for rows, ids in zip(signed, present, strict=True):
-            steps.store(connection, context, ids, rows)
-        gone = sorted(set(doc_ids) - set(chain.from_iterable(present)))
-        if gone:
-            steps.store(connection, context, gone, steps.sign(context, []))
-        queue.finish_work(connection, context.leaves, "sign", doc_ids)
-        queue.queue_work(connection, context.leaves, "link", [_WHOLE])
+    while doc_ids := queue.take_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
+        collection_id = context.generation.collection_id
+        current = signatures.read_current(connection, context.leaves, collection_id, doc_ids)
+        changed = [doc_id for doc_id in doc_ids if doc_id not in current]
+        if changed:
+            _sign_again(connection, context, changed)
         connection.commit()
-        done += len(doc_ids)
+        done += len(changed)
         progress("sign", done, None)
+
+
+def _sign_again(connection: Connection, context: Context, doc_ids: list[int]) -> None:
+    collection_id = context.generation.collection_id
+    signed = [
+        steps.sign(context, batch) for batch in documents.stream_documents(connection, collection_id, doc_ids)
+    ]
+    present = [rows.doc_ids.tolist() for rows in signed]
+    for rows, ids in zip(signed, present, strict=True):
+        steps.store(connection, context, ids, rows)
+    gone = sorted(set(doc_ids) - set(chain.from_iterable(present)))
+    if gone:
+        steps.store(connection, context, gone, steps.sign(context, []))
+    queue.queue_work(connection, context.leaves, "link", [_WHOLE])
 
 
 def _search_queued(connection: Connection, context: Context, progress: Progress) -> None:
@@ -241,3 +247,11 @@ def _search_queued(connection: Connection, context: Context, progress: Progress)
         connection.commit()
         done += len(doc_ids)
         progress("search", done, None)
+    _search_stale_later(connection, context)
+    connection.commit()
+
+
+def _search_stale_later(connection: Connection, context: Context) -> None:
+    """Documents whose text was being changed while they were verified are searched when they have been signed again."""
+    queue.queue_work(connection, context.leaves, "search", sorted(context.stale))
+    context.stale.clear()

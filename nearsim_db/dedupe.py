@@ -16,7 +16,7 @@ from nearsim_db.index import DEFAULT, Index
 from nearsim_db.ingest import IngestSummary
 from nearsim_db.output import json_line, replacing
 from nearsim_db.progress import Progress, silent
-from nearsim_db.readers import Source
+from nearsim_db.readers import Source, refuse_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.source import READERS
@@ -62,6 +62,7 @@ def dedupe(
     Raises InputError where a file cannot be read on, or has changed meanwhile.
     """
     check_readable_twice(source.paths)
+    refuse_inputs((outputs.pairs, outputs.clusters, outputs.rejects), source.paths)
     name = _unused_name()
     with Index(database, name, progress=progress) as index, database.temporary_collection(name):
         index.create_profile(DEFAULT, recipe)

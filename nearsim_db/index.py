@@ -206,7 +206,7 @@ class Index:
         with self.database.transaction() as connection:
             found = catalog.find_collection(connection, self.collection)
             if found is None and not dry_run:
-                return catalog.create_collection(connection, self.collection)
+                return catalog.ensure_collection(connection, self.collection)
             return found
 
     def _get_collection(self) -> Collection:

@@ -32,13 +32,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if path.exists() and not path.is_file():
+        yield from _written_directly(path)
+        return
     target = path.resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        if target.exists() and not target.is_file():
-            with target.open("wb") as stream:
-                yield stream
-            return
         with part.open("wb") as stream:
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -48,3 +47,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _written_directly(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("wb") as stream:
+            yield stream
+    except OSError as error:
+        raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -79,7 +79,7 @@ class Match(_Section, frozen=True):
     threshold: Annotated[float, Meta(gt=0, le=1)] = 0.7
     min_shared_bands: Annotated[int, Meta(ge=1, le=256)] = 1
     verify: Literal["exact", "estimate"] = "exact"
-    bucket_limit: Annotated[int, Meta(ge=0)] = 64
+    bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 64
 
 
 class ClusterRules(_Section, frozen=True):

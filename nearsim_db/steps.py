@@ -26,7 +26,8 @@ from nearsim_db.verify import FeatureCache, Screened, count_overlaps, screen
 
 @dataclass(slots=True)
 class Context:
-    """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know."""
+    """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know;
+    `stale` are documents that could not be verified because their text is another than that signed."""
 
     generation: Generation
     encoder: Encoder
@@ -35,6 +36,7 @@ class Context:
     warn: Callable[[str], None]
     cache: FeatureCache = field(default_factory=FeatureCache)
     figures: dict[str, int] = field(default_factory=dict)
+    stale: set[int] = field(default_factory=set)
 
     @property
     def leaves(self) -> Leaves:
@@ -171,7 +173,8 @@ def _exact_pairs(
     used = np.unique(np.concatenate((screened.left, screened.right)))
     found = _features(connection, context, signed, used.tolist())
     current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
-    # A document whose text is no longer what its signature says is queued already, and searched again then.
+    # A document whose text is not what its signature says is being changed; it must be searched once that is over.
+    context.stale.update(int(signed.doc_ids[row]) for row in used.tolist() if row not in found)
     screened = _take(screened, current[screened.left] & current[screened.right])
     order = sorted(found)
     place = np.zeros(len(signed.doc_ids), np.int64)

@@ -20,6 +20,9 @@ CREATE TABLE nearsim.collection (
     CONSTRAINT collection_name_given CHECK (name <> '')
 );
 
+-- Revisions of all documents come from one sequence: a doc_id that is used again never meets its old revision.
+CREATE SEQUENCE nearsim.document_revision;
+
 CREATE TABLE nearsim.document (
     doc_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT document_collection_fkey
@@ -32,7 +35,7 @@ CREATE TABLE nearsim.document (
     url text,
     published_at timestamptz,
     attributes jsonb NOT NULL DEFAULT '{}',
-    revision bigint NOT NULL DEFAULT 1,
+    revision bigint NOT NULL DEFAULT nextval('nearsim.document_revision'),
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT document_external_id_key UNIQUE (collection_id, external_id),
@@ -43,7 +46,7 @@ CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id)
 CREATE FUNCTION nearsim.keep_revision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    NEW.revision := OLD.revision + 1;
+    NEW.revision := nextval('nearsim.document_revision');
     NEW.updated_at := now();
     RETURN NEW;
 END
@@ -159,6 +162,7 @@ DOWNGRADE = """
 DROP TABLE nearsim.work, nearsim.cluster_member, nearsim.similar_pair, nearsim.band, nearsim.signature CASCADE;
 DROP TABLE nearsim.generation, nearsim.profile, nearsim.document, nearsim.collection;
 DROP FUNCTION nearsim.keep_revision();
+DROP SEQUENCE nearsim.document_revision;
 """
 
 

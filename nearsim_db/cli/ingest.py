@@ -38,10 +38,11 @@ def ingest(
     """
     from nearsim_db.cli import summaries
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, Source
+    from nearsim_db.readers import Fields, Source, refuse_inputs
 
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
     records = _UntilDamage(Source(files, fields))
+    refuse_inputs([rejects], files)
     with (
         progress_bars(quiet or as_json, records.source) as progress,
         Index.connect(collection=collection, progress=progress) as index,

@@ -2,7 +2,7 @@
 
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.given import from_documents
-from nearsim_db.readers.rejects import RejectWriter
+from nearsim_db.readers.rejects import RejectWriter, refuse_inputs
 from nearsim_db.readers.source import Source
 
-__all__ = ["Fields", "RejectWriter", "Source", "from_documents"]
+__all__ = ["Fields", "RejectWriter", "Source", "from_documents", "refuse_inputs"]

@@ -1,14 +1,25 @@
 """Where records go that could not be taken: one JSON line each, written as they come."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Reject
 
 _KEPT = 5
+
+
+def refuse_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
+    """Raise InputError where a file to be written is one that is read."""
+    for output in outputs:
+        for given in inputs:
+            if output is not None and output.exists() and given.exists() and output.samefile(given):
+                raise InputError(
+                    f"{output} is read, so it cannot be written at the same time; name another file"
+                )
 
 
 class RejectWriter:

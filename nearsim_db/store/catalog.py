@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, true, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
@@ -89,10 +90,21 @@ def list_collections(connection: Connection, *, temporary: bool = False) -> list
 
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
     """Make a collection. Raises ConflictError when the name is taken."""
-    if find_collection(connection, name) is not None:
+    if not _insert_collection(connection, name, temporary=temporary):
         raise ConflictError(f"there is a collection {name!r} already")
-    connection.execute(insert(tables.collection).values(name=name, temporary=temporary))
     return get_collection(connection, name)
+
+
+def ensure_collection(connection: Connection, name: str) -> Collection:
+    """The collection of that name, made if it is not there; somebody else may be making it at the same time."""
+    _insert_collection(connection, name, temporary=False)
+    return get_collection(connection, name)
+
+
+def _insert_collection(connection: Connection, name: str, *, temporary: bool) -> bool:
+    table = tables.collection
+    made = upsert(table).values(name=name, temporary=temporary).on_conflict_do_nothing()
+    return connection.execute(made.returning(table.c.collection_id)).first() is not None
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:

@@ -22,7 +22,7 @@ def open_engine(url: str) -> Engine:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise NearsimError(
             "NEARSIM_DATABASE_URL is not a database URL; it looks like postgresql://user@host/database"
         ) from error
@@ -42,6 +42,7 @@ def _connect(
 ) -> "psycopg.Connection[tuple[object, ...]]":
     """Our names are all qualified, so nothing of ours may resolve through the path; JIT only delays our queries."""
     connection = psycopg.connect(*arguments, **parameters)
+    connection.execute("SET client_encoding = 'UTF8'")
     connection.execute("SET search_path = pg_catalog, pg_temp")
     connection.execute("SET jit = off")
     connection.commit()
@@ -72,10 +73,16 @@ def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
 
 def check_server(connection: Connection) -> int:
     """The server's major version. Raises DatabaseError for one that nearsim does not know."""
-    major = driver(connection).info.server_version // 10000
+    information = driver(connection).info
+    major = information.server_version // 10000
     if major < OLDEST_MAJOR:
         raise DatabaseError(
             f"the server is PostgreSQL {major}; nearsim needs {OLDEST_MAJOR} or later (tested to {NEWEST_MAJOR})"
+        )
+    encoding = information.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DatabaseError(
+            f"the database's encoding is {encoding}; nearsim needs UTF8: CREATE DATABASE ... ENCODING 'UTF8'"
         )
     return major
 

@@ -20,11 +20,6 @@ def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
     return int(str(row[0])), bool(row[1])
 
 
-def drop_current(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
-    """Work on documents that are signed as they are now is done already."""
-    driver(connection).execute(statement("drop_current_work", leaves), {"collection_id": collection_id})
-
-
 def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
     """Queue the documents that the index does not reflect."""
     driver(connection).execute(statement("queue_pending", leaves), {"collection_id": collection_id})
@@ -54,3 +49,10 @@ def count_work(connection: Connection, leaves: Leaves) -> int:
     row = driver(connection).execute(statement("count_work", leaves)).fetchone()
     assert row is not None
     return int(str(row[0]))
+
+
+def take_work(connection: Connection, leaves: Leaves, stage: str, batch: int) -> list[int]:
+    """Take the next documents off a stage's queue, in doc_id order; without a commit they are back."""
+    parameters = {"stage": stage, "batch": batch}
+    rows = driver(connection).execute(statement("take_work", leaves), parameters).fetchall()
+    return sorted(int(str(row[0])) for row in rows)

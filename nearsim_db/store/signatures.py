@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db.batches import SignatureRows, Signatures
+from nearsim_db.records import CollectionId
 from nearsim_db.store.codec import sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.copying import copy_columns
 from nearsim_db.store.engine import driver
@@ -106,6 +107,15 @@ def read_digests(connection: Connection, leaves: Leaves, doc_ids: Sequence[int])
     """The digest that each of some documents is signed with; None for one without features."""
     rows = driver(connection).execute(statement("read_signed", leaves), {"doc_ids": list(doc_ids)}).fetchall()
     return {int(str(doc_id)): digest for doc_id, digest in rows}  # type: ignore[misc]
+
+
+def read_current(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Sequence[int]
+) -> set[int]:
+    """Those of some documents that are signed as they are now."""
+    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids)}
+    rows = driver(connection).execute(statement("read_current", leaves), parameters).fetchall()
+    return {int(str(row[0])) for row in rows}
 
 
 def move_revisions(

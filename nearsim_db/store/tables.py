@@ -67,7 +67,12 @@ document = Table(
     Column("url", Text),
     _moment("published_at", required=False),
     Column("attributes", JSONB, nullable=False, server_default=text("'{}'")),
-    Column("revision", BigInteger, nullable=False, server_default=text("1")),
+    Column(
+        "revision",
+        BigInteger,
+        nullable=False,
+        server_default=text("nextval('nearsim.document_revision'::regclass)"),
+    ),
     _moment("created_at"),
     _moment("updated_at"),
     UniqueConstraint("collection_id", "external_id", name="document_external_id_key"),

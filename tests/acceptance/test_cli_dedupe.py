@@ -189,3 +189,24 @@ def test_what_a_killed_run_left_is_swept_by_the_next_command(nearsim: CommandLin
         connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
     assert nearsim.succeed("collection", "list", "--json").document() == []
     assert_nothing_is_left(database_url)
+
+
+@pytest.mark.parametrize("option", ["--pairs", "--clusters", "--rejects"])
+def test_an_input_is_never_written_over_by_another_output(
+    nearsim: CommandLine, tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"id": "a", "text": "some words"}\n', encoding="utf-8")
+    done = nearsim.run("dedupe", file, "--output", tmp_path / "out.jsonl", option, file)
+    assert done.exit_code == 1 and "name another file" in done.err
+    assert file.read_text(encoding="utf-8") == '{"id": "a", "text": "some words"}\n'
+
+
+def test_rejects_of_an_ingest_never_replace_its_input(nearsim: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"id": "a", "text": "some words"}\n', encoding="utf-8")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    done = nearsim.run("ingest", file, "--rejects", link)
+    assert done.exit_code == 1 and "name another file" in done.err
+    assert file.stat().st_size > 0

@@ -65,11 +65,13 @@ def test_band_number_is_the_top_byte(filled: Engine) -> None:
 def test_revision_moves_only_with_a_change(filled: Engine) -> None:
     read = text("SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'")
     with filled.connect() as connection:
+        before = connection.execute(read).one()
         connection.execute(text("UPDATE nearsim.document SET title = title"))
-        assert tuple(connection.execute(read).one()) == (1, False)
+        assert connection.execute(read).one() == before
         connection.commit()
         connection.execute(text("UPDATE nearsim.document SET title = 'Other' WHERE external_id = 'a'"))
-        assert tuple(connection.execute(read).one()) == (2, True)
+        revision, later = connection.execute(read).one()
+        assert revision > before[0] and later
 
 
 def test_deleting_a_signature_takes_its_pairs(filled: Engine) -> None:

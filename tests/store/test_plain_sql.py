@@ -1,9 +1,15 @@
 """Documents written in plain SQL by somebody else, taken in by `build`."""
 
+import threading
+from collections.abc import Sequence
+
 import pytest
 from sqlalchemy import Engine, text
 
-from nearsim_db import Document, Index
+from nearsim_db import Document, Index, steps
+from nearsim_db.batches import SignatureRows
+from nearsim_db.build import dispatch
+from nearsim_db.store.documents import StoredDocument
 
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
 
@@ -68,3 +74,44 @@ def test_nul_and_surrogates_cannot_come_in_but_odd_characters_can(index: Index, 
             "E'\\x01\\x7f\\ufeff\\u200b' || body FROM nearsim.document WHERE external_id = 'a'",
         )
         assert ("a", "odd") in pairs(index)
+
+
+def test_a_doc_id_that_is_used_again_is_another_document(index: Index, engine: Engine) -> None:
+    with index:
+        run(engine, "TRUNCATE nearsim.document RESTART IDENTITY")
+        run(
+            engine,
+            "INSERT INTO nearsim.document (collection_id, external_id, body) "
+            "SELECT collection_id, 'n' || n, 'entirely new words about something else that nobody wrote before' "
+            "FROM nearsim.collection, generate_series(1, 3) AS n",
+        )
+        assert pairs(index) == {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}
+
+
+def test_a_change_that_comes_while_its_document_is_signed_is_not_lost(
+    index: Index, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update and another process's dispatch, between reading a document for signing and committing that."""
+    other = [
+        "UPDATE nearsim.document SET body = 'words that come in while the old ones are signed' "
+        "WHERE external_id IN ('a', 'c')",
+    ]
+    sign = steps.sign
+    dispatching: list[threading.Thread] = []
+
+    def interrupted(context: steps.Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+        rows = sign(context, batch)
+        while other:
+            run(engine, other.pop())
+            dispatching.append(threading.Thread(target=dispatch, args=(engine,)))
+            dispatching[0].start()
+        return rows
+
+    with index:
+        run(engine, "UPDATE nearsim.document SET body = body || ' once more' WHERE external_id = 'a'")
+        monkeypatch.setattr(steps, "sign", interrupted)
+        index.build()
+        for thread in dispatching:
+            thread.join()
+        assert dispatching and not other
+        assert pairs(index) == {("a", "c")}

@@ -1,6 +1,9 @@
 -- Replace a generation's clusters; the keep policy chooses each survivor, ties going to the earlier and then the smaller
 -- doc_id.
-WITH gone AS (DELETE FROM {cluster_member} WHERE doc_id NOT IN (SELECT doc_id FROM member))
+WITH gone AS (
+    DELETE FROM {cluster_member} AS stored
+    WHERE NOT EXISTS (SELECT FROM member WHERE member.doc_id = stored.doc_id)
+)
 INSERT INTO {cluster_member} AS stored (doc_id, cluster_id, is_survivor)
 SELECT member.doc_id, member.cluster_id,
     row_number() OVER (PARTITION BY member.cluster_id ORDER BY
