@@ -210,7 +210,7 @@ _WHOLE = 0  # the doc_id of work that is a whole generation's
 
 def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
     done = 0
-    while doc_ids := queue.take_work(connection, context.leaves, "sign", _SIGN_AT_ONCE):
+    for doc_ids in _rounds(connection, context):
         collection_id = context.generation.collection_id
         current = signatures.read_current(connection, context.leaves, collection_id, doc_ids)
         changed = [doc_id for doc_id in doc_ids if doc_id not in current]
@@ -219,6 +219,18 @@ def _sign_queued(connection: Connection, context: Context, progress: Progress) -
         connection.commit()
         done += len(changed)
         progress("sign", done, None)
+
+
+def _rounds(connection: Connection, context: Context) -> Iterator[list[int]]:
+    """Documents to sign, batch by batch through the queue, and again from its beginning until nothing is left."""
+    after = 0
+    while True:
+        doc_ids = queue.take_work(connection, context.leaves, "sign", after, _SIGN_AT_ONCE)
+        if doc_ids:
+            yield doc_ids
+        elif after == 0:
+            return
+        after = doc_ids[-1] if doc_ids else 0
 
 
 def _sign_again(connection: Connection, context: Context, doc_ids: list[int]) -> None:

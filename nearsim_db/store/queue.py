@@ -51,8 +51,8 @@ def count_work(connection: Connection, leaves: Leaves) -> int:
     return int(str(row[0]))
 
 
-def take_work(connection: Connection, leaves: Leaves, stage: str, batch: int) -> list[int]:
-    """Take the next documents off a stage's queue, in doc_id order; without a commit they are back."""
-    parameters = {"stage": stage, "batch": batch}
+def take_work(connection: Connection, leaves: Leaves, stage: str, after: int, batch: int) -> list[int]:
+    """Take the documents that follow `after` off a stage's queue, in doc_id order; without a commit they are back."""
+    parameters = {"stage": stage, "after": after, "batch": batch}
     rows = driver(connection).execute(statement("take_work", leaves), parameters).fetchall()
     return sorted(int(str(row[0])) for row in rows)
