@@ -1,0 +1,13 @@
+"""The steps of the road, each written once: sign, store, search, verify, link.
+
+The bulk build and the rounds that keep a living index up to date compose them. No step commits; who composes them does.
+"""
+
+from nearsim_db.steps.context import Context
+from nearsim_db.steps.linking import link
+from nearsim_db.steps.searching import search
+from nearsim_db.steps.signing import sign
+from nearsim_db.steps.storing import store
+from nearsim_db.steps.verifying import verify, verify_signed
+
+__all__ = ["Context", "link", "search", "sign", "store", "verify", "verify_signed"]

@@ -1,0 +1,39 @@
+"""What every step is given: one generation with what it takes to work on it."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from nearsim_db.encode import Encoder
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.statements import Leaves
+from nearsim_db.verify import FeatureCache
+
+
+@dataclass(slots=True)
+class Context:
+    """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know;
+    `stale` are documents that could not be verified because their text is another than that signed."""
+
+    generation: Generation
+    encoder: Encoder
+    pool: Executor
+    threads: int
+    warn: Callable[[str], None]
+    cache: FeatureCache = field(default_factory=FeatureCache)
+    figures: dict[str, int] = field(default_factory=dict)
+    stale: set[int] = field(default_factory=set)
+
+    @property
+    def leaves(self) -> Leaves:
+        """The generation's own tables."""
+        return self.generation.leaves
+
+    @property
+    def bucket_limit(self) -> int:
+        """How many anchors a bucket has, 0 for no limit."""
+        return self.encoder.profile.recipe.match.bucket_limit
+
+    def count(self, name: str, amount: int) -> None:
+        """Add to a figure."""
+        self.figures[name] = self.figures.get(name, 0) + amount

@@ -1,0 +1,114 @@
+"""verify: from candidates to pairs whose similarity is known."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.batches import Signatures, VerifiedPairs
+from nearsim_db.metrics import which_reach
+from nearsim_db.steps.context import Context
+from nearsim_db.store import documents, signatures
+from nearsim_db.verify import Screened, count_overlaps, screen
+
+
+def verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> VerifiedPairs:
+    """The pairs among candidates: (m, 2) int64 of linked heads, the smaller first."""
+    context.count("linked", len(candidates))
+    family = context.encoder.family
+    doc_ids = np.unique(candidates)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids.tolist(), family.dtype, family.k)
+    return verify_signed(connection, context, signed, candidates)
+
+
+def verify_signed(
+    connection: Connection, context: Context, signed: Signatures, candidates: NDArray[np.int64]
+) -> VerifiedPairs:
+    """The pairs among candidates whose signed are at hand; candidates without one are no heads any more."""
+    if not len(signed.doc_ids):
+        return _no_pairs()
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
+    present = (signed.doc_ids[rows] == candidates).all(axis=1)
+    screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
+    context.count("screened", len(screened.left))
+    if context.encoder.profile.recipe.match.verify == "estimate":
+        return _estimated_pairs(context, signed, screened)
+    return _exact_pairs(connection, context, signed, screened)
+
+
+def _estimated_pairs(context: Context, signed: Signatures, screened: Screened) -> VerifiedPairs:
+    k = context.encoder.family.k
+    equal = np.rint(screened.estimate * k).astype(np.int64)
+    return _pairs(signed, screened, equal, np.full(len(equal), k, np.int64))
+
+
+def _exact_pairs(
+    connection: Connection, context: Context, signed: Signatures, screened: Screened
+) -> VerifiedPairs:
+    used = np.unique(np.concatenate((screened.left, screened.right)))
+    found = _features(connection, context, signed, used.tolist())
+    current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
+    # A document whose text is not what its signature says is being changed; it must be searched once that is over.
+    context.stale.update(int(signed.doc_ids[row]) for row in used.tolist() if row not in found)
+    screened = _take(screened, current[screened.left] & current[screened.right])
+    order = sorted(found)
+    place = np.zeros(len(signed.doc_ids), np.int64)
+    place[order] = np.arange(len(order))
+    intersection, union = count_overlaps(
+        [found[row] for row in order], place[screened.left], place[screened.right], context.encoder.backend
+    )
+    kept = which_reach(intersection, union, context.encoder.profile.recipe.match.threshold)
+    return _pairs(signed, _take(screened, kept), intersection[kept], union[kept])
+
+
+def _features(
+    connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
+) -> dict[int, NDArray[np.uint64]]:
+    """The features of signed' rows, from the cache or from the text, where they still have the digest."""
+    found: dict[int, NDArray[np.uint64]] = {}
+    missing: dict[int, int] = {}
+    for row in rows:
+        doc_id = int(signed.doc_ids[row])
+        cached = context.cache.get(doc_id, signed.digests[row])
+        if cached is None:
+            missing[doc_id] = row
+        else:
+            found[row] = cached
+    collection_id = context.generation.collection_id
+    for batch in documents.stream_documents(connection, collection_id, list(missing)) if missing else ():
+        features = context.encoder.features([context.encoder.text_of(one.title, one.body) for one in batch])
+        for position, one in enumerate(batch):
+            ids = features.of(position).copy()
+            row = missing[one.doc_id]
+            if context.encoder.digest(ids) == signed.digests[row].bytes:
+                found[row] = ids
+                context.cache.put(one.doc_id, signed.digests[row], ids)
+    return found
+
+
+def _take(screened: Screened, kept: NDArray[np.bool_]) -> Screened:
+    return Screened(
+        screened.left[kept], screened.right[kept], screened.shared_bands[kept], screened.estimate[kept]
+    )
+
+
+def _pairs(
+    signed: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
+) -> VerifiedPairs:
+    return VerifiedPairs(
+        signed.doc_ids[screened.left],
+        signed.doc_ids[screened.right],
+        screened.shared_bands,
+        screened.estimate,
+        intersection / union,
+        intersection,
+        union,
+        [signed.digests[row] for row in screened.left],
+        [signed.digests[row] for row in screened.right],
+    )
+
+
+def _no_pairs() -> VerifiedPairs:
+    none, nothing = np.zeros(0, np.int64), np.zeros(0)
+    return VerifiedPairs(none, none, none, nothing, nothing, none, none, [], [])
