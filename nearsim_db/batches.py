@@ -38,6 +38,18 @@ class SignatureRows:
         return UUID(bytes=self.digests[row].tobytes()) if self.counts[row] else None
 
 
+def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
+    """The rows of at least one part, in order."""
+    return SignatureRows(
+        np.concatenate([part.doc_ids for part in parts]),
+        np.concatenate([part.revisions for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.digests for part in parts]),
+        np.concatenate([part.sketches for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Signatures:
     """Stored signatures of heads. doc_ids int64 of n, sketches (n, k), digests n UUIDs."""
@@ -45,6 +57,19 @@ class Signatures:
     doc_ids: NDArray[np.int64]
     sketches: NDArray[np.generic]
     digests: Sequence[UUID]
+
+    def take(self, chosen: NDArray[np.bool_]) -> "Signatures":
+        """The signatures that a mask chooses."""
+        digests = [one for one, taken in zip(self.digests, chosen.tolist(), strict=True) if taken]
+        return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
+
+    def joined(self, others: "Signatures") -> "Signatures":
+        """These and others."""
+        return Signatures(
+            np.concatenate((self.doc_ids, others.doc_ids)),
+            np.concatenate((self.sketches, others.sketches)),
+            [*self.digests, *others.digests],
+        )
 
 
 @dataclass(frozen=True, slots=True)

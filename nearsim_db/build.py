@@ -1,7 +1,4 @@
-"""Two compositions of the steps: the bulk build of a whole generation, and batches into a live one.
-
-Both may be killed anywhere and run again: a build goes on at the stage it had reached, batches at the queue.
-"""
+"""The bulk build of a whole generation, in stages; killed anywhere and run again, it goes on at the stage it was at."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -20,9 +17,6 @@ from nearsim_db.store.catalog import Generation
 _SKETCHES_AT_ONCE = 20_000
 _BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_AT_ONCE = 16_384
-_SIGN_AT_ONCE = 2_000
-_SEARCH_AT_ONCE = 1_000
-_CHANGES_AT_ONCE = 100_000
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
@@ -33,7 +27,7 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         stages: dict[str, Callable[[], None]] = {
             "sign": lambda: _sign_all(reading, writing, context, progress),
             "bands": lambda: _load_bands(reading, writing, context, progress),
-            "pairs": lambda: _find_pairs(engine, context, generation.verified_through, progress),
+            "pairs": lambda: _find_pairs(engine, context, generation, progress),
             "clusters": lambda: _link_and_serve(writing, context, progress),
         }
         names = list(stages)
@@ -51,7 +45,8 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
     for batch in documents.stream_after(reading, generation.collection_id, signed):
-        signatures.write_signatures(writing, context.leaves, steps.sign(context, batch))
+        rows = steps.sign(context, batch)
+        signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
         writing.commit()
         done += len(batch)
         progress("sign", done, total)
@@ -111,9 +106,10 @@ def _joined(
             run, rows = [], 0
 
 
-def _find_pairs(engine: Engine, context: Context, after: int, progress: Progress) -> None:
+def _find_pairs(engine: Engine, context: Context, generation: Generation, progress: Progress) -> None:
     """Stream candidates, verify a block while the one before is stored, and count buckets beside it all."""
-    limit = context.bucket_limit
+    limit, after = context.bucket_limit, generation.verified_through
+    context.figures.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
         counting = context.pool.submit(_count_buckets, engine, context)
         storing = context.pool.submit(writing.rollback)
@@ -128,9 +124,11 @@ def _find_pairs(engine: Engine, context: Context, after: int, progress: Progress
             progress("candidates", context.figures["linked"], None)
         storing.result()
         pairs.finish_pairs(writing, context.leaves)
-        figures = {"linked": 0, "screened": 0, **counting.result(), **context.figures}
-        catalog.add_figures(writing, context.generation, figures)
-        _search_stale_later(writing, context)
+        catalog.add_figures(writing, context.generation, counting.result() | context.figures)
+        context.figures.clear()
+        # Their text was being changed; they are searched when they have been signed again.
+        queue.queue_work(writing, context.leaves, "search", sorted(context.stale))
+        context.stale.clear()
         catalog.set_stage(writing, context.generation, "clusters")
         writing.commit()
 
@@ -168,102 +166,3 @@ def _refresh(engine: Engine, context: Context, stage: str) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for parent in loaded[stage]:
             partitions.vacuum(connection, context.leaves, parent)
-
-
-def dispatch(engine: Engine) -> None:
-    """Turn all noted changes into work. After a TRUNCATE whole collections are compared with their indexes."""
-    with engine.connect() as connection:
-        taken = _CHANGES_AT_ONCE
-        while taken == _CHANGES_AT_ONCE:
-            taken, everything = queue.dispatch(connection, _CHANGES_AT_ONCE)
-            if everything:
-                for generation in catalog.list_generations(connection):
-                    _queue_differences(connection, generation)
-            connection.commit()
-
-
-def _queue_differences(connection: Connection, generation: Generation) -> None:
-    if generation.state == "building":
-        queue.queue_work(connection, generation.leaves, "compare", [_WHOLE])
-    else:
-        queue.queue_pending(connection, generation.leaves, generation.collection_id)
-
-
-def catch_up(engine: Engine, context: Context, progress: Progress) -> None:
-    """Work a live generation's queue off: sign and store, then, in transactions of their own, search and verify."""
-    with engine.connect() as connection:
-        if queue.next_work(connection, context.leaves, "compare", 1):
-            queue.queue_pending(connection, context.leaves, context.generation.collection_id)
-            queue.finish_work(connection, context.leaves, "compare", [_WHOLE])
-        connection.commit()
-        _sign_queued(connection, context, progress)
-        _search_queued(connection, context, progress)
-        if queue.next_work(connection, context.leaves, "link", 1):
-            progress("clusters", 0, None)
-            steps.link(connection, context)
-            queue.finish_work(connection, context.leaves, "link", [_WHOLE])
-        connection.commit()
-
-
-_WHOLE = 0  # the doc_id of work that is a whole generation's
-
-
-def _sign_queued(connection: Connection, context: Context, progress: Progress) -> None:
-    done = 0
-    for doc_ids in _rounds(connection, context):
-        collection_id = context.generation.collection_id
-        current = signatures.read_current(connection, context.leaves, collection_id, doc_ids)
-        changed = [doc_id for doc_id in doc_ids if doc_id not in current]
-        if changed:
-            _sign_again(connection, context, changed)
-        connection.commit()
-        done += len(changed)
-        progress("sign", done, None)
-
-
-def _rounds(connection: Connection, context: Context) -> Iterator[list[int]]:
-    """Documents to sign, batch by batch through the queue, and again from its beginning until nothing is left."""
-    after = 0
-    while True:
-        doc_ids = queue.take_work(connection, context.leaves, "sign", after, _SIGN_AT_ONCE)
-        if doc_ids:
-            yield doc_ids
-        elif after == 0:
-            return
-        after = doc_ids[-1] if doc_ids else 0
-
-
-def _sign_again(connection: Connection, context: Context, doc_ids: list[int]) -> None:
-    collection_id = context.generation.collection_id
-    signed = [
-        steps.sign(context, batch) for batch in documents.stream_documents(connection, collection_id, doc_ids)
-    ]
-    present = [rows.doc_ids.tolist() for rows in signed]
-    for rows, ids in zip(signed, present, strict=True):
-        steps.store(connection, context, ids, rows)
-    gone = sorted(set(doc_ids) - set(chain.from_iterable(present)))
-    if gone:
-        steps.store(connection, context, gone, steps.sign(context, []))
-    queue.queue_work(connection, context.leaves, "link", [_WHOLE])
-
-
-def _search_queued(connection: Connection, context: Context, progress: Progress) -> None:
-    done = 0
-    while doc_ids := queue.next_work(connection, context.leaves, "search", _SEARCH_AT_ONCE):
-        candidates = steps.search(connection, context, doc_ids)
-        for at in range(0, len(candidates), _CANDIDATES_AT_ONCE):
-            block = candidates[at : at + _CANDIDATES_AT_ONCE]
-            pairs.store_pairs(connection, context.leaves, steps.verify(connection, context, block))
-        queue.finish_work(connection, context.leaves, "search", doc_ids)
-        catalog.add_figures(connection, context.generation, dict(context.figures))
-        connection.commit()
-        done += len(doc_ids)
-        progress("search", done, None)
-    _search_stale_later(connection, context)
-    connection.commit()
-
-
-def _search_stale_later(connection: Connection, context: Context) -> None:
-    """Documents whose text was being changed while they were verified are searched when they have been signed again."""
-    queue.queue_work(connection, context.leaves, "search", sorted(context.stale))
-    context.stale.clear()

@@ -1,5 +1,7 @@
 """A database with nearsim in it: where it is, whether its schema fits, which collections it holds."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +14,10 @@ from nearsim_db.address import database_url
 from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import catalog, partitions, schema
-from nearsim_db.store.catalog import Collection, Generation, Lock
+from nearsim_db.store import catalog, leases, partitions, schema
+from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import check_server, open_engine, translated
+from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.server_facts import server_version
 
 
@@ -97,15 +100,28 @@ class Database:
             yield connection
 
     @contextmanager
-    def writer(self, collection_id: CollectionId) -> Iterator[None]:
-        """Be the collection's only writer, after the one before. A killed writer's lock goes with its connection."""
+    def builder(self, collection_id: CollectionId) -> Iterator[None]:
+        """Be the only one to build or to drop indexes of a collection, after the one before."""
         with translated(), self.engine.connect() as connection:
-            catalog.take_lock(connection, Lock.WRITER, collection_id)
+            take_lock(connection, Lock.BUILD, collection_id)
             connection.commit()
             try:
                 yield
             finally:
-                catalog.give_lock_back(connection, Lock.WRITER, collection_id)
+                give_lock_back(connection, Lock.BUILD, collection_id)
+                connection.commit()
+
+    @contextmanager
+    def lease(self) -> Iterator[int]:
+        """Work under a lease: what is taken under it is free for others when this process ends, however it ends."""
+        with translated(), self.engine.connect() as connection:
+            leases.free_lost_work(connection)
+            lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
+            connection.commit()
+            try:
+                yield lease_id
+            finally:
+                leases.close_lease(connection, lease_id)
                 connection.commit()
 
     @contextmanager
@@ -113,13 +129,13 @@ class Database:
         """A collection that is gone after the block; while the process lives it holds its lease."""
         with translated(), self.engine.connect() as lease:
             collection = catalog.create_collection(lease, name, temporary=True)
-            catalog.take_lock(lease, Lock.LEASE, collection.collection_id)
+            take_lock(lease, Lock.LEASE, collection.collection_id)
             lease.commit()
             try:
                 yield collection
             finally:
                 self._drop(collection)
-                catalog.give_lock_back(lease, Lock.LEASE, collection.collection_id)
+                give_lock_back(lease, Lock.LEASE, collection.collection_id)
                 lease.commit()
 
     def collections(self) -> list[Collection]:
@@ -143,7 +159,7 @@ class Database:
         """Drop a collection with all its documents and indexes; returns how many documents went."""
         with self.transaction() as connection:
             collection = catalog.get_collection(connection, name)
-        with self.writer(collection.collection_id):
+        with self.builder(collection.collection_id):
             documents = self.count_documents(collection)
             self._drop(collection)
         return documents
@@ -170,9 +186,9 @@ class Database:
             left = catalog.list_collections(connection, temporary=True)
         for collection in left:
             with translated(), self.engine.connect() as connection:
-                if not catalog.take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
+                if not take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
                     continue
                 if catalog.find_collection(connection, collection.name) is not None:
                     self._drop(collection)
-                catalog.give_lock_back(connection, Lock.LEASE, collection.collection_id)
+                give_lock_back(connection, Lock.LEASE, collection.collection_id)
                 connection.commit()

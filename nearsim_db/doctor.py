@@ -16,8 +16,9 @@ from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, documents, queue, schema, server_facts
-from nearsim_db.store.catalog import Collection, Lock
+from nearsim_db.store.catalog import Collection
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
+from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -182,7 +183,7 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
         if not waiting:
             continue
         found = True
-        if _is_free(connection, Lock.WRITER, collection):
+        if _is_free(connection, Lock.BUILD, collection):
             advice = f"nearsim build --collection {collection.name}"
             yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", advice)
         else:
@@ -195,15 +196,15 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     if not documents.any_document(connection, collection.collection_id):
         return []
     generations = catalog.list_generations(connection, collection.collection_id)
-    queued = sum(queue.count_work(connection, one.leaves) for one in generations if one.state == "live")
+    queued = sum(sum(queue.count_work(connection, one.leaves)) for one in generations if one.state == "live")
     waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
     return [*waiting, f"{queued:,} documents wait to be indexed"] if queued else waiting
 
 
 def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:
-    free = catalog.take_lock(connection, kind, collection.collection_id, wait=False)
+    free = take_lock(connection, kind, collection.collection_id, wait=False)
     if free:
-        catalog.give_lock_back(connection, kind, collection.collection_id)
+        give_lock_back(connection, kind, collection.collection_id)
     return free
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from nearsim_db import build, query
+from nearsim_db import build, query, rounds
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import ConflictError, InputError, NotFoundError
@@ -19,7 +19,7 @@ from nearsim_db.readers import RejectWriter, from_documents
 from nearsim_db.recipe import Recipe, to_mapping
 from nearsim_db.records import Cluster, CollectionId, Document, Match, Pair, ReadDocument, Reject
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, documents, pairs
+from nearsim_db.store import catalog, clusters, documents, pairs
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import translated
 
@@ -94,7 +94,7 @@ class Index:
         """
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
-        with self.database.writer(collection_id), RejectWriter(rejects) as writer:
+        with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             try:
                 run.write(records, self._progress)
@@ -109,9 +109,7 @@ class Index:
 
     def build(self) -> None:
         """Finish what was interrupted, and take in what other applications wrote."""
-        collection_id = self._get_collection().collection_id
-        with self.database.writer(collection_id):
-            self._bring_up_to_date(collection_id)
+        self._bring_up_to_date(self._get_collection().collection_id)
 
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
         """All verified pairs, twins expanded, as a stream in no order; close it when leaving it early."""
@@ -123,7 +121,7 @@ class Index:
         """All clusters, the largest first, as a stream; close it when leaving it early."""
         generation, _ = self._live()
         with self.database.transaction() as connection:
-            yield from pairs.stream_clusters(connection, generation.leaves)
+            yield from clusters.stream_clusters(connection, generation.leaves)
 
     def similar(self, external_id: str, min_similarity: float = 0.0) -> list[Match]:
         """The documents paired with one, the most similar first. Raises NotFoundError."""
@@ -153,10 +151,9 @@ class Index:
     def delete(self, external_ids: Iterable[str]) -> list[str]:
         """Delete documents from the collection and every index of it; returns those that were there."""
         collection_id = self._get_collection().collection_id
-        with self.database.writer(collection_id):
-            with self.database.transaction() as connection:
-                gone = documents.delete_documents(connection, collection_id, list(external_ids))
-            self._bring_up_to_date(collection_id)
+        with self.database.transaction() as connection:
+            gone = documents.delete_documents(connection, collection_id, list(external_ids))
+        self._bring_up_to_date(collection_id)
         return gone
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
@@ -182,18 +179,17 @@ class Index:
         profile = resolve(recipe)
         collection = self._writable(dry_run=False)
         assert collection is not None
-        with self.database.writer(collection.collection_id):
-            with self.database.transaction() as connection:
-                _create_profile(connection, collection, name, profile)
-                filled = documents.any_document(connection, collection.collection_id)
-            if filled:
-                self._bring_up_to_date(collection.collection_id)
+        with self.database.transaction() as connection:
+            _create_profile(connection, collection, name, profile)
+            filled = documents.any_document(connection, collection.collection_id)
+        if filled:
+            self._bring_up_to_date(collection.collection_id)
         return profile
 
     def delete_profile(self, name: str) -> None:
         """Drop a profile and its index; the documents stay. Raises NotFoundError."""
         collection_id = self._get_collection().collection_id
-        with self.database.writer(collection_id):
+        with self.database.builder(collection_id):
             generations = [one for one in self._generations(collection_id) if one.profile == name]
             if not generations:
                 raise NotFoundError(f"collection {self.collection!r} has no profile {name!r}")
@@ -219,13 +215,23 @@ class Index:
 
     def _bring_up_to_date(self, collection_id: CollectionId) -> None:
         """Build generations that are building; let live ones catch up with the documents."""
-        with translated():
-            build.dispatch(self.database.engine)
-            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
+        with translated(), self.database.lease() as lease_id:
+            rounds.dispatch(self.database.engine)
+            for generation in self._built(collection_id):
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
+                rounds.settle(self.database.engine, context, lease_id, self._progress)
+
+    def _built(self, collection_id: CollectionId) -> list[Generation]:
+        """The collection's generations, built if they were not; without any, that of the default recipe."""
+        generations = self._generations(collection_id)
+        if generations and all(one.state != "building" for one in generations):
+            return generations
+        with self.database.builder(collection_id):
+            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
                 if generation.state == "building":
+                    context = self._context(generation, restore(generation.recipe, generation.fingerprint))
                     build.build(self.database.engine, context, self._progress)
-                build.catch_up(self.database.engine, context, self._progress)
+        return self._generations(collection_id)
 
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:
@@ -235,12 +241,7 @@ class Index:
     def _context(self, generation: Generation, profile: Profile) -> Context:
         settings = self.database.settings
         encoder = Encoder(profile, settings.backend)
-        figures = {
-            name: value for name, value in generation.figures.items() if name in ("linked", "screened")
-        }
-        return Context(
-            generation, encoder, self._pool, settings.threads, self.warnings.append, figures=figures
-        )
+        return Context(generation, encoder, self._pool, settings.threads, self.warnings.append)
 
     def _live(self) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying which profiles there are."""

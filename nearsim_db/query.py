@@ -71,6 +71,7 @@ def stats(
     Buckets were counted by the build; with `recount` all band rows are read again.
     """
     documents = catalog.count_documents(connection, collection.collection_id)
+    queued, set_aside = queue.count_work(connection, generation.leaves)
     found: dict[str, Any] = {
         "collection": collection.name,
         "profile": generation.profile,
@@ -78,7 +79,8 @@ def stats(
         "state": generation.state,
         "stage": generation.stage,
         "documents": documents,
-        "queued": queue.count_work(connection, generation.leaves),
+        "queued": queued,
+        "set_aside": set_aside,
     }
     if generation.state == "live":
         limit = profile.recipe.match.bucket_limit

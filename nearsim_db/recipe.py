@@ -85,7 +85,7 @@ class Match(_Section, frozen=True):
 class ClusterRules(_Section, frozen=True):
     """How pairs tie documents together and which one stays."""
 
-    linkage: Literal["connected"] = "connected"
+    linkage: Literal["connected", "representative"] = "connected"
     keep: str = "earliest"
     numbers_differ: Literal["link", "keep-apart"] = "link"
 

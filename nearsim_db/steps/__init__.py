@@ -4,10 +4,22 @@ The bulk build and the rounds that keep a living index up to date compose them. 
 """
 
 from nearsim_db.steps.context import Context
-from nearsim_db.steps.linking import link
-from nearsim_db.steps.searching import search
+from nearsim_db.steps.linking import join, link, relink
+from nearsim_db.steps.searching import search, widen
 from nearsim_db.steps.signing import sign
-from nearsim_db.steps.storing import store
+from nearsim_db.steps.storing import merge_heads, store
 from nearsim_db.steps.verifying import verify, verify_signed
 
-__all__ = ["Context", "link", "search", "sign", "store", "verify", "verify_signed"]
+__all__ = [
+    "Context",
+    "join",
+    "link",
+    "merge_heads",
+    "relink",
+    "search",
+    "sign",
+    "store",
+    "verify",
+    "verify_signed",
+    "widen",
+]

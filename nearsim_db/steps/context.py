@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from nearsim_db.encode import Encoder
 from nearsim_db.store.catalog import Generation
@@ -13,7 +14,8 @@ from nearsim_db.verify import FeatureCache
 @dataclass(slots=True)
 class Context:
     """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know;
-    `stale` are documents that could not be verified because their text is another than that signed."""
+    `stale` are documents that could not be verified because their text is another than that signed, `doubles` digests
+    that were found to have more than one head."""
 
     generation: Generation
     encoder: Encoder
@@ -23,6 +25,7 @@ class Context:
     cache: FeatureCache = field(default_factory=FeatureCache)
     figures: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
+    doubles: set[UUID] = field(default_factory=set)
 
     @property
     def leaves(self) -> Leaves:

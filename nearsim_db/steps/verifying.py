@@ -1,6 +1,7 @@
 """verify: from candidates to pairs whose similarity is known."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,24 @@ def verify(connection: Connection, context: Context, candidates: NDArray[np.int6
     context.count("linked", len(candidates))
     family = context.encoder.family
     doc_ids = np.unique(candidates)
-    signed = signatures.read_sketches(connection, context.leaves, doc_ids.tolist(), family.dtype, family.k)
-    return verify_signed(connection, context, signed, candidates)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    return verify_signed(connection, context, signed, _without_doubles(context, signed, candidates))
+
+
+def _without_doubles(
+    context: Context, signed: Signatures, candidates: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Candidates of one digest are no pairs, but twins that became heads in a race."""
+    labels: dict[UUID, int] = {}
+    label = np.array([labels.setdefault(digest, len(labels)) for digest in signed.digests], np.int64)
+    if len(labels) == len(label):
+        return candidates
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(label) - 1)
+    present = (signed.doc_ids[rows] == candidates).all(axis=1)
+    double = present & (label[rows[:, 0]] == label[rows[:, 1]])
+    context.doubles.update(signed.digests[row] for row in rows[double, 0].tolist())
+    apart: NDArray[np.int64] = candidates[~double]
+    return apart
 
 
 def verify_signed(

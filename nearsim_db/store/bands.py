@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from nearsim_db.store.arrays import packed
 from nearsim_db.store.codec import from_bigint, to_bigint
 from nearsim_db.store.copying import copy_columns
 from nearsim_db.store.engine import driver
@@ -24,6 +25,8 @@ def empty_bands(connection: Connection, leaves: Leaves) -> None:
 
 def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
     """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+    if not len(doc_ids):
+        return 0
     hashes = to_bigint(keys.reshape(-1))
     owners = np.repeat(doc_ids, keys.shape[1])
     order = np.lexsort((owners, hashes))
@@ -38,9 +41,11 @@ def index_bands(connection: Connection, leaves: Leaves) -> None:
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
     """Take out the band rows of heads, found by their keys: (n, bands) uint64."""
+    if not len(doc_ids):
+        return
     parameters = {
-        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
-        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+        "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
+        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
     driver(connection).execute(statement("delete_bands", leaves), parameters)
 
@@ -58,24 +63,54 @@ def stream_candidates(
 
 def look_up_candidates(
     connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: NDArray[np.uint64]
-) -> NDArray[np.int64]:
-    """The heads linked with some heads, as (m, 2) int64 of (head asked for, other)."""
+) -> tuple[NDArray[np.int64], Ids]:
+    """The anchors in the buckets of some heads, as (m, 2) int64 of (head asked for, other).
+
+    Also which of the heads are themselves anchors of buckets over the limit: these have to look through them.
+    """
     parameters = {
-        "doc_ids": np.repeat(doc_ids, keys.shape[1]).tolist(),
-        "bucket_hashes": to_bigint(keys.reshape(-1)).tolist(),
+        "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
+        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
         "bucket_limit": bucket_limit,
     }
-    rows = driver(connection).execute(statement("look_up_candidates", leaves), parameters).fetchall()
-    return np.array(rows, np.int64).reshape(-1, 2)
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("look_up_candidates", leaves), parameters, prepare=True).fetchall()
+    found = np.array(rows, np.int64).reshape(-1, 3)
+    beyond = found[:, 2] > 0
+    wide = found[beyond & (found[:, 1] > found[:, 0]), 0]
+    return found[~beyond & (found[:, 0] != found[:, 1]), :2], np.unique(wide)
+
+
+def look_up_members(
+    connection: Connection,
+    leaves: Leaves,
+    bucket_limit: int,
+    anchor: int,
+    keys: NDArray[np.uint64],
+    after: int,
+    batch: int,
+) -> Ids:
+    """Members above `after` of the buckets over the limit that a head is an anchor of, in order, at most `batch`."""
+    parameters = {
+        "doc_id": anchor,
+        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "bucket_limit": bucket_limit,
+        "after": after,
+        "batch": batch,
+    }
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("look_up_members", leaves), parameters).fetchall()
+    return np.array(rows, np.int64).reshape(-1)
 
 
 def look_up_anchors(
     connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
 ) -> list[int]:
     """The heads that a text outside the index is linked with; `keys` are its bucket hashes, uint64."""
-    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
-    rows = driver(connection).execute(statement("look_up_anchors", leaves), parameters).fetchall()
-    return [int(str(row[0])) for row in rows]
+    parameters = {"bucket_hashes": packed(to_bigint(keys.reshape(-1))), "bucket_limit": bucket_limit}
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("look_up_anchors", leaves), parameters, prepare=True).fetchall()
+    return [row[0] for row in cast(list[tuple[int]], rows)]
 
 
 def read_anchors(
@@ -85,9 +120,9 @@ def read_anchors(
 
     None and none when there is no limit: then every member is an anchor.
     """
-    if bucket_limit == 0:
-        return set(), keys[:0]
-    parameters = {"bucket_hashes": to_bigint(keys.reshape(-1)).tolist(), "bucket_limit": bucket_limit}
+    if bucket_limit == 0 or not keys.size:
+        return set(), keys.reshape(-1)[:0]
+    parameters = {"bucket_hashes": packed(to_bigint(keys.reshape(-1))), "bucket_limit": bucket_limit}
     rows = cast(
         list[tuple[int, int, bool]],
         driver(connection).execute(statement("read_anchors", leaves), parameters).fetchall(),

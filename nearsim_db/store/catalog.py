@@ -2,26 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, literal, select, text, true, update
+from psycopg.types.json import Jsonb
+from sqlalchemy import Connection, delete, func, insert, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions, tables
-from nearsim_db.store.statements import Leaves
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
-
-
-class Lock(Enum):
-    """What a session may hold of a collection; the values are the first key of the advisory locks ("ns" and on)."""
-
-    WRITER = 0x6E73  # one process writes at a time
-    LEASE = 0x6E74  # somebody still needs this temporary collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +198,13 @@ def add_figures(connection: Connection, generation: Generation, figures: dict[st
     )
 
 
+def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
+    """Add to counts of a generation that several processes keep together."""
+    if counted:
+        parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
+        driver(connection).execute(statement("count_up"), parameters)
+
+
 def go_live(connection: Connection, generation: Generation) -> None:
     """The first generation of a profile serves from now on."""
     connection.execute(
@@ -218,21 +219,4 @@ def drop_generation(connection: Connection, generation: Generation) -> None:
     partitions.drop(connection, generation.leaves)
     connection.execute(
         delete(tables.generation).where(tables.generation.c.generation_id == generation.generation_id)
-    )
-
-
-def take_lock(connection: Connection, kind: Lock, collection_id: CollectionId, *, wait: bool = True) -> bool:
-    """Take a collection's lock for this session; False when it is taken and `wait` is not set.
-
-    It goes with the connection, so that no killed process ever holds one.
-    """
-    command = "SELECT pg_advisory_lock(:kind, :id)" if wait else "SELECT pg_try_advisory_lock(:kind, :id)"
-    taken = connection.execute(text(command), {"kind": kind.value, "id": collection_id}).scalar_one()
-    return wait or bool(taken)
-
-
-def give_lock_back(connection: Connection, kind: Lock, collection_id: CollectionId) -> None:
-    """Give a collection's lock back."""
-    connection.execute(
-        text("SELECT pg_advisory_unlock(:kind, :id)"), {"kind": kind.value, "id": collection_id}
     )

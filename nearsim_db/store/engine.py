@@ -1,18 +1,21 @@
 """Connections: an engine for a URL, the psycopg connection below it, and the driver's errors in our words."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import Dialect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
+
+Result = TypeVar("Result")
 
 
 def open_engine(url: str) -> Engine:
@@ -45,6 +48,8 @@ def _connect(
     connection.execute("SET client_encoding = 'UTF8'")
     connection.execute("SET search_path = pg_catalog, pg_temp")
     connection.execute("SET jit = off")
+    # The rounds rely on every statement seeing what is committed by then, whatever a role's default is.
+    connection.execute("SET default_transaction_isolation = 'read committed'")
     connection.commit()
     return connection
 
@@ -69,6 +74,29 @@ def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     inner = connection.connection.driver_connection
     assert isinstance(inner, psycopg.Connection)
     return inner
+
+
+def again_after_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
+    """Do one transaction's work; if it met another's in a deadlock, roll back and do it again, a few times."""
+    attempts = Retrying(
+        retry=retry_if_exception(_is_conflict),
+        stop=stop_after_attempt(5),
+        wait=wait_random_exponential(multiplier=0.02, max=0.5),
+        before_sleep=lambda state: connection.rollback(),
+        reraise=True,
+    )
+    return attempts(action)
+
+
+def _is_conflict(error: BaseException) -> bool:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, pg.DeadlockDetected | pg.SerializationFailure)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether an error is the server's or the connection's, and not of the data that were being worked on."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def check_server(connection: Connection) -> int:

@@ -1,4 +1,4 @@
-"""The ledger of pairs, and the clusters that follow from it."""
+"""The ledger of pairs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -6,37 +6,37 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.batches import VerifiedPairs
-from nearsim_db.records import Cluster, Match, Pair
-from nearsim_db.store.copying import Column, copy_columns
+from nearsim_db.records import Match, Pair
+from nearsim_db.store.arrays import packed
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
 
 
-def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> int:
-    """Put pairs into the ledger whose signatures still are those they were verified under; returns how many."""
+def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:
+    """Put pairs into the ledger whose heads still are those they were verified under; returns the new ones, (m, 2).
+
+    The heads stay as they are until the transaction ends.
+    """
     if not len(pairs.left):
-        return 0
-    inner = driver(connection)
-    inner.execute(statement("create_found"))
-    columns: list[Column] = [
-        ("left_id", pairs.left),
-        ("right_id", pairs.right),
-        ("shared_bands", pairs.shared_bands.astype(np.int16)),
-        ("estimate", pairs.estimate.astype(np.float32)),
-        ("similarity", pairs.similarity),
-        ("intersection_size", pairs.intersection.astype(np.int32)),
-        ("union_size", pairs.union.astype(np.int32)),
-        ("left_digest", _digest_column(pairs.left_digests)),
-        ("right_digest", _digest_column(pairs.right_digests)),
-    ]
-    copy_columns(inner, sql.Identifier("found"), columns)
-    stored = inner.execute(statement("store_pairs", leaves)).rowcount
-    inner.execute("TRUNCATE found")
-    return stored
+        return np.zeros((0, 2), np.int64)
+    parameters = {
+        "heads": packed(np.unique(np.concatenate((pairs.left, pairs.right)))),
+        "left_ids": packed(pairs.left),
+        "right_ids": packed(pairs.right),
+        "shared_bands": packed(pairs.shared_bands.astype(np.int16)),
+        "estimates": packed(pairs.estimate.astype(np.float32)),
+        "similarities": packed(pairs.similarity),
+        "intersections": packed(pairs.intersection.astype(np.int32)),
+        "unions": packed(pairs.union.astype(np.int32)),
+        "left_digests": packed(_digest_column(pairs.left_digests)),
+        "right_digests": packed(_digest_column(pairs.right_digests)),
+    }
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("store_pairs", leaves), parameters).fetchall()
+    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def _digest_column(digests: Sequence[UUID]) -> NDArray[np.void]:
@@ -48,37 +48,10 @@ def finish_pairs(connection: Connection, leaves: Leaves) -> None:
     driver(connection).execute(statement("finish_pairs", leaves))
 
 
-def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
+def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:
     """The pairs of documents that are no heads any more go."""
-    driver(connection).execute(statement("delete_pairs_of", leaves), {"doc_ids": list(doc_ids)})
-
-
-def read_edges(connection: Connection, leaves: Leaves, *, same_numbers: bool) -> NDArray[np.int64]:
-    """What ties documents together, as (m, 2) int64; with `same_numbers` only between texts of equal numbers."""
-    name = "read_edges_same_numbers" if same_numbers else "read_edges"
-    blocks = [np.zeros((0, 2), np.int64)]
-    with driver(connection).cursor(name="nearsim_edges", binary=True) as cursor:
-        cursor.execute(statement(name, leaves))
-        while rows := cursor.fetchmany(100_000):
-            blocks.append(np.array(rows, np.int64))
-    return np.concatenate(blocks)
-
-
-def store_clusters(
-    connection: Connection,
-    leaves: Leaves,
-    members: NDArray[np.int64],
-    clusters: NDArray[np.int64],
-    policy: str,
-    sources: Sequence[str],
-) -> None:
-    """Replace a generation's clusters: document members[i] is in cluster clusters[i]; the policy picks survivors."""
-    inner = driver(connection)
-    inner.execute(statement("create_members"))
-    copy_columns(inner, sql.Identifier("member"), [("doc_id", members), ("cluster_id", clusters)])
-    inner.execute("ANALYZE member")
-    inner.execute(statement("store_clusters", leaves), {"policy": policy, "sources": list(sources)})
-    inner.execute("TRUNCATE member")
+    if len(doc_ids):
+        driver(connection).execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})
 
 
 def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
@@ -87,12 +60,6 @@ def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similar
     for row in _stream(connection, "read_pairs", leaves, parameters):
         left, right, similarity, intersection, union, estimate, shared = row
         yield Pair(left, right, float(similarity), intersection, union, _rounded(estimate), shared)
-
-
-def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:
-    """All clusters, the largest first."""
-    for cluster, survivor, members in _stream(connection, "read_clusters", leaves, {}):
-        yield Cluster(cluster, survivor, tuple(members))
 
 
 def read_similar(

@@ -1,23 +1,50 @@
-"""Work that is still to be done on one generation."""
+"""Work that is still to be done on one generation: queued, taken under a lease, finished or failed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
+from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.statements import Leaves, statement
 
-Ids = NDArray[np.int64]
+Stage = Literal["compare", "sign", "search", "anchor", "link"]
+STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which one brings work to the next
+
+WHOLE = 0  # the doc_id of work that is a whole generation's
+
+# How long failed work waits before the second attempt and so on; after the last it is set aside.
+DELAYS_SECONDS = (0.0, 1.0, 10.0, 60.0)
+# (least attempts so far, most, share of a batch): what may have killed a worker is narrowed down.
+_RETAKEN = ((1, 1, 16), (2, 32_767, 1_000_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A document that was taken; `reached` is how far an anchor has searched its buckets."""
+
+    doc_id: int
+    reached: int
 
 
 def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
     """Turn up to `batch` noted changes into work: how many they were, and whether one of them says 'everything'."""
+    hold_lock(connection, Lock.DISPATCH, 0, shared=True)
     row = driver(connection).execute(statement("dispatch_changes"), {"batch": batch}).fetchone()
     assert row is not None
     return int(str(row[0])), bool(row[1])
+
+
+def await_dispatchers(connection: Connection) -> None:
+    """Wait until changes that others have taken are queued as work."""
+    hold_lock(connection, Lock.DISPATCH, 0)
 
 
 def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
@@ -25,34 +52,101 @@ def queue_pending(connection: Connection, leaves: Leaves, collection_id: Collect
     driver(connection).execute(statement("queue_pending", leaves), {"collection_id": collection_id})
 
 
-def queue_work(connection: Connection, leaves: Leaves, stage: str, doc_ids: Sequence[int]) -> None:
-    """Queue documents for a stage."""
-    parameters = {"stage": stage, "doc_ids": list(doc_ids)}
-    driver(connection).execute(statement("queue_work", leaves), parameters)
+def queue_work(
+    connection: Connection,
+    leaves: Leaves,
+    stage: Stage,
+    doc_ids: Sequence[int] | NDArray[np.int64],
+    delay_seconds: float = 0.0,
+) -> None:
+    """Queue documents for a stage, to be taken after a delay at the earliest."""
+    if len(doc_ids):
+        parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "delay": delay_seconds}
+        driver(connection).execute(statement("queue_work", leaves), parameters)
 
 
-def next_work(connection: Connection, leaves: Leaves, stage: str, batch: int) -> list[int]:
-    """The next documents queued for a stage, in doc_id order."""
-    parameters = {"stage": stage, "batch": batch}
-    rows = driver(connection).execute(statement("next_work", leaves), parameters).fetchall()
+def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
+    """What can be taken now: (generation, stage) of one collection, or of all lasting ones."""
+    parameters = {"collection_id": collection_id, "stages": list(STAGES)}
+    rows = driver(connection).execute(statement("find_work"), parameters).fetchall()
+    return [(GenerationId(int(str(generation))), stage) for generation, stage in rows]  # type: ignore[misc]
+
+
+def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int) -> list[list[Task]]:
+    """Lease the next documents of a stage: a batch of new ones, and a few that failed before, apart from those."""
+    parameters = {"stage": stage, "lease_id": lease_id, "batch": batch}
+    taken = [_take(connection, leaves, "take_work", parameters)]
+    for least, most, share in _RETAKEN:
+        again = {**parameters, "least": least, "most": most, "batch": max(1, batch // share)}
+        taken.append(_take(connection, leaves, "retake_work", again))
+    return [tasks for tasks in taken if tasks]
+
+
+def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping[str, object]) -> list[Task]:
+    rows = driver(connection).execute(statement(name, leaves), parameters).fetchall()
+    return sorted((Task(int(str(doc_id)), int(str(reached))) for doc_id, reached in rows), key=_by_id)
+
+
+def _by_id(task: Task) -> int:
+    return task.doc_id
+
+
+def finish(
+    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
+) -> list[int]:
+    """Take documents off a stage's queue; returns those that the lease still holds, and nobody else has taken over."""
+    parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
+    rows = driver(connection).execute(statement("finish_work", leaves), parameters).fetchall()
     return [int(str(row[0])) for row in rows]
 
 
-def finish_work(connection: Connection, leaves: Leaves, stage: str, doc_ids: Sequence[int]) -> None:
-    """Take documents off a stage's queue."""
-    parameters = {"stage": stage, "doc_ids": list(doc_ids)}
-    driver(connection).execute(statement("finish_work", leaves), parameters)
+def continue_later(
+    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int, reached: int
+) -> bool:
+    """Put work back with a slice of it done; False when the lease was lost."""
+    parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
+    return driver(connection).execute(statement("continue_work", leaves), parameters).rowcount == 1
 
 
-def count_work(connection: Connection, leaves: Leaves) -> int:
-    """How much work is queued for a generation."""
+def release(
+    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
+) -> None:
+    """Give work back as it was taken."""
+    parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
+    driver(connection).execute(statement("release_work", leaves), parameters)
+
+
+def fail(
+    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int], error: str
+) -> list[int]:
+    """Work went wrong: it is tried again later, each time later; returns what was set aside instead."""
+    parameters = {
+        "stage": stage,
+        "lease_id": lease_id,
+        "doc_ids": packed_ids(doc_ids),
+        "error": error,
+        "delays": list(DELAYS_SECONDS),
+    }
+    rows = driver(connection).execute(statement("fail_work", leaves), parameters).fetchall()
+    return [int(str(doc_id)) for doc_id, set_aside in rows if set_aside]
+
+
+def server_time(connection: Connection) -> datetime:
+    """What the server's clock says."""
+    row = driver(connection).execute("SELECT clock_timestamp()").fetchone()
+    assert row is not None and isinstance(row[0], datetime)
+    return row[0]
+
+
+def unfinished(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
+    """Whether work of a stage that was queued before a moment of the server's clock is still to be done."""
+    parameters = {"stage": stage, "before": before}
+    row = driver(connection).execute(statement("find_unfinished", leaves), parameters).fetchone()
+    return row is not None and bool(row[0])
+
+
+def count_work(connection: Connection, leaves: Leaves) -> tuple[int, int]:
+    """How much work is queued for a generation, and how much was set aside."""
     row = driver(connection).execute(statement("count_work", leaves)).fetchone()
     assert row is not None
-    return int(str(row[0]))
-
-
-def take_work(connection: Connection, leaves: Leaves, stage: str, after: int, batch: int) -> list[int]:
-    """Take the documents that follow `after` off a stage's queue, in doc_id order; without a commit they are back."""
-    parameters = {"stage": stage, "after": after, "batch": batch}
-    rows = driver(connection).execute(statement("take_work", leaves), parameters).fetchall()
-    return sorted(int(str(row[0])) for row in rows)
+    return int(str(row[0])), int(str(row[1]))

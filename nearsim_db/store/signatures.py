@@ -1,6 +1,7 @@
 """Signatures of one generation: written, read, and their heads chosen."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.batches import SignatureRows, Signatures
 from nearsim_db.records import CollectionId
+from nearsim_db.store.arrays import packed, packed_ids
 from nearsim_db.store.codec import sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.copying import copy_columns
 from nearsim_db.store.engine import driver
@@ -18,8 +20,17 @@ from nearsim_db.store.statements import Leaves, statement
 Ids = NDArray[np.int64]
 
 
-def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows) -> None:
-    """Load signature rows; each document with features is its own head until heads are named."""
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a document is signed with: `digest` and `head_id` are None for one without features."""
+
+    digest: UUID | None
+    revision: int
+    head_id: int | None
+
+
+def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ids) -> None:
+    """Load signature rows, those with features under their heads: int64 of n."""
     inner = driver(connection)
     table = leaves.table("signature")
     for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
@@ -35,7 +46,7 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
             columns += [
                 ("feature_digest", rows.digests[chosen]),
                 ("sketch", sketch_bytes(rows.sketches[chosen])),
-                ("head_id", rows.doc_ids[chosen]),
+                ("head_id", heads[chosen]),
             ]
         copy_columns(inner, table, columns)
 
@@ -81,11 +92,15 @@ def sample_sketches(
 
 
 def read_sketches(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], dtype: np.dtype[np.generic], k: int
+    connection: Connection,
+    leaves: Leaves,
+    doc_ids: Sequence[int] | Ids,
+    dtype: np.dtype[np.generic],
+    k: int,
 ) -> Signatures:
     """The signatures of those of some documents that are heads."""
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_sketches", leaves), {"doc_ids": list(doc_ids)}).fetchall()
+        rows = cursor.execute(statement("read_sketches", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
     return _signatures(rows, dtype, k)
 
 
@@ -93,6 +108,8 @@ def read_heads(
     connection: Connection, leaves: Leaves, digests: Sequence[UUID], dtype: np.dtype[np.generic], k: int
 ) -> Signatures:
     """The heads of some digests."""
+    if not digests:
+        return _signatures([], dtype, k)
     with driver(connection).cursor(binary=True) as cursor:
         rows = cursor.execute(statement("read_heads", leaves), {"digests": list(digests)}).fetchall()
     return _signatures(rows, dtype, k)
@@ -103,17 +120,24 @@ def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int
     return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
 
 
-def read_digests(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, UUID | None]:
-    """The digest that each of some documents is signed with; None for one without features."""
-    rows = driver(connection).execute(statement("read_signed", leaves), {"doc_ids": list(doc_ids)}).fetchall()
-    return {int(str(doc_id)): digest for doc_id, digest in rows}  # type: ignore[misc]
+def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
+    """How those of some documents that are signed are."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_signed", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
+    return {row[0]: Signed(*row[1:]) for row in cast(list[tuple[Any, ...]], rows)}
+
+
+def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
+    """The first document of each of some digests, where there is one."""
+    rows = driver(connection).execute(statement("read_first", leaves), {"digests": list(digests)}).fetchall()
+    return dict(cast(list[tuple[UUID, int]], rows))
 
 
 def read_current(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Sequence[int]
 ) -> set[int]:
     """Those of some documents that are signed as they are now."""
-    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids)}
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     rows = driver(connection).execute(statement("read_current", leaves), parameters).fetchall()
     return {int(str(row[0])) for row in rows}
 
@@ -122,19 +146,23 @@ def move_revisions(
     connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
 ) -> None:
     """Documents whose features did not change are at another revision now."""
+    if not len(doc_ids):
+        return
     parameters = {
-        "doc_ids": doc_ids.tolist(),
-        "revisions": revisions.tolist(),
-        "numbers": to_bigint(numbers).tolist(),
+        "doc_ids": packed(doc_ids),
+        "revisions": packed(revisions),
+        "numbers": packed(to_bigint(numbers)),
     }
     driver(connection).execute(statement("move_revision", leaves), parameters)
 
 
 def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
     """Signatures go, and with them their pairs."""
-    driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": list(doc_ids)})
+    if len(doc_ids):
+        driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
 
 
 def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
     """Give each digest its smallest doc_id as head."""
-    driver(connection).execute(statement("choose_heads", leaves), {"digests": list(digests)})
+    if digests:
+        driver(connection).execute(statement("choose_heads", leaves), {"digests": list(digests)})

@@ -44,6 +44,7 @@ collection = Table(
     Column("name", Text, nullable=False),
     Column("temporary", Boolean, nullable=False, server_default=text("false")),
     _moment("created_at"),
+    _moment("purged_at", required=False),
     UniqueConstraint("name", name="collection_name_key"),
     CheckConstraint("name <> ''", name="collection_name_given"),
     comment="A named set of documents that are compared with each other: a tenant, a feed, a corpus",
@@ -81,6 +82,7 @@ document = Table(
         name="document_external_id_length",
     ),
     Index("document_collection_doc", "collection_id", "doc_id"),
+    Index("document_age", "collection_id", text("coalesce(published_at, created_at)")),
     comment="Texts with their owners own external_id; any application may write here, nearsim build takes it in",
 )
 
@@ -119,6 +121,7 @@ generation = Table(
     Column("figures", JSONB, nullable=False, server_default=text("'{}'")),
     _moment("created_at"),
     _moment("live_at", required=False),
+    _moment("expired_through", required=False),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
         name="generation_state_known",
@@ -191,6 +194,17 @@ cluster_member = Table(
     comment="Documents tied together by pairs, twins included, and which one of each cluster survives",
 )
 
+lease = Table(
+    "lease",
+    metadata,
+    Column("lease_id", Integer, Identity(always=True), primary_key=True),
+    Column("worker", Text, nullable=False),
+    _moment("taken_at"),
+    _moment("beat_at"),
+    comment="Processes at work, each holding an advisory lock as long as it lives; their work is free again when they "
+    "are gone",
+)
+
 work = Table(
     "work",
     metadata,
@@ -202,9 +216,25 @@ work = Table(
     ),
     Column("doc_id", BigInteger, nullable=False),
     Column("stage", Text, nullable=False),
+    _moment("queued_at"),
+    _moment("due_at"),
+    Column("lease_id", Integer),
+    Column("again", Boolean, nullable=False, server_default=text("false")),
+    Column("attempts", SmallInteger, nullable=False, server_default=text("0")),
+    Column("reached", BigInteger, nullable=False, server_default=text("0")),
+    Column("error", Text),
+    _moment("set_aside_at", required=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
-    CheckConstraint("stage IN ('sign', 'search', 'link', 'compare')", name="work_stage_known"),
-    comment="What a generation has still to sign, to search or to link; doc_id 0 stands for all of it",
+    CheckConstraint("stage IN ('sign', 'search', 'anchor', 'link', 'compare')", name="work_stage_known"),
+    Index(
+        "work_tried_before",
+        "generation_id",
+        "stage",
+        "attempts",
+        "doc_id",
+        postgresql_where=text("attempts > 0"),
+    ),
+    comment="What a generation has still to sign, search or link: who is at it, since when, and what went wrong before",
 )
 
 change = Table(

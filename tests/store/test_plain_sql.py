@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from nearsim_db import Document, Index, steps
 from nearsim_db.batches import SignatureRows
-from nearsim_db.build import dispatch
+from nearsim_db.rounds import dispatch
 from nearsim_db.store.documents import StoredDocument
 
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"

@@ -81,10 +81,42 @@ def test_look_up_is_index_only_and_bounded(loaded: Connection, bucket: int) -> N
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
 
 
-def test_an_anchor_looks_through_its_whole_bucket(loaded: Connection) -> None:
-    parameters = {"doc_ids": [3], "bucket_hashes": [HOT], "bucket_limit": LIMIT}
-    rows = driver(loaded).execute(statement("look_up_candidates", LEAVES), parameters).fetchall()
-    assert len(rows) == HEADS * 9 // 10 - 1
+def test_an_anchor_learns_that_its_bucket_goes_on(loaded: Connection) -> None:
+    keys = np.array([[HOT], [HOT]], np.uint64)
+    found, wide = bands.look_up_candidates(loaded, LEAVES, LIMIT, np.array([3, HEADS * 9 // 10]), keys)
+    assert wide.tolist() == [3]
+    assert {(3, other) for other in range(1, LIMIT + 1) if other != 3} < {
+        tuple(pair) for pair in found.tolist()
+    }
+
+
+def test_an_anchor_looks_through_its_whole_bucket_in_slices(loaded: Connection) -> None:
+    keys, seen, after = np.array([[HOT, 17]], np.uint64), list[int](), 0
+    while len(slice := bands.look_up_members(loaded, LEAVES, LIMIT, 3, keys, after, 1_000)):
+        assert len(slice) <= 1_000
+        seen += slice.tolist()
+        after = seen[-1]
+    assert seen == list(range(LIMIT + 1, HEADS * 9 // 10 + 1))
+
+
+@pytest.mark.parametrize("after", [0, HEADS // 2])
+def test_a_slice_is_index_only_and_bounded(loaded: Connection, after: int) -> None:
+    parameters = {
+        "doc_id": 3,
+        "bucket_hashes": [HOT, 17],
+        "bucket_limit": LIMIT,
+        "after": after,
+        "batch": 500,
+    }
+    nodes = plan(loaded, "look_up_members", parameters)
+    scans = [node for node in nodes if node.get("Relation Name")]
+    assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * (LIMIT + 500)
+
+
+def test_who_is_no_anchor_looks_through_nothing(loaded: Connection) -> None:
+    keys = np.array([[HOT]], np.uint64)
+    assert not len(bands.look_up_members(loaded, LEAVES, LIMIT, LIMIT + 1, keys, 0, 1_000))
 
 
 def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:

@@ -1,7 +1,9 @@
--- Each of these digests has its smallest doc_id as head. Relies on the index on feature_digest.
+-- Each of these digests has its smallest doc_id as head. Relies on the index on (feature_digest, doc_id).
 WITH first AS (
-    SELECT feature_digest, min(doc_id) AS head_id FROM {signature}
-    WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[])) GROUP BY feature_digest
+    SELECT query.digest, found.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
+    CROSS JOIN LATERAL (
+        SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
+    ) AS found
 )
-UPDATE {signature} AS signature SET head_id = first.head_id
-FROM first WHERE signature.feature_digest = first.feature_digest AND signature.head_id <> first.head_id
+UPDATE {signature} AS signature SET head_id = first.doc_id
+FROM first WHERE signature.feature_digest = first.digest AND signature.head_id <> first.doc_id

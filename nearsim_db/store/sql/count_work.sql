@@ -1,2 +1,3 @@
--- The queue's length.
-SELECT count(*) FROM nearsim.work WHERE generation_id = {generation_id}
+-- The queue's length, without what was set aside, and what was set aside.
+SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
+FROM nearsim.work WHERE generation_id = {generation_id}

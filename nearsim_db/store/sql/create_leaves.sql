@@ -16,5 +16,6 @@ ALTER TABLE {similar_pair} ALTER COLUMN generation_id SET DEFAULT {generation_id
 CREATE TABLE IF NOT EXISTS {cluster_member} (
     LIKE nearsim.cluster_member INCLUDING DEFAULTS,
     PRIMARY KEY (doc_id),
+    UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id}

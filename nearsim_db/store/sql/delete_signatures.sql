@@ -1,2 +1,5 @@
--- Signatures go, and by cascade their pairs.
-DELETE FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+-- Signatures go, and by cascade their pairs. Locked in the order in which who stores pairs locks them, too.
+WITH gone AS MATERIALIZED (
+    SELECT doc_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
+)
+DELETE FROM {signature} AS signature USING gone WHERE signature.doc_id = gone.doc_id

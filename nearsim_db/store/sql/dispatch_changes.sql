@@ -1,16 +1,18 @@
 -- Turn noted changes into work for every generation of their collections. A change is taken by deleting it, never by a
--- cursor over change_id: ids commit late. Work that is there already stays; a worker that is at it holds its row, so
--- that this waits for it and the change is worked off again.
+-- cursor over change_id: ids commit late. Work that is there already stays, to be done again if a worker is at it.
 WITH taken AS (
     DELETE FROM nearsim.change WHERE change_id = ANY (ARRAY(
         SELECT change_id FROM nearsim.change ORDER BY change_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
     RETURNING collection_id, doc_id
 ), queued AS (
-    INSERT INTO nearsim.work (generation_id, doc_id, stage)
+    INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
     SELECT DISTINCT generation.generation_id, taken.doc_id, 'sign'
     FROM taken
     JOIN nearsim.profile ON profile.collection_id = taken.collection_id
     JOIN nearsim.generation ON generation.profile_id = profile.profile_id AND generation.state <> 'abandoned'
-    ON CONFLICT DO NOTHING
+    ORDER BY 1, 2
+    ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+        again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now()
+    WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
 )
 SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken

@@ -1,7 +1,10 @@
 -- Queue what the index does not reflect: documents without a signature of their revision, and signatures without one.
-INSERT INTO nearsim.work (generation_id, doc_id, stage)
+INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
 FROM (SELECT doc_id, revision FROM nearsim.document WHERE collection_id = %(collection_id)s) AS document
 FULL JOIN {signature} AS signature USING (doc_id)
 WHERE document.revision IS DISTINCT FROM signature.revision
-ON CONFLICT DO NOTHING
+ORDER BY 2
+ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now()
+WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0

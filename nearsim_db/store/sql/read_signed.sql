@@ -1,2 +1,2 @@
--- The signatures that some documents have now, with the features they stand for.
-SELECT doc_id, feature_digest FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+-- How some documents are signed now. Relies on the leaf's key.
+SELECT doc_id, feature_digest, revision, head_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))

@@ -1,8 +1,14 @@
--- Take the next batch of one stage, in doc_id order, until commit: a dispatcher that brings such work again meanwhile
--- waits, and then queues it anew. `after` spares a walk over what was taken just before. Relies on work_pkey.
-DELETE FROM nearsim.work
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY (ARRAY(
+-- Lease the next batch of one stage, in doc_id order, to a worker whose own lease still stands; what others are at is
+-- skipped. Relies on work_pkey.
+WITH alive AS (
+    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+), free AS MATERIALIZED (
     SELECT doc_id FROM nearsim.work
-    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id > %(after)s
-    ORDER BY doc_id LIMIT %(batch)s))
-RETURNING doc_id
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
+        AND due_at <= clock_timestamp()
+    ORDER BY doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+)
+UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
+FROM free, alive
+WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = free.doc_id
+RETURNING work.doc_id, work.reached

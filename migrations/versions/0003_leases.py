@@ -1,0 +1,96 @@
+"""Work under leases, with retries; anchors' work in slices; clusters found by their id; windows and purges.
+
+Revision ID: 0003
+Revises: 0002
+"""
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+UPGRADE = """
+CREATE TABLE nearsim.lease (
+    lease_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    worker text NOT NULL,
+    taken_at timestamptz NOT NULL DEFAULT now(),
+    beat_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE nearsim.lease IS
+    'Processes at work, each holding an advisory lock as long as it lives; their work is free again when they are gone';
+
+ALTER TABLE nearsim.work
+    ADD COLUMN queued_at timestamptz NOT NULL DEFAULT now(),
+    ADD COLUMN due_at timestamptz NOT NULL DEFAULT now(),
+    ADD COLUMN lease_id integer,
+    ADD COLUMN again boolean NOT NULL DEFAULT false,
+    ADD COLUMN attempts smallint NOT NULL DEFAULT 0,
+    ADD COLUMN reached bigint NOT NULL DEFAULT 0,
+    ADD COLUMN error text,
+    ADD COLUMN set_aside_at timestamptz,
+    DROP CONSTRAINT work_stage_known,
+    ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')),
+    SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id) WHERE attempts > 0;
+COMMENT ON TABLE nearsim.work IS
+    'What a generation has still to sign, search or link: who is at it, since when, and what went wrong before';
+
+ALTER TABLE nearsim.change SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+ALTER TABLE nearsim.collection ADD COLUMN purged_at timestamptz;
+ALTER TABLE nearsim.generation ADD COLUMN expired_through timestamptz;
+CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
+
+DO $$
+DECLARE
+    leaf text;
+BEGIN
+    FOR leaf IN SELECT 'cluster_member_' || generation_id FROM nearsim.generation LOOP
+        IF to_regclass('nearsim.' || leaf) IS NOT NULL THEN
+            EXECUTE format('CREATE INDEX ON nearsim.%I (cluster_id)', leaf);
+        END IF;
+    END LOOP;
+END
+$$;
+"""
+
+# The leaves keep their index on cluster_id: the earlier version neither needs nor minds it.
+DOWNGRADE = """
+DROP INDEX nearsim.document_age;
+ALTER TABLE nearsim.generation DROP COLUMN expired_through;
+ALTER TABLE nearsim.collection DROP COLUMN purged_at;
+ALTER TABLE nearsim.change RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold);
+DELETE FROM nearsim.work WHERE stage = 'anchor';
+DROP INDEX nearsim.work_tried_before;
+ALTER TABLE nearsim.work
+    RESET (fillfactor, autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold),
+    DROP COLUMN queued_at,
+    DROP COLUMN due_at,
+    DROP COLUMN lease_id,
+    DROP COLUMN again,
+    DROP COLUMN attempts,
+    DROP COLUMN reached,
+    DROP COLUMN error,
+    DROP COLUMN set_aside_at,
+    DROP CONSTRAINT work_stage_known,
+    ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'link', 'compare'));
+COMMENT ON TABLE nearsim.work IS
+    'What a generation has still to sign, to search or to link; doc_id 0 stands for all of it';
+DROP TABLE nearsim.lease;
+"""
+
+
+def upgrade() -> None:
+    """Work that waits keeps waiting, now free for any worker."""
+    op.execute(UPGRADE)
+
+
+def downgrade() -> None:
+    """An anchor's work that was under way is turned back into a search."""
+    op.execute(
+        "INSERT INTO nearsim.work (generation_id, stage, doc_id) "
+        "SELECT generation_id, 'search', doc_id FROM nearsim.work WHERE stage = 'anchor' ON CONFLICT DO NOTHING"
+    )
+    op.execute(DOWNGRADE)

@@ -1,0 +1,206 @@
+"""Rounds: how a living index follows its documents, by whoever works on it, and by any number of them at once.
+
+A round takes a batch of one stage of a generation's work under a lease, does it, and stores it in a transaction in
+which the lease is checked again. Band rows are committed before their documents search, so that of two the later to
+commit sees the earlier.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine
+
+from nearsim_db import steps
+from nearsim_db.batches import VerifiedPairs, joined
+from nearsim_db.errors import NotFoundError
+from nearsim_db.progress import Progress
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog, documents, leases, pairs, queue, signatures
+from nearsim_db.store.engine import again_after_conflicts, is_passing
+from nearsim_db.store.locks import Lock, hold_lock
+from nearsim_db.store.queue import STAGES, WHOLE, Stage, Task
+
+_CHANGES_AT_ONCE = 20_000
+_CANDIDATES_AT_ONCE = 16_384
+_MEMBERS_AT_ONCE = 4_000
+_STALE_SECONDS = 0.2
+_POLL_SECONDS = 0.05
+
+_BATCHES: dict[Stage, int] = {"compare": 1, "sign": 1_000, "search": 500, "anchor": 16, "link": 2_000}
+
+
+def dispatch(engine: Engine) -> int:
+    """Turn noted changes into work; returns how many. After a TRUNCATE indexes are compared with their documents."""
+    done, taken = 0, _CHANGES_AT_ONCE
+    with engine.connect() as connection:
+        while taken == _CHANGES_AT_ONCE:
+            taken, everything = again_after_conflicts(
+                connection, partial(queue.dispatch, connection, _CHANGES_AT_ONCE)
+            )
+            if everything:
+                for generation in catalog.list_generations(connection):
+                    queue.queue_work(connection, generation.leaves, "compare", [WHOLE])
+            connection.commit()
+            done += taken
+    return done
+
+
+def work_once(engine: Engine, context: Context, stage: Stage, lease_id: int) -> int:
+    """One round of a stage: returns how many documents were taken.
+
+    What cannot be done is tried again later, apart from the rest, and set aside after a few attempts. Errors that say
+    nothing of the documents (a lost connection, a full disk) are raised.
+    """
+    with engine.connect() as connection:
+        batches = queue.take(connection, context.leaves, stage, lease_id, _BATCHES[stage])
+        connection.commit()
+        for tasks in batches:
+            try:
+                again_after_conflicts(connection, partial(_WORK[stage], connection, context, lease_id, tasks))
+            except Exception as error:
+                connection.rollback()
+                if is_passing(error):
+                    raise
+                if not _is_gone(connection, context):
+                    _fail(connection, context, stage, lease_id, tasks, error)
+    return sum(map(len, batches))
+
+
+def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) -> None:
+    """Work until all that was queued for a generation before is done, here or by others, stage after stage."""
+    with engine.connect() as connection:
+        queue.await_dispatchers(connection)
+        for stage in STAGES:
+            before = queue.server_time(connection)
+            done, busy = 0, True
+            while busy:
+                connection.commit()
+                taken = work_once(engine, context, stage, lease_id)
+                if taken:
+                    done += taken
+                    progress(_SHOWN[stage], done, None)
+                    continue
+                leases.free_lost_work(connection)
+                busy = queue.unfinished(connection, context.leaves, stage, before)
+                if busy:
+                    time.sleep(_POLL_SECONDS)
+        connection.commit()
+
+
+def _compare(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    queue.finish(connection, context.leaves, "compare", lease_id, [WHOLE])
+    queue.queue_pending(connection, context.leaves, context.generation.collection_id)
+    connection.commit()
+
+
+def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    doc_ids = [task.doc_id for task in tasks]
+    collection_id = context.generation.collection_id
+    current = signatures.read_current(connection, context.leaves, collection_id, doc_ids)
+    changed = [doc_id for doc_id in doc_ids if doc_id not in current]
+    batches = documents.stream_documents(connection, collection_id, changed)
+    rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
+    connection.commit()
+    held = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
+    mine = np.intersect1d(held, changed)
+    if len(mine):
+        steps.store(connection, context, mine.tolist(), rows.take(np.isin(rows.doc_ids, mine)))
+    connection.commit()
+
+
+def _search(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    doc_ids = [task.doc_id for task in tasks]
+    candidates, wide = steps.search(connection, context, doc_ids)
+    verified = _verify(connection, context, candidates)
+    queue.finish(connection, context.leaves, "search", lease_id, doc_ids)
+    queue.queue_work(connection, context.leaves, "anchor", wide)
+    _keep(connection, context, verified)
+
+
+def _widen(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    for task in tasks:
+        candidates = steps.widen(connection, context, task.doc_id, task.reached, _MEMBERS_AT_ONCE)
+        verified = _verify(connection, context, candidates)
+        if len(candidates) < _MEMBERS_AT_ONCE:
+            queue.finish(connection, context.leaves, "anchor", lease_id, [task.doc_id])
+        else:
+            reached = int(candidates[-1, 1])
+            queue.continue_later(connection, context.leaves, "anchor", lease_id, task.doc_id, reached)
+        _keep(connection, context, verified)
+
+
+def _verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> list[VerifiedPairs]:
+    """The pairs among candidates; digests that turn out to have several heads are merged on the way."""
+    verified = [
+        steps.verify(connection, context, candidates[at : at + _CANDIDATES_AT_ONCE])
+        for at in range(0, len(candidates), _CANDIDATES_AT_ONCE)
+    ]
+    connection.commit()
+    if context.doubles:
+        steps.merge_heads(connection, context, sorted(context.doubles))
+        context.doubles.clear()
+        connection.commit()
+    return verified
+
+
+def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
+    """Store pairs and let clusters grow by them, and write down what else verification found."""
+    hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    for found in verified:
+        steps.join(connection, context, pairs.store_pairs(connection, context.leaves, found))
+    # Their text was being changed; once it is signed again, they are searched.
+    queue.queue_work(connection, context.leaves, "search", sorted(context.stale), _STALE_SECONDS)
+    context.stale.clear()
+    catalog.count_up(connection, context.generation, context.figures)
+    context.figures.clear()
+    connection.commit()
+
+
+def _link(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    hold_lock(connection, Lock.LINK, context.generation.generation_id)
+    held = queue.finish(connection, context.leaves, "link", lease_id, [task.doc_id for task in tasks])
+    if WHOLE in held:
+        steps.link(connection, context)
+    elif held:
+        steps.relink(connection, context, held)
+    connection.commit()
+
+
+def _is_gone(connection: Connection, context: Context) -> bool:
+    """Whether the generation was dropped meanwhile."""
+    try:
+        catalog.reread(connection, context.generation)
+    except NotFoundError:
+        return True
+    return False
+
+
+def _fail(
+    connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], error: Exception
+) -> None:
+    """Write down what went wrong. What cannot be signed leaves the index: its signature is of another text."""
+    context.figures.clear()
+    context.stale.clear()
+    context.doubles.clear()
+    told = f"{type(error).__name__}: {error}"
+    doc_ids = [task.doc_id for task in tasks]
+    set_aside = queue.fail(connection, context.leaves, stage, lease_id, doc_ids, told)
+    connection.commit()
+    context.warn(f"{stage} of {len(tasks)} documents failed, {len(set_aside)} of them are set aside: {told}")
+    if stage == "sign" and set_aside:
+        steps.store(connection, context, set_aside, steps.sign(context, []))
+        connection.commit()
+
+
+_WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]] = {
+    "compare": _compare,
+    "sign": _sign,
+    "search": _search,
+    "anchor": _widen,
+    "link": _link,
+}
+_SHOWN = {"compare": "compare", "sign": "sign", "search": "search", "anchor": "search", "link": "clusters"}

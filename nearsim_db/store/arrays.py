@@ -1,0 +1,66 @@
+"""NumPy arrays as query parameters: packed as PostgreSQL's binary arrays, without a Python object for each element."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.abc import PyFormat
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+# dtype -> (type of an element, type of the array), as pg_type numbers them
+_OIDS = {
+    np.dtype(np.int16): (21, 1005),
+    np.dtype(np.int32): (23, 1007),
+    np.dtype(np.int64): (20, 1016),
+    np.dtype(np.float32): (700, 1021),
+    np.dtype(np.float64): (701, 1022),
+    np.dtype("V16"): (2950, 2951),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedArray:
+    """A one-dimensional array as it goes over the wire."""
+
+    kind: type[np.generic]
+    type_oid: int
+    content: bytes
+
+
+def packed(values: NDArray[np.generic]) -> PackedArray:
+    """A parameter of values of one dimension: int16, int32, int64, float32, float64, or void of 16 bytes for uuid."""
+    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[values.dtype]
+    if not len(values):
+        return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
+    rows = np.empty(len(values), [("length", ">i4"), ("value", values.dtype.newbyteorder(">"))])
+    rows["length"] = values.dtype.itemsize
+    rows["value"] = values
+    header = struct.pack(">iiIii", 1, 0, element_oid, len(values), 1)
+    return PackedArray(kind, array_oid, header + rows.tobytes())
+
+
+def packed_ids(ids: Sequence[int] | NDArray[np.int64]) -> PackedArray:
+    """A parameter of ids: bigint[]."""
+    return packed(np.asarray(ids, np.int64))
+
+
+class _PackedDumper(Dumper):
+    format = Format.BINARY
+
+    def get_key(self, obj: PackedArray, format: PyFormat) -> tuple[type, type]:
+        return (self.cls, obj.kind)
+
+    def upgrade(self, obj: PackedArray, format: PyFormat) -> Dumper:
+        dumper = type(self)(self.cls)
+        dumper.oid = obj.type_oid
+        return dumper
+
+    def dump(self, obj: PackedArray) -> bytes:
+        return obj.content
+
+
+psycopg.adapters.register_dumper(PackedArray, _PackedDumper)

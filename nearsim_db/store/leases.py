@@ -1,0 +1,41 @@
+"""Leases: who is at work. A lease stands while its session holds a lock and lets itself be heard."""
+
+from sqlalchemy import Connection
+
+from nearsim_db.store import queue
+from nearsim_db.store.engine import driver
+from nearsim_db.store.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.statements import statement
+
+_SILENCE_SECONDS = 300.0
+
+
+def open_lease(connection: Connection, worker: str) -> int:
+    """Begin to work under a lease that stands as long as this session; `worker` says who it is."""
+    row = driver(connection).execute(statement("open_lease"), {"worker": worker}).fetchone()
+    assert row is not None
+    lease_id = int(str(row[0]))
+    take_lock(connection, Lock.WORKER, lease_id)
+    return lease_id
+
+
+def close_lease(connection: Connection, lease_id: int) -> None:
+    """End it; work it still has is free at once."""
+    driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
+    give_lock_back(connection, Lock.WORKER, lease_id)
+
+
+def beat(connection: Connection, lease_id: int) -> bool:
+    """Say that the worker lives; False when it was taken for dead meanwhile."""
+    return driver(connection).execute(statement("beat"), {"lease_id": lease_id}).rowcount == 1
+
+
+def free_lost_work(connection: Connection) -> int:
+    """Free the work of workers that died or went silent; returns how many documents that were."""
+    inner = driver(connection)
+    parameters = {"kind": Lock.WORKER.value, "silence": _SILENCE_SECONDS}
+    lost = [int(str(row[0])) for row in inner.execute(statement("find_lost_leases"), parameters).fetchall()]
+    if not lost:
+        return 0
+    freed = {"lease_ids": lost, "most": len(queue.DELAYS_SECONDS)}
+    return inner.execute(statement("free_lost_work"), freed).rowcount

@@ -1,0 +1,40 @@
+"""Advisory locks: what a session or a transaction may hold of a collection, of a generation or of the whole database.
+
+All go with their connection, so that no killed process ever holds one.
+"""
+
+from enum import Enum
+
+from sqlalchemy import Connection, text
+
+
+class Lock(Enum):
+    """What may be held; the values are the first key of the advisory locks ("ns" and on), an id is the second."""
+
+    BUILD = 0x6E73  # of a collection: one process makes its profiles and builds its first generations
+    LEASE = 0x6E74  # of a temporary collection: somebody still needs it
+    WORKER = 0x6E75  # of a lease: the session that works under it lives
+    DISPATCH = 0x6E76  # of the database (id 0): shared by who turns changes into work
+    STORE = 0x6E77  # of a generation: shared by who adds new heads, alone for who takes heads out
+    LINK = 0x6E78  # of a generation: one changes its clusters
+
+
+def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:
+    """Take a lock for this session; False when somebody else has it and `wait` is not set."""
+    command = "SELECT pg_advisory_lock(:kind, :id)" if wait else "SELECT pg_try_advisory_lock(:kind, :id)"
+    taken = connection.execute(text(command), {"kind": kind.value, "id": id}).scalar_one()
+    return wait or bool(taken)
+
+
+def give_lock_back(connection: Connection, kind: Lock, id: int) -> None:
+    """Give a session's lock back."""
+    connection.execute(text("SELECT pg_advisory_unlock(:kind, :id)"), {"kind": kind.value, "id": id})
+
+
+def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
+    """Take a lock until this transaction, or the savepoint it is taken under, ends."""
+    if shared:
+        command = "SELECT pg_advisory_xact_lock_shared(:kind, :id)"
+    else:
+        command = "SELECT pg_advisory_xact_lock(:kind, :id)"
+    connection.execute(text(command), {"kind": kind.value, "id": id})

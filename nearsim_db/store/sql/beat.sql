@@ -1,0 +1,2 @@
+-- A worker lives.
+UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s

@@ -1,0 +1,6 @@
+-- Whether work of one stage that was queued before a moment is still to be done or being done; what waits for another
+-- attempt later does not count. Relies on work_pkey.
+SELECT EXISTS (
+    SELECT FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
+        AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR due_at <= clock_timestamp()))
