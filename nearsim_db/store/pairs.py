@@ -20,27 +20,35 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
 
     The heads stay as they are until the transaction ends.
     """
-    if not len(pairs.left):
+    kept = _hold_heads(connection, leaves, pairs)
+    if not kept.any():
         return np.zeros((0, 2), np.int64)
     parameters = {
-        "heads": packed(np.unique(np.concatenate((pairs.left, pairs.right)))),
-        "left_ids": packed(pairs.left),
-        "right_ids": packed(pairs.right),
-        "shared_bands": packed(pairs.shared_bands.astype(np.int16)),
-        "estimates": packed(pairs.estimate.astype(np.float32)),
-        "similarities": packed(pairs.similarity),
-        "intersections": packed(pairs.intersection.astype(np.int32)),
-        "unions": packed(pairs.union.astype(np.int32)),
-        "left_digests": packed(_digest_column(pairs.left_digests)),
-        "right_digests": packed(_digest_column(pairs.right_digests)),
+        "left_ids": packed(pairs.left[kept]),
+        "right_ids": packed(pairs.right[kept]),
+        "shared_bands": packed(pairs.shared_bands[kept].astype(np.int16)),
+        "estimates": packed(pairs.estimate[kept].astype(np.float32)),
+        "similarities": packed(pairs.similarity[kept]),
+        "intersections": packed(pairs.intersection[kept].astype(np.int32)),
+        "unions": packed(pairs.union[kept].astype(np.int32)),
     }
     with driver(connection).cursor(binary=True) as cursor:
         rows = cursor.execute(statement("store_pairs", leaves), parameters).fetchall()
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
-def _digest_column(digests: Sequence[UUID]) -> NDArray[np.void]:
-    return np.frombuffer(b"".join(digest.bytes for digest in digests), "V16")
+def _hold_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
+    """Hold the heads of pairs, and say which pairs were verified under what these are now."""
+    if not len(pairs.left):
+        return np.zeros(0, bool)
+    parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("hold_heads", leaves), parameters).fetchall()
+    held = dict(cast(list[tuple[int, UUID]], rows))
+    ends = zip(
+        pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
+    )
+    return np.array([held.get(a) == x and held.get(b) == y for a, x, b, y in ends], np.bool_)
 
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:

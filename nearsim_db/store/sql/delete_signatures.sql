@@ -2,4 +2,4 @@
 WITH gone AS MATERIALIZED (
     SELECT doc_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
 )
-DELETE FROM {signature} AS signature USING gone WHERE signature.doc_id = gone.doc_id
+DELETE FROM {signature} WHERE doc_id = ANY (ARRAY(SELECT doc_id FROM gone))

@@ -6,14 +6,13 @@ WITH mine AS MATERIALIZED (
         AND lease_id = %(lease_id)s
     ORDER BY doc_id FOR UPDATE
 ), done AS (
-    DELETE FROM nearsim.work USING mine
-    WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = mine.doc_id
-        AND NOT mine.again
+    DELETE FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE NOT again))
 ), kept AS (
     UPDATE nearsim.work
     SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
-    FROM mine
-    WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = mine.doc_id
-        AND mine.again
+    WHERE generation_id = {generation_id} AND stage = %(stage)s
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE again))
 )
 SELECT doc_id FROM mine ORDER BY doc_id

@@ -10,6 +10,7 @@ WITH alive AS (
     ORDER BY attempts, doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
 )
 UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
-FROM free, alive
-WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = free.doc_id
+FROM alive
+WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s
+    AND work.doc_id = ANY (ARRAY(SELECT doc_id FROM free))
 RETURNING work.doc_id, work.reached
