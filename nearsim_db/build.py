@@ -11,7 +11,7 @@ from nearsim_db import forecast, steps
 from nearsim_db.batches import VerifiedPairs
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
-from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures
+from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures, windows
 from nearsim_db.store.catalog import Generation
 
 _SKETCHES_AT_ONCE = 20_000
@@ -41,10 +41,14 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     generation = context.generation
     partitions.create(writing, context.leaves)
     writing.commit()
+    age = context.encoder.profile.recipe.retain.seconds
+    windows.begin(writing, context.leaves, age)
+    writing.commit()
     total = catalog.count_documents(writing, generation.collection_id)
+    total -= documents.count_outside(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
-    for batch in documents.stream_after(reading, generation.collection_id, signed):
+    for batch in documents.stream_after(reading, generation.collection_id, signed, age):
         rows = steps.sign(context, batch)
         signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
         writing.commit()

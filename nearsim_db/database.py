@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from nearsim_db.store.engine import check_server, open_engine, translated
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.server_facts import server_version
 
+_KEPT_FOR_READING = 4
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
@@ -35,6 +38,7 @@ class Database:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
+        self._reading: deque[Connection] = deque()
 
     @classmethod
     def connect(cls, url: str | None = None) -> Self:
@@ -83,6 +87,7 @@ class Database:
 
     def close(self) -> None:
         """Give the connections back."""
+        self._stop_reading()
         self.engine.dispose()
 
     def __enter__(self) -> Self:
@@ -98,6 +103,31 @@ class Database:
         """A connection in a transaction that commits at the end of the block."""
         with translated(), self.engine.begin() as connection:
             yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection on which each statement is a transaction of its own, kept open for the next block.
+
+        The driver's errors leave the block as they are; after one, the next connection is known to work.
+        """
+        try:
+            connection = self._reading.pop()
+        except IndexError:
+            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            self._stop_reading()
+            raise
+        if len(self._reading) < _KEPT_FOR_READING:
+            self._reading.append(connection)
+        else:
+            connection.close()
+
+    def _stop_reading(self) -> None:
+        while self._reading:
+            self._reading.pop().close()
 
     @contextmanager
     def builder(self, collection_id: CollectionId) -> Iterator[None]:

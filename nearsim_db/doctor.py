@@ -15,7 +15,7 @@ from nearsim_db.address import database_url
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import catalog, documents, queue, schema, server_facts
+from nearsim_db.store import backlog, catalog, documents, leases, queue, schema, server_facts
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
@@ -155,6 +155,8 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
         return
     yield Finding("schema", "ok", f"revision {schema.newest_revision()}")
     yield from _unfinished(connection)
+    yield _workers(connection)
+    yield _set_aside(connection)
     yield _leftovers(connection)
 
 
@@ -184,7 +186,7 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
             continue
         found = True
         if _is_free(connection, Lock.BUILD, collection):
-            advice = f"nearsim build --collection {collection.name}"
+            advice = f"nearsim build --collection {collection.name}, or start a worker: nearsim worker"
             yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", advice)
         else:
             yield Finding("builds", "ok", f"collection {collection.name} is being written to right now")
@@ -196,9 +198,23 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     if not documents.any_document(connection, collection.collection_id):
         return []
     generations = catalog.list_generations(connection, collection.collection_id)
-    queued = sum(sum(queue.count_work(connection, one.leaves)) for one in generations if one.state == "live")
+    queued = sum(queue.count_work(connection, one.leaves)[0] for one in generations if one.state == "live")
     waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
     return [*waiting, f"{queued:,} documents wait to be indexed"] if queued else waiting
+
+
+def _workers(connection: Connection) -> Finding:
+    workers = leases.list_workers(connection)
+    shown = f"{len(workers)} at work: {', '.join(workers)}" if workers else "none at work"
+    return Finding("workers", "ok", shown)
+
+
+def _set_aside(connection: Connection) -> Finding:
+    documents = backlog.read_backlog(connection, None).set_aside
+    if not documents:
+        return Finding("set aside", "ok", "no documents")
+    advice = "nearsim work list --failed shows why; then: nearsim work retry, or discard"
+    return Finding("set aside", "warning", f"{documents:,} documents could not be indexed", advice)
 
 
 def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:

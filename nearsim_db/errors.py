@@ -5,12 +5,19 @@ NearsimError
 ├── InputError              a file or record that cannot be read
 ├── NotFoundError           a collection, profile or document that is not there
 ├── ConflictError           something of that name exists already, or someone else holds it
+├── DuplicateError          a document that has near-duplicates, where that is refused
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
 ├── DatabaseError           the server refused, is full, or went away
 │   ├── UnreachableError    no server answers at the address
 │   └── SchemaError         the schema is missing, or newer than this code
 └── ServerError             the embedded server cannot be started or stopped
 """
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nearsim_db.records import Match
 
 
 class NearsimError(Exception):
@@ -33,6 +40,20 @@ class NotFoundError(NearsimError):
 
 class ConflictError(NearsimError):
     """Something of that name exists already, or someone else holds it."""
+
+
+class DuplicateError(NearsimError):
+    """A document was not added because it has near-duplicates: `matches`, the most similar first."""
+
+    def __init__(self, external_id: str, matches: "Sequence[Match]") -> None:
+        first, more = matches[0], len(matches) - 1
+        others = f" and {more:,} more" if more else ""
+        super().__init__(
+            f"document {external_id!r} was not added: it is a near-duplicate of {first.external_id!r} "
+            f"(similarity {first.similarity:.4f}){others}; what came before it is kept"
+        )
+        self.external_id = external_id
+        self.matches = tuple(matches)
 
 
 class FingerprintError(NearsimError):

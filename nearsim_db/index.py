@@ -1,6 +1,6 @@
 """The index of one collection: the whole road on one screen, and what the command line and applications call."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -8,16 +8,26 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from nearsim_db import build, query, rounds
+from nearsim_db import build, forget, query, rounds, window
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
-from nearsim_db.errors import ConflictError, InputError, NotFoundError
+from nearsim_db.errors import (
+    ConflictError,
+    DuplicateError,
+    FingerprintError,
+    InputError,
+    NotFoundError,
+    RecipeError,
+)
+from nearsim_db.forget import Purged
+from nearsim_db.guard import Guard
 from nearsim_db.ingest import Ingest, IngestSummary
+from nearsim_db.lookup import Lookups, Serving
 from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import RejectWriter, from_documents
 from nearsim_db.recipe import Recipe, to_mapping
-from nearsim_db.records import Cluster, CollectionId, Document, Match, Pair, ReadDocument, Reject
+from nearsim_db.records import Cluster, CollectionId, Document, Match, OnDuplicate, Pair, ReadDocument, Reject
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, clusters, documents, pairs
 from nearsim_db.store.catalog import Collection, Generation
@@ -43,6 +53,7 @@ class Index:
         self.warnings: list[str] = []
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
+        self._lookups = Lookups(database, self._serving)
 
     @classmethod
     def connect(
@@ -72,12 +83,14 @@ class Index:
     ) -> None:
         self.close()
 
-    def add(self, given: Iterable[Document]) -> IngestSummary:
+    def add(self, given: Iterable[Document], on_duplicate: OnDuplicate | None = None) -> IngestSummary:
         """Insert or replace documents by external_id, and bring every profile up to date.
 
-        What cannot be stored is counted in the summary, with the first reasons.
+        With `on_duplicate` they are added one after the other, each after it was looked up, and one that has
+        near-duplicates is added and told ("flag"), left out ("skip"), or raises DuplicateError ("raise"). What cannot
+        be stored is counted in the summary, with the first reasons.
         """
-        return self.ingest(from_documents(given))
+        return self.ingest(from_documents(given), on_duplicate=on_duplicate)
 
     def ingest(
         self,
@@ -86,19 +99,24 @@ class Index:
         rejects: Path | None = None,
         strict: bool = False,
         dry_run: bool = False,
+        on_duplicate: OnDuplicate | None = None,
     ) -> IngestSummary:
         """Write what readers yield, then build or catch up every profile; without one, the default recipe makes one.
 
         Rejects are written to `rejects`; with `strict` the first raises InputError; with `dry_run` nothing is written.
-        What other applications wrote in plain SQL is taken in too.
+        What other applications wrote in plain SQL is taken in too. `on_duplicate` is as for `add`; a dry run looks
+        nothing up.
         """
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
         with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
+            if on_duplicate is not None and not dry_run:
+                self._bring_up_to_date(collection_id)
+                run = Guard(self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict)
             try:
                 run.write(records, self._progress)
-            except InputError:
+            except (InputError, DuplicateError):
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
                     self._bring_up_to_date(collection_id)
@@ -124,20 +142,35 @@ class Index:
             yield from clusters.stream_clusters(connection, generation.leaves)
 
     def similar(self, external_id: str, min_similarity: float = 0.0) -> list[Match]:
-        """The documents paired with one, the most similar first. Raises NotFoundError."""
+        """The documents paired with one, the most similar first.
+
+        Raises NotFoundError, also for a document that is older than the profile retains.
+        """
         generation, profile = self._live()
         doc_id = self.get(external_id)["doc_id"]
         with self.database.transaction() as connection:
+            window.refuse_outside(connection, generation, profile, doc_id, external_id)
             return pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
 
     def similar_to_text(
         self, body: str, title: str | None = None, min_similarity: float = 0.0
     ) -> list[Match]:
         """The documents that a text would be paired with, the most similar first; nothing is written."""
-        generation, profile = self._live()
-        with self.database.transaction() as connection:
-            found = query.similar_to_text(connection, self._context(generation, profile), title, body)
-        return [match for match in found if match.similarity >= min_similarity]
+        return self.check(Document(_UNNAMED, title, body), min_similarity)
+
+    def check(self, document: Document, min_similarity: float = 0.0) -> list[Match]:
+        """The documents that one would be paired with if it were added, the most similar first; nothing is written.
+
+        That of the same external_id, which it would replace, is left out. Threads may ask at the same time.
+        """
+        return [match for match in self._lookups.find(document) if match.similarity >= min_similarity]
+
+    def check_many(
+        self, given: Iterable[Document], min_similarity: float = 0.0
+    ) -> Iterator[tuple[Document, list[Match]]]:
+        """`check` for one document after the other; they are not compared with each other."""
+        for document in given:
+            yield document, self.check(document, min_similarity)
 
     def get(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
@@ -148,13 +181,39 @@ class Index:
             raise NotFoundError(f"collection {collection.name!r} has no document {external_id!r}")
         return found
 
-    def delete(self, external_ids: Iterable[str]) -> list[str]:
-        """Delete documents from the collection and every index of it; returns those that were there."""
+    def delete(
+        self, external_ids: Iterable[str], *, purge: bool = False, rejects: Sequence[Path] = ()
+    ) -> list[str]:
+        """Delete documents from the collection and every index of it; returns those that were there.
+
+        With `purge` they are forgotten, as `purge` does it.
+        """
+        if purge:
+            return self.purge(external_ids, rejects).deleted
         collection_id = self._get_collection().collection_id
         with self.database.transaction() as connection:
             gone = documents.delete_documents(connection, collection_id, list(external_ids))
         self._bring_up_to_date(collection_id)
         return gone
+
+    def purge(self, external_ids: Iterable[str], rejects: Sequence[Path] = ()) -> Purged:
+        """Forget documents: delete them at once from every generation, queue and cache, and from these reject files.
+
+        Waits for indexes that are being built. Raises InputError, before anything is done, where a file is no reject
+        file.
+        """
+        collection_id = self._get_collection().collection_id
+        with translated():
+            purged = forget.purge(
+                self.database.engine,
+                collection_id,
+                list(external_ids),
+                rejects,
+                self._reproduced,
+                lambda: self._as_far_as_possible(self._built, collection_id),
+            )
+        self._as_far_as_possible(self._bring_up_to_date, collection_id)
+        return purged
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
         """What the collection and a profile of it hold, in counts, bytes and probabilities.
@@ -219,6 +278,7 @@ class Index:
             rounds.dispatch(self.database.engine)
             for generation in self._built(collection_id):
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
+                window.sweep(self.database.engine, context)
                 rounds.settle(self.database.engine, context, lease_id, self._progress)
 
     def _built(self, collection_id: CollectionId) -> list[Generation]:
@@ -233,6 +293,14 @@ class Index:
                     build.build(self.database.engine, context, self._progress)
         return self._generations(collection_id)
 
+    def _as_far_as_possible(
+        self, action: Callable[[CollectionId], object], collection_id: CollectionId
+    ) -> None:
+        try:
+            action(collection_id)
+        except (FingerprintError, RecipeError) as error:
+            self.warnings.append(str(error))
+
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:
             collection = catalog.get_collection(connection, self.collection)
@@ -242,6 +310,19 @@ class Index:
         settings = self.database.settings
         encoder = Encoder(profile, settings.backend)
         return Context(generation, encoder, self._pool, settings.threads, self.warnings.append)
+
+    def _reproduced(self, generation: Generation) -> Context | None:
+        """The context of a generation, None where this code would make other sketches than it holds."""
+        try:
+            return self._context(generation, restore(generation.recipe, generation.fingerprint))
+        except (FingerprintError, RecipeError):
+            return None
+
+    def _serving(self) -> Serving:
+        generation, profile = self._live()
+        with self.database.transaction() as connection:
+            purges = catalog.read_purges(connection)
+        return Serving(self._context(generation, profile), purges.get(generation.collection_id))
 
     def _live(self) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying which profiles there are."""
@@ -279,3 +360,4 @@ def _create_profile(
 
 
 _NOWHERE = CollectionId(0)  # no collection has this id: a dry run into one that is not there yet
+_UNNAMED = ""  # no document has this external_id: a text by itself

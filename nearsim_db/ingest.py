@@ -9,7 +9,7 @@ from nearsim_db.database import Database
 from nearsim_db.errors import InputError
 from nearsim_db.progress import Progress
 from nearsim_db.readers import RejectWriter
-from nearsim_db.records import CollectionId, ReadDocument, Reject
+from nearsim_db.records import CollectionId, Duplicate, ReadDocument, Reject
 from nearsim_db.store import documents
 
 _BATCH_DOCUMENTS = 2_000
@@ -19,8 +19,9 @@ _REJECTS_SHOWN = 5
 
 @dataclass(slots=True)
 class IngestSummary:
-    """What became of the records read: read = inserted + updated + unchanged + rejected.
+    """What became of the records read: read = inserted + updated + unchanged + skipped + rejected.
 
+    `skipped` were left out because of near-duplicates; `duplicates` are all that had some, where they were looked up.
     `replaced_characters` counts characters that PostgreSQL cannot hold, or that were not UTF-8, each now U+FFFD.
     """
 
@@ -28,9 +29,11 @@ class IngestSummary:
     inserted: int = 0
     updated: int = 0
     unchanged: int = 0
+    skipped: int = 0
     rejected: int = 0
     replaced_characters: int = 0
     first_rejects: list[Reject] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
 
 
 class Ingest:

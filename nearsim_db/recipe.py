@@ -16,6 +16,10 @@ Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.99
 
+_UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+_LONGEST_AGE_DAYS = 100_000  # PostgreSQL's calendar goes back some 2.4 million
+_LONGEST_AGE_SECONDS = _LONGEST_AGE_DAYS * 86_400
+
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What all sections share: no unknown keys, no change after it is made."""
@@ -91,9 +95,14 @@ class ClusterRules(_Section, frozen=True):
 
 
 class Retain(_Section, frozen=True):
-    """How long documents stay in the index."""
+    """How long documents stay in the index, by published_at, else by created_at."""
 
-    age: Literal["none"] = "none"
+    age: str = "none"
+
+    @property
+    def seconds(self) -> int | None:
+        """The age in seconds, a day having 24 hours; None where documents stay for good."""
+        return retained_seconds(self.age)
 
 
 class Recipe(_Section, frozen=True):
@@ -115,6 +124,7 @@ class Recipe(_Section, frozen=True):
         _check_tokens(self.shingle)
         _check_characters((*self.shingle.stopwords, self.shingle.stem, self.cluster.keep))
         keep_policy(self.cluster.keep)
+        retained_seconds(self.retain.age)
         if self.sketch.functions is not None and self.sketch.family != "minhash":
             raise RecipeError(
                 f"sketch.functions belongs to the family minhash, not to {self.sketch.family}; leave it out"
@@ -207,6 +217,24 @@ def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
     if name == "source" and colon and sources:
         return name, sources
     raise RecipeError(f"cluster.keep is {keep!r}; it is earliest, latest, longest or source:A,B,C")
+
+
+def retained_seconds(age: str) -> int | None:
+    """The seconds of an age such as "30 days", None for "none". Raises RecipeError for what is no age."""
+    if age == "none":
+        return None
+    found = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
+    if found is None:
+        raise RecipeError(
+            f'retain.age is {age!r}; it is none, or a whole number of minutes, hours, days or weeks, as in "30 days"'
+        )
+    seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+    if not 0 < seconds <= _LONGEST_AGE_SECONDS:
+        raise RecipeError(
+            f"retain.age is {age!r}; it must be at least 1 minute and at most {_LONGEST_AGE_DAYS:,} days; "
+            "for no limit it is none"
+        )
+    return seconds
 
 
 def _toml_value(value: object) -> str:

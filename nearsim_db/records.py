@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NewType
+from typing import Literal, NewType
 
 DocId = NewType("DocId", int)
 CollectionId = NewType("CollectionId", int)
 ProfileId = NewType("ProfileId", int)
 GenerationId = NewType("GenerationId", int)
+
+OnDuplicate = Literal["flag", "skip", "raise"]  # what to do with a document that has near-duplicates
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +87,11 @@ class Match:
     union: int
     estimate: float
     shared_bands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A document that was found to have near-duplicates when it was to be added, the most similar first."""
+
+    external_id: str
+    matches: tuple[Match, ...]

@@ -19,7 +19,7 @@ from nearsim_db.batches import VerifiedPairs, joined
 from nearsim_db.errors import NotFoundError
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, documents, leases, pairs, queue, signatures
+from nearsim_db.store import catalog, documents, leases, notices, pairs, queue, signatures
 from nearsim_db.store.engine import again_after_conflicts, is_passing
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.queue import STAGES, WHOLE, Stage, Task
@@ -46,6 +46,8 @@ def dispatch(engine: Engine) -> int:
                     queue.queue_work(connection, generation.leaves, "compare", [WHOLE])
             connection.commit()
             done += taken
+    if done:
+        notices.send(engine)
     return done
 
 
@@ -93,22 +95,26 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
 
 def _compare(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
     queue.finish(connection, context.leaves, "compare", lease_id, [WHOLE])
-    queue.queue_pending(connection, context.leaves, context.generation.collection_id)
+    collection_id, age = context.generation.collection_id, context.encoder.profile.recipe.retain.seconds
+    queue.queue_pending(connection, context.leaves, collection_id, age)
     connection.commit()
 
 
 def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
     doc_ids = [task.doc_id for task in tasks]
-    collection_id = context.generation.collection_id
-    current = signatures.read_current(connection, context.leaves, collection_id, doc_ids)
+    collection_id, age = context.generation.collection_id, context.encoder.profile.recipe.retain.seconds
+    current = signatures.read_current(connection, context.leaves, collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
-    batches = documents.stream_documents(connection, collection_id, changed)
+    batches = documents.stream_documents(connection, collection_id, changed, age)
     rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
     connection.commit()
     held = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
     mine = np.intersect1d(held, changed)
     if len(mine):
         steps.store(connection, context, mine.tolist(), rows.take(np.isin(rows.doc_ids, mine)))
+        # A sweep of the window may have passed since they were read; it has not if they are inside under store's lock.
+        outside = documents.find_outside(connection, collection_id, mine, age)
+        queue.queue_work(connection, context.leaves, "sign", np.intersect1d(outside, rows.doc_ids))
     connection.commit()
 
 
@@ -150,14 +156,18 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
 def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
     """Store pairs and let clusters grow by them, and write down what else verification found."""
     hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    stored = 0
     for found in verified:
-        steps.join(connection, context, pairs.store_pairs(connection, context.leaves, found))
+        fresh = pairs.store_pairs(connection, context.leaves, found)
+        steps.join(connection, context, fresh)
+        stored += len(fresh)
     # Their text was being changed; once it is signed again, they are searched.
     queue.queue_work(connection, context.leaves, "search", sorted(context.stale), _STALE_SECONDS)
     context.stale.clear()
     catalog.count_up(connection, context.generation, context.figures)
     context.figures.clear()
     connection.commit()
+    context.tally["pairs"] += stored
 
 
 def _link(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
@@ -189,11 +199,11 @@ def _fail(
     told = f"{type(error).__name__}: {error}"
     doc_ids = [task.doc_id for task in tasks]
     set_aside = queue.fail(connection, context.leaves, stage, lease_id, doc_ids, told)
-    connection.commit()
-    context.warn(f"{stage} of {len(tasks)} documents failed, {len(set_aside)} of them are set aside: {told}")
     if stage == "sign" and set_aside:
         steps.store(connection, context, set_aside, steps.sign(context, []))
-        connection.commit()
+    connection.commit()
+    context.tally.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
+    context.warn(f"{stage} of {len(tasks)} documents failed, {len(set_aside)} of them are set aside: {told}")
 
 
 _WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]] = {

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from uuid import UUID
 
 import numpy as np
@@ -57,30 +58,33 @@ def _least(threshold: float, k: int) -> int:
 class FeatureCache:
     """The features of documents used lately, at most `capacity_bytes` of them (or one larger entry alone).
 
-    An entry is only good for the digest it came with. For one thread.
+    An entry is only good for the digest it came with. Threads may share it.
     """
 
     def __init__(self, capacity_bytes: int = 128 << 20) -> None:
         self._capacity = capacity_bytes
         self._size = 0
+        self._lock = Lock()
         self._kept: OrderedDict[int, tuple[UUID, NDArray[np.uint64]]] = OrderedDict()
 
     def get(self, doc_id: int, digest: UUID) -> NDArray[np.uint64] | None:
         """The features of a document, if they are here and of that digest."""
-        found = self._kept.get(doc_id)
-        if found is None or found[0] != digest:
-            return None
-        self._kept.move_to_end(doc_id)
-        return found[1]
+        with self._lock:
+            found = self._kept.get(doc_id)
+            if found is None or found[0] != digest:
+                return None
+            self._kept.move_to_end(doc_id)
+            return found[1]
 
     def put(self, doc_id: int, digest: UUID, ids: NDArray[np.uint64]) -> None:
         """Keep a document's features, letting go of those unused for longest."""
-        before = self._kept.pop(doc_id, None)
-        self._size += ids.nbytes - (before[1].nbytes if before else 0)
-        self._kept[doc_id] = (digest, ids)
-        while self._size > self._capacity and len(self._kept) > 1:
-            _, (_, dropped) = self._kept.popitem(last=False)
-            self._size -= dropped.nbytes
+        with self._lock:
+            before = self._kept.pop(doc_id, None)
+            self._size += ids.nbytes - (before[1].nbytes if before else 0)
+            self._kept[doc_id] = (digest, ids)
+            while self._size > self._capacity and len(self._kept) > 1:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._size -= dropped.nbytes
 
 
 def count_overlaps(

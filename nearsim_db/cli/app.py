@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nearsim_db.cli.answers import clusters, pairs, similar
+from nearsim_db.cli.check import check
 from nearsim_db.cli.collections import collections
 from nearsim_db.cli.dedupe import dedupe
 from nearsim_db.cli.doctor import doctor
@@ -14,6 +15,8 @@ from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
 from nearsim_db.cli.server import db
+from nearsim_db.cli.work import work
+from nearsim_db.cli.worker import worker
 
 app = typer.Typer(
     cls=Commands,
@@ -21,18 +24,24 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Find near-duplicate documents with PostgreSQL: ingest files, then ask for pairs and clusters.",
-    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C). Without NEARSIM_DATABASE_URL an "
-    "embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
+    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 3 duplicates found (check --exit-code), 130 interrupted (Ctrl-C)."
+    " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )
 
 _TAKING_IN, _ANSWERS, _MANAGING = "Documents in", "Answers", "Management"
 _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     (_TAKING_IN, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
     (_TAKING_IN, build, "nearsim build --collection news"),
+    (_TAKING_IN, worker, "nearsim worker --collection news --http 9180"),
     (_TAKING_IN, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
     (_ANSWERS, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
     (_ANSWERS, clusters, "nearsim clusters --format csv"),
     (_ANSWERS, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+    (
+        _ANSWERS,
+        check,
+        "nearsim check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
+    ),
     (_ANSWERS, get, "nearsim get story-17"),
     (_ANSWERS, stats, "nearsim stats --collection news --json"),
     (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
@@ -43,6 +52,7 @@ for _panel, _command, _example in _COMMANDS:
     app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(_command)
 app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
 app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
+app.add_typer(work, name="work", rich_help_panel=_MANAGING)
 app.add_typer(db, name="db", rich_help_panel=_MANAGING)
 
 

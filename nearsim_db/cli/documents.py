@@ -2,11 +2,13 @@
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
@@ -42,6 +44,17 @@ def get(
 def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.", show_default=False)],
     collection: options.Collection = options.DEFAULT_COLLECTION,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge", help="Forget them: at once from every index, queue and cache, and say from where."
+        ),
+    ] = False,
+    rejects: Annotated[
+        list[Path] | None,
+        typer.Option("--rejects", metavar="PATH", help="With --purge, a reject file to clean too (repeat)."),
+    ] = None,
+    as_json: options.AsJson = False,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -49,19 +62,29 @@ def delete(
 
     Ends with exit code 1 if some of them were not there; the others are deleted all the same.
     """
-    from nearsim_db.cli import render
+    if rejects and not purge:
+        raise UsageError("--rejects goes with --purge")
+    from nearsim_db.cli import render, summaries
     from nearsim_db.index import Index
 
-    confirm(f"Delete {len(ids):,} documents from collection {collection!r}?", yes=yes)
+    verb = "Purge" if purge else "Delete"
+    confirm(f"{verb} {len(ids):,} documents from collection {collection!r}?", yes=yes)
     with (
-        progress_bars(quiet) as progress,
+        progress_bars(quiet or as_json) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
-        gone = index.delete(ids)
-    if not quiet:
+        purged = index.purge(ids, rejects or ()) if purge else None
+        gone = index.delete(ids) if purged is None else purged.deleted
+    missing = sorted(set(ids) - set(gone)) if purged is None else purged.not_found
+    if as_json:
+        found = {} if purged is None else {"purged": summaries.purged_places(purged)}
+        render.document({"deleted": gone, "not_found": missing, **found})
+    elif not quiet:
         for deleted in gone:
             render.line(f"deleted {deleted}")
-    missing = sorted(set(ids) - set(gone))
+        if purged is not None:
+            summaries.print_purged(purged)
+    summaries.print_warnings(index.warnings)
     if missing:
         raise NotFoundError(f"collection {collection!r} has no document {', '.join(map(repr, missing))}")
 

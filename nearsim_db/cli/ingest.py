@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Source
-    from nearsim_db.records import ReadDocument, Reject
+    from nearsim_db.records import OnDuplicate, ReadDocument, Reject
 
 
 def ingest(
@@ -27,6 +28,15 @@ def ingest(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")
     ] = False,
+    on_duplicate: Annotated[
+        options.OnDuplicate | None,
+        typer.Option(
+            "--on-duplicate",
+            help="Look each document up before it is added, one after the other: flag adds near-duplicates and "
+            "counts them, skip leaves them out, raise stops at the first.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -40,6 +50,9 @@ def ingest(
     from nearsim_db.index import Index
     from nearsim_db.readers import Fields, Source, refuse_inputs
 
+    if on_duplicate is not None and dry_run:
+        raise UsageError("--on-duplicate goes without --dry-run; nearsim check looks up and writes nothing")
+    decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
     records = _UntilDamage(Source(files, fields))
     refuse_inputs([rejects], files)
@@ -47,12 +60,16 @@ def ingest(
         progress_bars(quiet or as_json, records.source) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
-        summary = index.ingest(records, rejects=rejects, strict=strict, dry_run=dry_run)
+        summary = index.ingest(
+            records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
+        )
         profiles = [] if dry_run else summaries.profile_stats(index)
     if as_json:
-        summaries.print_ingest_document(summary, profiles, dry_run=dry_run, error=records.damage)
+        summaries.print_ingest_document(
+            summary, profiles, dry_run=dry_run, error=records.damage, on_duplicate=decision
+        )
     elif not quiet:
-        summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects)
+        summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
     summaries.print_warnings(index.warnings)
     if records.damage is not None:
         raise records.damage if dry_run else InputError(f"{records.damage}; what was read before is kept")

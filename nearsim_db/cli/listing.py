@@ -14,13 +14,15 @@ from typing import Any, BinaryIO, Generic, TypeVar, assert_never
 from nearsim_db.cli import render
 from nearsim_db.cli.options import Format
 from nearsim_db.output import STANDARD_OUTPUT, json_line, replacing
-from nearsim_db.records import Cluster, Match, Pair
+from nearsim_db.records import Cluster, Document, Match, Pair
+from nearsim_db.store.worklist import WorkItem
 
 _TABLE_ROWS = 50
 _MEMBERS_SHOWN = 10
 
 Answer = TypeVar("Answer")
 Row = Sequence[object]
+Check = tuple[Document, list[Match]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +163,33 @@ def _match_object(match: Match) -> dict[str, object]:
     return dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
 
 
+def _check_order(check: Check) -> tuple[float, str]:
+    document, matches = check
+    return -max((match.similarity for match in matches), default=0.0), document.external_id
+
+
+def _check_row(check: Check) -> Row:
+    document, matches = check
+    first = matches[0] if matches else None
+    return (
+        document.external_id or None,
+        "yes" if first else "no",
+        first and first.external_id,
+        first and first.similarity,
+        len(matches),
+    )
+
+
+def _check_object(check: Check) -> dict[str, object]:
+    row = dict(zip(_CHECK_COLUMNS, _check_row(check), strict=True))
+    return row | {"duplicate": bool(check[1]), "matches": [_match_object(match) for match in check[1]]}
+
+
 def _just(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
     return lambda answer: (row(answer),)
 
 
+_CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches")
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
 # Room for ids and titles on a terminal of 80 columns.
 _EVIDENCE_SHORTER = ("similarity", "common", "union", "estimate", "bands")
@@ -198,4 +223,27 @@ MATCHES: Layout[Match] = Layout(
     table_columns=("id", "title", *_EVIDENCE_SHORTER),
     table_row=_match_row,
     shorten=("title",),
+)
+CHECKS: Layout[Check] = Layout(
+    plural="documents checked",
+    as_json=_check_object,
+    csv_columns=_CHECK_COLUMNS,
+    csv_rows=_just(_check_row),
+    table_columns=_CHECK_COLUMNS,
+    table_row=_check_row,
+    order=_check_order,
+)
+_WORK_COLUMNS = (
+    *("id", "collection", "profile", "generation", "stage", "state", "attempts", "due_at", "queued_at"),
+    *("worker", "error"),
+)
+_WORK_SHOWN = ("id", "collection", "stage", "state", "attempts", "due_at", "worker", "error")
+WORK: Layout[WorkItem] = Layout(
+    plural="documents to be worked on",
+    as_json=lambda item: item,
+    csv_columns=_WORK_COLUMNS,
+    csv_rows=_just(attrgetter(*_WORK_COLUMNS)),
+    table_columns=_WORK_SHOWN,
+    table_row=attrgetter(*_WORK_SHOWN),
+    wrap=("error",),
 )

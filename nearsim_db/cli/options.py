@@ -70,6 +70,14 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class OnDuplicate(StrEnum):
+    """What to do with a document that has near-duplicates."""
+
+    FLAG = "flag"
+    SKIP = "skip"
+    RAISE = "raise"
+
+
 AnswerFormat = Annotated[
     Format | None,
     typer.Option(

@@ -1,16 +1,18 @@
 """What an ingest, a build or a profile came to, for people and as JSON."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 from nearsim_db.cli import render
 from nearsim_db.dedupe import DedupeSummary
 from nearsim_db.errors import InputError
+from nearsim_db.forget import Purged
 from nearsim_db.index import Index
 from nearsim_db.ingest import IngestSummary
 from nearsim_db.output import STANDARD_OUTPUT
-from nearsim_db.records import Reject
+from nearsim_db.records import OnDuplicate, Reject
 
 _OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
 
@@ -28,7 +30,12 @@ def outline(stats: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_ingest_document(
-    summary: IngestSummary, profiles: list[dict[str, Any]], *, dry_run: bool, error: InputError | None
+    summary: IngestSummary,
+    profiles: list[dict[str, Any]],
+    *,
+    dry_run: bool,
+    error: InputError | None,
+    on_duplicate: OnDuplicate | None,
 ) -> None:
     """One JSON document; `error` is null unless a file could not be read on."""
     render.document(
@@ -39,6 +46,7 @@ def print_ingest_document(
             "unchanged": summary.unchanged,
             "rejected": summary.rejected,
             "replaced_characters": summary.replaced_characters,
+            **({} if on_duplicate is None else _duplicates(summary)),
             "dry_run": dry_run,
             "error": None if error is None else str(error),
             "first_rejects": [
@@ -51,7 +59,12 @@ def print_ingest_document(
 
 
 def print_ingest(
-    summary: IngestSummary, profiles: list[dict[str, Any]], *, dry_run: bool, rejects: Path | None
+    summary: IngestSummary,
+    profiles: list[dict[str, Any]],
+    *,
+    dry_run: bool,
+    rejects: Path | None,
+    on_duplicate: OnDuplicate | None,
 ) -> None:
     """Counts, the first rejects with their reasons, and a line for each profile."""
     if dry_run:
@@ -65,11 +78,31 @@ def print_ingest(
             "rejected": summary.rejected,
             "replaced characters": summary.replaced_characters,
         }
+        | (
+            {}
+            if on_duplicate is None
+            else {"duplicates": len(summary.duplicates), "skipped": summary.skipped}
+        )
     )
     print_rejects(summary, rejects)
     if profiles:
         render.line()
         print_profiles(profiles)
+
+
+def _duplicates(summary: IngestSummary) -> dict[str, object]:
+    return {
+        "skipped": summary.skipped,
+        "duplicates": [
+            {
+                "id": one.external_id,
+                "duplicate_of": one.matches[0].external_id,
+                "similarity": one.matches[0].similarity,
+                "matches": len(one.matches),
+            }
+            for one in summary.duplicates
+        ],
+    }
 
 
 def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO | None = None) -> None:
@@ -110,6 +143,47 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
             for one in profiles
         ],
         decimals={"candidates per document": 2},
+    )
+
+
+def purged_places(purged: Purged) -> dict[str, Any]:
+    """Every place that a purge removed something from, with how many rows or lines that were."""
+    return {
+        "document": len(purged.deleted),
+        "generations": [
+            {
+                "profile": generation.profile,
+                "generation": generation.generation_id,
+                "state": generation.state,
+                **asdict(traces),
+            }
+            for generation, traces in purged.generations
+        ],
+        "work": purged.work,
+        "changes": purged.changes,
+        "rejects": [{"path": str(path), "lines": lines} for path, lines in purged.rejects],
+        "caches": f"emptied at {purged.caches_emptied_at.isoformat()}",
+    }
+
+
+def print_purged(purged: Purged) -> None:
+    """The same for people."""
+    render.line()
+    render.facts(
+        {
+            "documents": len(purged.deleted),
+            **{
+                f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
+                    f"{traces.signatures:,} signatures, {traces.bands:,} bands, {traces.pairs:,} pairs, "
+                    f"{traces.cluster_rows:,} cluster rows"
+                )
+                for generation, traces in purged.generations
+            },
+            "work": purged.work,
+            "changes": purged.changes,
+            **{f"rejects in {path}": f"{lines:,} lines" for path, lines in purged.rejects},
+            "caches": f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}",
+        }
     )
 
 
@@ -163,6 +237,7 @@ def print_choice(description: dict[str, Any], name: str, state: str) -> None:
             "state": state,
             "fingerprint": description["fingerprint"],
             "threshold": f"{description['threshold']:g}",
+            "window": _window(description["recipe"]["retain"]["age"]),
             "bands x rows": f"{description['bands']} x {description['rows']}",
             "unused rows": description["unused_rows"],
             "expected recall": f"{description['expected_recall']:.4f} at the threshold",
@@ -170,6 +245,10 @@ def print_choice(description: dict[str, Any], name: str, state: str) -> None:
         }
     )
     print_curve(description)
+
+
+def _window(age: str) -> str:
+    return "all documents" if age == "none" else f"documents of the last {age}"
 
 
 def print_curve(description: dict[str, Any]) -> None:

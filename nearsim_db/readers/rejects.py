@@ -1,7 +1,8 @@
 """Where records go that could not be taken: one JSON line each, written as they come."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
@@ -10,6 +11,7 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Reject
 
 _KEPT = 5
+_KEYS = {"file", "line", "id", "reason"}
 
 
 def refuse_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
@@ -20,6 +22,44 @@ def refuse_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> Non
                 raise InputError(
                     f"{output} is read, so it cannot be written at the same time; name another file"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class RejectLines:
+    """The lines of a reject file without those about some documents: which these were, and how many lines `removed`."""
+
+    kept: tuple[bytes, ...]
+    external_ids: frozenset[str]
+    removed: int
+
+
+def lines_about(path: Path, external_ids: Collection[str]) -> RejectLines:
+    """Read a reject file for what it says of documents. Raises InputError for a file that is none."""
+    kept: list[bytes] = []
+    found: list[str] = []
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                external_id = _id_in(line, path, number)
+                if external_id in external_ids:
+                    found.append(str(external_id))
+                else:
+                    kept.append(line)
+    except OSError as error:
+        raise InputError(f"the reject file {path} cannot be read: {error.strerror or error}") from error
+    return RejectLines(tuple(kept), frozenset(found), len(found))
+
+
+def _id_in(line: bytes, path: Path, number: int) -> object:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or row.keys() != _KEYS:
+        raise InputError(
+            f"{path} is no reject file: line {number:,} has not the keys {', '.join(sorted(_KEYS))}"
+        )
+    return row["id"]
 
 
 class RejectWriter:

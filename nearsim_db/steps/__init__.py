@@ -8,18 +8,18 @@ from nearsim_db.steps.linking import join, link, relink
 from nearsim_db.steps.searching import search, widen
 from nearsim_db.steps.signing import sign
 from nearsim_db.steps.storing import merge_heads, store
-from nearsim_db.steps.verifying import verify, verify_signed
+from nearsim_db.steps.verifying import read_features, verify
 
 __all__ = [
     "Context",
     "join",
     "link",
     "merge_heads",
+    "read_features",
     "relink",
     "search",
     "sign",
     "store",
     "verify",
-    "verify_signed",
     "widen",
 ]

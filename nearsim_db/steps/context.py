@@ -1,5 +1,6 @@
 """What every step is given: one generation with what it takes to work on it."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from nearsim_db.verify import FeatureCache
 class Context:
     """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know;
     `stale` are documents that could not be verified because their text is another than that signed, `doubles` digests
-    that were found to have more than one head."""
+    that were found to have more than one head; `tally` counts pairs stored and documents failed and set aside since the
+    context was made."""
 
     generation: Generation
     encoder: Encoder
@@ -26,6 +28,7 @@ class Context:
     figures: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
     doubles: set[UUID] = field(default_factory=set)
+    tally: Counter[str] = field(default_factory=Counter)
 
     @property
     def leaves(self) -> Leaves:

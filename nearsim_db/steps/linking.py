@@ -19,7 +19,7 @@ from nearsim_db.store.locks import Lock, hold_lock
 
 Ids = NDArray[np.int64]
 
-_DOCUMENTS_AT_FIRST = 256
+_DOCUMENTS_AT_FIRST = 64
 
 
 def link(connection: Connection, context: Context) -> None:
@@ -104,23 +104,24 @@ def _recompute(connection: Connection, context: Context, doc_ids: Ids) -> None:
 def _spanning(connection: Connection, context: Context, stored: Members, seen: Ids, edges: Ids) -> Ids:
     """Edges that connect what is connected among `stored` and the ends of `edges`, which are all those of `seen`.
 
-    Only documents in no cluster, and those outside the largest known part of theirs, are asked for their ties: what
-    they are not tied to is not tied to them either. So a cluster that holds together without the documents that went
-    is never read whole.
+    Asked for their ties are documents in no cluster, the first of each cluster, and then only documents outside the
+    largest known part of theirs: what they are not tied to is not tied to them either. So a cluster that holds
+    together without the documents that went is never read whole.
     """
     inside = np.union1d(stored.doc_ids, edges)
-    fresh = np.setdiff1d(inside, stored.doc_ids)
+    left = stored.take(~np.isin(stored.doc_ids, seen))
+    firsts = left.doc_ids[np.unique(left.cluster_ids, return_index=True)[1]]
+    asked = np.setdiff1d(np.union1d(np.setdiff1d(inside, stored.doc_ids), firsts), seen)
     amount = _DOCUMENTS_AT_FIRST
-    while True:
-        apart = stored.doc_ids[find_stragglers(stored.doc_ids, stored.cluster_ids, edges)]
-        asked = np.setdiff1d(np.union1d(fresh, apart), seen)[:amount]
-        if not len(asked):
-            return edges
+    while len(asked):
         found = _ties_of(connection, context, asked).edges
         found = found[np.isin(found, inside).all(axis=1)]
         edges = np.stack(connected_components(np.concatenate((edges, found))), axis=1)
         seen = np.union1d(seen, asked)
+        apart = stored.doc_ids[find_stragglers(stored.doc_ids, stored.cluster_ids, edges)]
+        asked = np.setdiff1d(apart, seen)[:amount]
         amount *= 4
+    return edges
 
 
 def _recompute_around(connection: Connection, context: Context, doc_ids: Ids) -> None:

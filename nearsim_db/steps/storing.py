@@ -115,10 +115,11 @@ def _carry_out(connection: Connection, context: Context, plan: _Plan, leaving: C
     gone, come = _choose_heads(connection, context, plan.changing, old)
     alone = _named_otherwise(fresh, set(plan.changing))
     own = alone & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
-    come = come.joined(Signatures(fresh.doc_ids[own], fresh.sketches[own], ()))
-    _exchange_bands(connection, context, gone, come, leaving)
+    added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
+    _exchange_bands(connection, context, gone, come.joined(added), leaving)
     twins = fresh.doc_ids[~alone | (plan.heads != fresh.doc_ids)]
-    touched = np.concatenate((np.array(plan.removed, np.int64), plan.kept.doc_ids, twins, gone.doc_ids))
+    removed = np.array(plan.removed, np.int64)
+    touched = np.concatenate((removed, plan.kept.doc_ids, twins, gone.doc_ids, come.doc_ids))
     queue.queue_work(connection, leaves, "link", touched)
 
 

@@ -20,7 +20,7 @@ def verify(connection: Connection, context: Context, candidates: NDArray[np.int6
     family = context.encoder.family
     doc_ids = np.unique(candidates)
     signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
-    return verify_signed(connection, context, signed, _without_doubles(context, signed, candidates))
+    return _verify_signed(connection, context, signed, _without_doubles(context, signed, candidates))
 
 
 def _without_doubles(
@@ -39,7 +39,7 @@ def _without_doubles(
     return apart
 
 
-def verify_signed(
+def _verify_signed(
     connection: Connection, context: Context, signed: Signatures, candidates: NDArray[np.int64]
 ) -> VerifiedPairs:
     """The pairs among candidates whose signed are at hand; candidates without one are no heads any more."""
@@ -64,7 +64,7 @@ def _exact_pairs(
     connection: Connection, context: Context, signed: Signatures, screened: Screened
 ) -> VerifiedPairs:
     used = np.unique(np.concatenate((screened.left, screened.right)))
-    found = _features(connection, context, signed, used.tolist())
+    found = read_features(connection, context, signed, used.tolist())
     current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
     # A document whose text is not what its signature says is being changed; it must be searched once that is over.
     context.stale.update(int(signed.doc_ids[row]) for row in used.tolist() if row not in found)
@@ -79,10 +79,10 @@ def _exact_pairs(
     return _pairs(signed, _take(screened, kept), intersection[kept], union[kept])
 
 
-def _features(
+def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
 ) -> dict[int, NDArray[np.uint64]]:
-    """The features of signed' rows, from the cache or from the text, where they still have the digest."""
+    """The features of rows of signed, from the cache or from the text, where that still has the digest."""
     found: dict[int, NDArray[np.uint64]] = {}
     missing: dict[int, int] = {}
     for row in rows:

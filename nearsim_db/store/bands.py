@@ -103,16 +103,6 @@ def look_up_members(
     return np.array(rows, np.int64).reshape(-1)
 
 
-def look_up_anchors(
-    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
-) -> list[int]:
-    """The heads that a text outside the index is linked with; `keys` are its bucket hashes, uint64."""
-    parameters = {"bucket_hashes": packed(to_bigint(keys.reshape(-1))), "bucket_limit": bucket_limit}
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("look_up_anchors", leaves), parameters, prepare=True).fetchall()
-    return [row[0] for row in cast(list[tuple[int]], rows)]
-
-
 def read_anchors(
     connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
 ) -> tuple[set[tuple[int, int]], NDArray[np.uint64]]:

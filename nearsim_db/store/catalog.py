@@ -115,6 +115,15 @@ def count_documents(connection: Connection, collection_id: CollectionId) -> int:
     return connection.execute(counted).scalar_one()
 
 
+def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
+    """When texts were last purged from collections, of those from which any were."""
+    table = tables.collection
+    rows = connection.execute(
+        select(table.c.collection_id, table.c.purged_at).where(table.c.purged_at.is_not(None))
+    )
+    return {CollectionId(row[0]): row[1] for row in rows}
+
+
 def create_profile(
     connection: Connection, collection_id: CollectionId, name: str, recipe: dict[str, Any], fingerprint: str
 ) -> Generation:

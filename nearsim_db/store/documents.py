@@ -2,18 +2,25 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from psycopg import sql
 from sqlalchemy import Connection, delete, select
 
-from nearsim_db.records import CollectionId, DocId, ReadDocument
+from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store import tables
+from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import statement
 
+Ids = NDArray[np.int64]
+
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4_000
+
+Outcome = Literal["inserted", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,37 @@ def write_batch(
     )
 
 
-def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> None:
+def upsert_document(
+    connection: Connection, collection_id: CollectionId, document: Document
+) -> tuple[DocId, Outcome]:
+    """Write one document by external_id: its doc_id, and what became of it."""
+    parameters = {
+        "collection_id": collection_id,
+        "external_id": document.external_id,
+        "title": document.title,
+        "body": document.body,
+        "source": document.source,
+        "url": document.url,
+        "published_at": document.published_at,
+        "attributes": _json(document.attributes),
+    }
+    while True:
+        row = driver(connection).execute(statement("upsert_document"), parameters).fetchone()
+        if row is not None:
+            doc_id, is_new = row
+            return DocId(int(str(doc_id))), _OUTCOMES[is_new]  # type: ignore[index]
+
+
+_OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}
+
+
+def _json(attributes: Mapping[str, object]) -> str:
     import orjson
 
+    return orjson.dumps(attributes).decode() if attributes else "{}"
+
+
+def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> None:
     command = statement("copy_incoming")
     with driver(connection).cursor() as cursor, cursor.copy(command) as copy:
         for read in batch:
@@ -81,24 +116,33 @@ def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> Non
                     one.source,
                     one.url,
                     one.published_at,
-                    orjson.dumps(one.attributes).decode() if one.attributes else "{}",
+                    _json(one.attributes),
                 )
             )
 
 
 def stream_after(
-    connection: Connection, collection_id: CollectionId, after: int
+    connection: Connection, collection_id: CollectionId, after: int, age_seconds: int | None
 ) -> Iterator[list[StoredDocument]]:
-    """All documents of a collection with a doc_id above `after`, in order, in batches of bounded size."""
-    parameters = {"collection_id": collection_id, "after": after}
+    """Documents of a collection with a doc_id above `after`, in order, in batches of bounded size.
+
+    Those older than the age are left out, by published_at, else by created_at.
+    """
+    parameters = {"collection_id": collection_id, "after": after, "age": age_seconds}
     return _stream(connection, "read_documents_after", parameters)
 
 
 def stream_documents(
-    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]
+    connection: Connection,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int],
+    age_seconds: int | None = None,
 ) -> Iterator[list[StoredDocument]]:
-    """Some documents of a collection, in doc_id order, in batches of bounded size; those gone are left out."""
-    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids)}
+    """Some documents of a collection, in doc_id order, in batches of bounded size.
+
+    Those gone are left out, and those older than the age.
+    """
+    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
     return _stream(connection, "read_documents", parameters)
 
 
@@ -120,6 +164,27 @@ def _stream(
                 batch, size = [], 0
         if batch:
             yield batch
+
+
+def find_outside(
+    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int] | Ids, age_seconds: int | None
+) -> Ids:
+    """Those of some documents that are older than the age at this very moment, in order; without an age none."""
+    if age_seconds is None or not len(doc_ids):
+        return np.zeros(0, np.int64)
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
+    rows = driver(connection).execute(statement("read_outside"), parameters).fetchall()
+    return np.array(rows, np.int64).reshape(-1)
+
+
+def count_outside(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
+    """How many documents of a collection are older than the age; without an age none."""
+    if age_seconds is None:
+        return 0
+    parameters = {"collection_id": collection_id, "age": age_seconds}
+    row = driver(connection).execute(statement("count_outside"), parameters).fetchone()
+    assert row is not None
+    return int(str(row[0]))
 
 
 def find_document(

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+from nearsim_db.store.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
@@ -34,6 +35,8 @@ def open_engine(url: str) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
+        # Who holds one connection may need another, so that threads waiting for one could wait for each other.
+        max_overflow=-1,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
     event.listen(engine, "do_connect", _connect)
@@ -43,13 +46,8 @@ def open_engine(url: str) -> Engine:
 def _connect(
     dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
 ) -> "psycopg.Connection[tuple[object, ...]]":
-    """Our names are all qualified, so nothing of ours may resolve through the path; JIT only delays our queries."""
     connection = psycopg.connect(*arguments, **parameters)
-    connection.execute("SET client_encoding = 'UTF8'")
-    connection.execute("SET search_path = pg_catalog, pg_temp")
-    connection.execute("SET jit = off")
-    # The rounds rely on every statement seeing what is committed by then, whatever a role's default is.
-    connection.execute("SET default_transaction_isolation = 'read committed'")
+    connection.execute(statement("begin_session"))
     connection.commit()
     return connection
 
@@ -93,9 +91,18 @@ def _is_conflict(error: BaseException) -> bool:
     return isinstance(cause, pg.DeadlockDetected | pg.SerializationFailure)
 
 
+def is_missing_table(error: Exception) -> bool:
+    """Whether a statement named a table that is not there, such as one of a generation that was dropped."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, pg.UndefinedTable)
+
+
 def is_passing(error: Exception) -> bool:
     """Whether an error is the server's or the connection's, and not of the data that were being worked on."""
     cause = error.orig if isinstance(error, DBAPIError) else error
+    # A value that is too large and a query that takes too long may come of the data.
+    if isinstance(cause, pg.ProgramLimitExceeded | pg.QueryCanceled):
+        return False
     return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
 
 

@@ -7,7 +7,7 @@ from nearsim_db.store.engine import driver
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.statements import statement
 
-_SILENCE_SECONDS = 300.0
+SILENCE_SECONDS = 300.0
 
 
 def open_lease(connection: Connection, worker: str) -> int:
@@ -30,10 +30,16 @@ def beat(connection: Connection, lease_id: int) -> bool:
     return driver(connection).execute(statement("beat"), {"lease_id": lease_id}).rowcount == 1
 
 
-def free_lost_work(connection: Connection) -> int:
-    """Free the work of workers that died or went silent; returns how many documents that were."""
+def list_workers(connection: Connection) -> list[str]:
+    """Who is at work now, as host:process."""
+    rows = driver(connection).execute(statement("list_workers"), {"kind": Lock.WORKER.value}).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
+    """Free the work of workers that died, or were silent for so long; returns how many documents that were."""
     inner = driver(connection)
-    parameters = {"kind": Lock.WORKER.value, "silence": _SILENCE_SECONDS}
+    parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}
     lost = [int(str(row[0])) for row in inner.execute(statement("find_lost_leases"), parameters).fetchall()]
     if not lost:
         return 0

@@ -1,6 +1,6 @@
 """The ledger of pairs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from uuid import UUID
 
@@ -83,14 +83,6 @@ def read_similar(
         Match(external_id, title, float(similarity), intersection, union, _rounded(estimate), shared)
         for external_id, title, similarity, intersection, union, estimate, shared in rows
     ]
-
-
-def read_twins(
-    connection: Connection, leaves: Leaves, heads: Sequence[int]
-) -> list[tuple[int, str, str | None]]:
-    """(head, external id, title) of some heads and all their twins."""
-    rows = driver(connection).execute(statement("read_twins", leaves), {"doc_ids": list(heads)}).fetchall()
-    return cast(list[tuple[int, str, str | None]], rows)
 
 
 def _stream(

@@ -47,9 +47,12 @@ def await_dispatchers(connection: Connection) -> None:
     hold_lock(connection, Lock.DISPATCH, 0)
 
 
-def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
-    """Queue the documents that the index does not reflect."""
-    driver(connection).execute(statement("queue_pending", leaves), {"collection_id": collection_id})
+def queue_pending(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, age_seconds: int | None
+) -> None:
+    """Queue the documents that the index does not reflect; those older than the age are not to be in it."""
+    parameters = {"collection_id": collection_id, "age": age_seconds}
+    driver(connection).execute(statement("queue_pending", leaves), parameters)
 
 
 def queue_work(

@@ -134,10 +134,14 @@ def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) 
 
 
 def read_current(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Sequence[int]
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int],
+    age_seconds: int | None,
 ) -> set[int]:
-    """Those of some documents that are signed as they are now."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    """Those of some documents that are signed as they are now, and no older than the age."""
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
     rows = driver(connection).execute(statement("read_current", leaves), parameters).fetchall()
     return {int(str(row[0])) for row in rows}
 

@@ -240,7 +240,6 @@ work = Table(
 change = Table(
     "change",
     metadata,
-    Column("change_id", BigInteger, Identity(always=True), primary_key=True),
     Column("collection_id", Integer),
     Column("doc_id", BigInteger),
     _moment("changed_at"),

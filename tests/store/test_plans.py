@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -120,10 +121,42 @@ def test_who_is_no_anchor_looks_through_nothing(loaded: Connection) -> None:
 
 
 def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:
-    nodes = plan(loaded, "look_up_anchors", {"bucket_hashes": [HOT, 17], "bucket_limit": LIMIT})
-    scans = [node for node in nodes if node.get("Relation Name")]
+    serve(loaded)
+    digest = UUID(int=1)
+    parameters = {
+        "bucket_hashes": [HOT, 17],
+        "bucket_limit": LIMIT,
+        "digest": digest,
+        "purged_at": None,
+    }
+    nodes = plan(loaded, "look_up_anchors", parameters)
+    scans = [node for node in nodes if node.get("Relation Name") == LEAVES.name("band")]
     assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
-    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
+    assert 0 < sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
+    assert "Seq Scan" not in {
+        node["Node Type"] for node in nodes if node.get("Relation Name") in (LEAVES.name("signature"),)
+    }
+
+
+def test_twins_are_found_by_index(loaded: Connection) -> None:
+    nodes = plan(loaded, "read_twins", {"digests": [UUID(int=1)]})
+    scans = [node for node in nodes if node.get("Relation Name")]
+    assert scans and not {node["Node Type"] for node in scans} & {"Seq Scan"}
+
+
+def serve(connection: Connection) -> None:
+    """The rows by which the generation is live."""
+    inner = driver(connection)
+    inner.execute(
+        "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c')"
+    )
+    inner.execute(
+        "INSERT INTO nearsim.profile (profile_id, collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 7, 'p')"
+    )
+    inner.execute(
+        "INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state) "
+        "OVERRIDING SYSTEM VALUE VALUES (7, 7, '{}', 'f', 'live')"
+    )
 
 
 def test_deleting_bands_uses_the_index(loaded: Connection) -> None:

@@ -1,6 +1,7 @@
-"""Connected components against networkx."""
+"""Components against networkx; stars, survivors and stragglers against their definitions."""
 
 import random
+from collections import Counter
 from itertools import pairwise
 
 import networkx
@@ -8,14 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from nearsim_db.cluster import connected_components
+from nearsim_db import cluster
+from nearsim_db.cluster import choose_survivors, connected_components, find_stragglers, star_clusters
 
 Edges = list[tuple[int, int]]
 
 
+def array(edges: Edges) -> NDArray[np.int64]:
+    return np.array(edges, np.int64).reshape(-1, 2)
+
+
 def components(edges: Edges) -> dict[int, int]:
-    documents, smallest = connected_components(np.array(edges, np.int64).reshape(-1, 2))
+    documents, smallest = connected_components(array(edges))
     assert [documents.dtype, smallest.dtype] == [np.dtype(np.int64)] * 2
     assert (np.diff(documents) > 0).all()
     return dict(zip(documents.tolist(), smallest.tolist(), strict=True))
@@ -69,3 +76,92 @@ def test_a_star(centre: int) -> None:
 def test_many_small_components() -> None:
     edges = [(3 * n + 2, 3 * n + side) for n in range(5_000) for side in (0, 1)]
     assert components(edges) == {node: node - node % 3 for node in range(15_000)}
+
+
+Ranked = tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]
+
+
+@st.composite
+def families(draw: st.DrawFn) -> Ranked:
+    """Pairs of heads, twins as (head, twin), and all their documents, the best first."""
+    heads = draw(st.lists(st.integers(1, 60), min_size=2, max_size=12, unique=True))
+    ends = st.lists(st.sampled_from(heads), min_size=2, max_size=2, unique=True)
+    pairs = [(min(two), max(two)) for two in draw(st.lists(ends, max_size=25))]
+    named = draw(st.dictionaries(st.integers(61, 90), st.sampled_from(heads), max_size=10))
+    twins = [(head, twin) for twin, head in named.items()]
+    return pairs, twins, draw(st.permutations(sorted({one for edge in pairs + twins for one in edge})))
+
+
+def stars(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
+    """The definition, word for word."""
+    families: dict[int, list[int]] = {}
+    for doc_id in order:
+        families.setdefault(next((head for head, twin in twins if twin == doc_id), doc_id), []).append(doc_id)
+    tied = {frozenset(pair) for pair in pairs}
+    members: dict[int, list[int]] = {}
+    for head, family in families.items():
+        joined = next((one for one in members if {one, head} in tied), head)
+        members.setdefault(joined, []).extend(family)
+    return {doc_id: min(cluster) for cluster in members.values() for doc_id in cluster}
+
+
+def star_labels(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
+    documents, smallest = star_clusters(array(pairs), array(twins), np.array(order, np.int64))
+    assert documents.tolist() == sorted(order)
+    return dict(zip(documents.tolist(), smallest.tolist(), strict=True))
+
+
+@settings(max_examples=300)
+@given(ranked=families())
+@example(ranked=([], [], []))
+@example(ranked=([], [(5, 3)], [3, 5]))
+def test_stars_are_as_defined(ranked: Ranked) -> None:
+    assert star_labels(*ranked) == stars(*ranked)
+
+
+def test_stars_of_a_larger_graph() -> None:
+    graph = networkx.gnm_random_graph(2_000, 8_000, seed=1)
+    order = [node for node in range(2_000) if graph.degree[node]]
+    random.Random(1).shuffle(order)
+    labels = star_labels(list(graph.edges), [], order)
+    assert labels == stars(list(graph.edges), [], order)
+    assert max(networkx.connected_components(graph), key=len) > set(labels.values())
+
+
+def test_a_chain_is_cut_into_stars() -> None:
+    chain = list(pairwise(range(1, 8)))
+    assert star_labels(chain, [], [1, 2, 3, 4, 5, 6, 7]) == {1: 1, 2: 1, 3: 3, 4: 3, 5: 5, 6: 5, 7: 7}
+    assert star_labels(chain, [], [2, 5, 1, 3, 4, 6, 7]) == {1: 1, 2: 1, 3: 1, 4: 4, 5: 4, 6: 4, 7: 7}
+
+
+@given(data=st.data(), clusters=st.lists(st.integers(1, 5), max_size=20))
+def test_the_best_of_each_cluster_survives(data: st.DataObject, clusters: list[int]) -> None:
+    documents = [10 * place for place in range(len(clusters))]
+    order = data.draw(st.permutations(documents))
+    chosen = choose_survivors(*(np.array(one, np.int64) for one in (documents, clusters, order)))
+    best = {clusters[doc_id // 10]: doc_id for doc_id in reversed(order)}
+    assert {documents[row] for row in np.flatnonzero(chosen)} == set(best.values())
+
+
+@given(edges=st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25)), max_size=20), data=st.data())
+def test_stragglers_are_all_but_one_largest_part_of_each_cluster(edges: Edges, data: st.DataObject) -> None:
+    named = data.draw(st.dictionaries(st.integers(1, 25), st.integers(1, 3), max_size=25))
+    documents, clusters = sorted(named), [named[one] for one in sorted(named)]
+    found = find_stragglers(np.array(documents, np.int64), np.array(clusters, np.int64), array(edges))
+    label = expected(edges)
+    parts = Counter((named[one], label.get(one, one)) for one in documents)
+    kept = {
+        (named[one], label.get(one, one)) for one, apart in zip(documents, found, strict=True) if not apart
+    }
+    assert {cluster for cluster, _ in kept} == set(clusters) and len(kept) == len(set(clusters))
+    assert all(
+        parts[part] == max(size for other, size in parts.items() if other[0] == part[0]) for part in kept
+    )
+    assert found.sum() == len(documents) - sum(parts[part] for part in kept)
+
+
+def test_components_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_EDGES_AT_ONCE", 7)
+    drawn = random.Random(3)
+    edges = [(drawn.randrange(200), drawn.randrange(200)) for _ in range(120)]
+    assert components(edges) == expected(edges)

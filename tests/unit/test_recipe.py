@@ -86,6 +86,8 @@ ACCEPTED = [
     'match = {threshold = 1, min_shared_bands = 256, verify = "estimate", bucket_limit = 0}',
     'cluster = {keep = "source:Reuters, AP", numbers_differ = "keep-apart"}',
     'fields = ["body"]',
+    'retain.age = "1 day"',
+    'retain.age = "100000 days"',
 ]
 
 
@@ -122,7 +124,6 @@ NOT_BUILT = [
     ("sketch.family = 'hyperplane'", ("sketch.family", "'hyperplane'", "fast_similarity or minhash")),
     ("sketch.family = 'projection'", ("sketch.family", "'projection'", "fast_similarity or minhash")),
     ("cluster.linkage = 'average'", ("cluster.linkage", "'average'", "connected or representative")),
-    ("retain.age = '30 days'", ("retain.age", "'30 days'", "none")),
     ("match.amplification = 'or(40, and(3))'", ("match.amplification", "threshold, min_shared_bands")),
     ("sketch.vectors = 'sign'", ("sketch.vectors", "family, k, seed, functions")),
     ("sketch.width = 2.0", ("sketch.width", "family, k, seed, functions")),
@@ -182,6 +183,15 @@ IMPOSSIBLE = [
     ('shingle = {scheme = "char", stopwords = "en"}', "work on words"),
     ('shingle = {scheme = "char", stem = "english"}', "work on words"),
     ('shingle = {scheme = "char", min_token_length = 2}', "work on words"),
+    ("retain.age = 30", "retain.age is 30; it must be a string"),
+    ('retain.age = "30"', "whole number of minutes, hours, days or weeks"),
+    ('retain.age = "30days"', "retain.age is '30days'; it is none, or a whole number"),
+    ('retain.age = "1.5 days"', "whole number"),
+    ('retain.age = "-1 days"', "whole number"),
+    ('retain.age = "2 months"', "minutes, hours, days or weeks"),
+    ('retain.age = "0 days"', "at least 1 minute"),
+    ('retain.age = "100001 days"', "at most 100,000 days"),
+    ('retain.age = "1 day\\n"', "whole number"),
 ]
 
 
@@ -290,6 +300,22 @@ def test_impossible_overrides_are_refused(setting: str, reason: str) -> None:
     with pytest.raises(RecipeError) as refused:
         override(Recipe(), [setting])
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("age", "seconds"),
+    [
+        ("none", None),
+        ("1 minute", 60),
+        ("90 minutes", 5_400),
+        ("1 hour", 3_600),
+        ("1 days", 86_400),
+        ("30 days", 2_592_000),
+        ("2 weeks", 1_209_600),
+    ],
+)
+def test_ages_in_seconds(age: str, seconds: int | None) -> None:
+    assert override(Recipe(), [f"retain.age={age}"]).retain.seconds == seconds
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 -- Turn noted changes into work for every generation of their collections. A change is taken by deleting it, never by a
--- cursor over change_id: ids commit late. Work that is there already stays, to be done again if a worker is at it.
+-- cursor over ids or times, which commit late. Work that is there already stays, to be done again if a worker is at it.
 WITH taken AS (
-    DELETE FROM nearsim.change WHERE change_id = ANY (ARRAY(
-        SELECT change_id FROM nearsim.change ORDER BY change_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
+    DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM nearsim.change LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
     RETURNING collection_id, doc_id
 ), queued AS (
     INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)

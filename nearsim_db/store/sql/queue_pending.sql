@@ -1,7 +1,13 @@
 -- Queue what the index does not reflect: documents without a signature of their revision, and signatures without one.
+-- Documents older than an age count as absent.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
-FROM (SELECT doc_id, revision FROM nearsim.document WHERE collection_id = %(collection_id)s) AS document
+FROM (
+    SELECT doc_id, revision FROM nearsim.document
+    WHERE collection_id = %(collection_id)s
+        AND coalesce(published_at, created_at)
+            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+) AS document
 FULL JOIN {signature} AS signature USING (doc_id)
 WHERE document.revision IS DISTINCT FROM signature.revision
 ORDER BY 2

@@ -1,0 +1,170 @@
+"""How fast the index follows, and how fast it answers: throughput, latency and lookup."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import psutil
+
+from benchmarks.living.feed import insert_all, running_writers
+from benchmarks.living.system import (
+    COLLECTION,
+    Connection,
+    System,
+    processor_seconds,
+    read_backlog,
+    running_workers,
+)
+from nearsim_db.index import Index
+from nearsim_db.records import Document
+
+_POLL_SECONDS = 0.002
+_DRAIN_POLL_SECONDS = 0.02  # counting what waits is work for the server too
+_GIVE_UP_SECONDS = 600.0
+_WARM_UP = 200
+# Documents in no cluster: a member of a large bucket may rightly not be paired with its own copy.
+_SINGLES = """
+SELECT doc_id, title, body FROM nearsim.document JOIN nearsim.signature USING (doc_id)
+WHERE generation_id = %s AND feature_count > 100 AND NOT EXISTS (
+    SELECT FROM nearsim.cluster_member AS member
+    WHERE member.generation_id = signature.generation_id AND member.doc_id = document.doc_id)
+ORDER BY hashint8(doc_id) LIMIT %s
+"""
+_INSERT = """
+INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (%s, %s, %s, %s) RETURNING doc_id
+"""
+_HAS_PAIR = """
+SELECT EXISTS (SELECT FROM nearsim.similar_pair WHERE generation_id = %s AND left_id = %s AND right_id = %s)
+"""
+
+
+def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
+    """The median, the usual upper quantiles and the maximum, in milliseconds."""
+    quantiles = np.quantile(np.array(milliseconds), [0.5, 0.95, 0.99, 1.0]).tolist()
+    return {
+        name: round(value, 3) for name, value in zip(("p50", "p95", "p99", "max"), quantiles, strict=True)
+    }
+
+
+def measure_throughput(
+    system: System, documents: Sequence[Document], workers: int, writers: int, most_waiting: int
+) -> dict[str, object]:
+    """Documents a second from the first commit until all are searched, while writers insert as fast as workers take.
+
+    The first tenth only warms the workers up.
+    """
+    first, documents = documents[: len(documents) // 10], documents[len(documents) // 10 :]
+    with system.connect() as connection, running_workers(system, workers) as minded:
+        insert_all(system.url, system.collection_id, first, most_waiting)
+        _wait_until_drained(connection, time.perf_counter())
+        own = [psutil.Process(process.pid) for process in minded.processes]
+        processes = {"server": [system.postmaster()], "workers": own}
+        before = {name: sum(map(processor_seconds, group)) for name, group in processes.items()}
+        first_id, wal = _newest(connection), _wal_bytes(connection)
+        started, url = time.perf_counter(), system.url
+        with running_writers(url, system.collection_id, documents, writers, most_waiting):
+            while _newest(connection) == first_id:
+                started = time.perf_counter()
+                time.sleep(_POLL_SECONDS)
+        written = time.perf_counter() - started
+        searched, linked = _wait_until_drained(connection, started)
+        used = {name: sum(map(processor_seconds, group)) - before[name] for name, group in processes.items()}
+        wal = _wal_bytes(connection) - wal
+        set_aside = read_backlog(connection).set_aside
+        ended = sum(process.poll() is not None for process in minded.processes)
+    return {
+        "documents": len(documents),
+        "seconds until written": round(written, 2),
+        "seconds until searched": round(searched, 2),
+        "seconds until clustered": round(linked, 2),
+        "documents/s committed and searched": round(len(documents) / searched),
+        "WAL bytes a document": round(wal / len(documents)),
+        "cores used": {name: round(seconds / linked, 2) for name, seconds in used.items()},
+        "workers that ended": ended,
+        "set aside": set_aside,
+    }
+
+
+def measure_latency(system: System, copies: int, seed: int = 1) -> dict[str, object]:
+    """Milliseconds from the commit of a near-copy until its pair is seen, with one idle worker."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    with system.connect() as connection, running_workers(system, 1):
+        _warm_up(system, connection)
+        waits = []
+        for number, (head, title, body) in enumerate(_singles(connection, system, copies)):
+            time.sleep(float(rng.uniform(0.05, 0.25)))
+            name = f"copy-{number}"
+            row = connection.execute(
+                _INSERT, (system.collection_id, name, title, f"{body} and so on")
+            ).fetchone()
+            waits.append(1_000 * _wait_for_pair(connection, system, head, int(str(row[0])) if row else 0))
+            _wait_until_drained(connection, time.perf_counter())
+    return {"copies": len(waits), "milliseconds from commit to pair": percentiles(waits)}
+
+
+def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, object]:
+    """Milliseconds to check documents against the index in process, verification included, after a warm-up."""
+    with Index.connect(system.url, collection=COLLECTION) as index:
+        milliseconds, matches = [], []
+        for document in (*documents[:_WARM_UP], *documents):
+            started = time.perf_counter()
+            found = index.similar_to_text(document.body or "", document.title)
+            milliseconds.append(1_000 * (time.perf_counter() - started))
+            matches.append(len(found))
+    timed = list(zip(documents, milliseconds[-len(documents) :], strict=True))
+    hot = [value for document, value in timed if document.external_id.startswith("t")]
+    return {
+        "documents": len(documents),
+        "milliseconds": percentiles([value for _, value in timed]),
+        "milliseconds in hot buckets": percentiles(hot) if hot else {},
+        "matches a document": round(sum(matches) / len(matches), 2),
+    }
+
+
+def _warm_up(system: System, connection: Connection) -> None:
+    """Let the worker take something in, so that its kernels are loaded and its statements prepared."""
+    ((head, title, body),) = _singles(connection, system, 1)
+    name = f"warm-{time.time_ns()}"
+    row = connection.execute(_INSERT, (system.collection_id, name, title, f"{body} {name}")).fetchone()
+    _wait_for_pair(connection, system, head, int(str(row[0])) if row else 0)
+    _wait_until_drained(connection, time.perf_counter())
+
+
+def _singles(connection: Connection, system: System, count: int) -> list[tuple[int, str, str]]:
+    rows = connection.execute(_SINGLES, (system.generation_id, count))
+    return [(int(str(doc_id)), str(title), str(body)) for doc_id, title, body in rows]
+
+
+def _wait_for_pair(connection: Connection, system: System, left_id: int, right_id: int) -> float:
+    started = time.perf_counter()
+    while (waited := time.perf_counter() - started) < _GIVE_UP_SECONDS:
+        row = connection.execute(_HAS_PAIR, (system.generation_id, left_id, right_id)).fetchone()
+        if row and row[0]:
+            return time.perf_counter() - started
+        time.sleep(_POLL_SECONDS)
+    raise RuntimeError(f"the pair of {left_id} and {right_id} was not found in {waited:.0f} s")
+
+
+def _wait_until_drained(connection: Connection, started: float) -> tuple[float, float]:
+    """Seconds since `started` until all was searched, and until all was linked too."""
+    searched = None
+    while (now := time.perf_counter() - started) < _GIVE_UP_SECONDS:
+        backlog = read_backlog(connection)
+        if not backlog.searching:
+            searched = searched or now
+            if not backlog.linking:
+                return searched, now
+        time.sleep(_DRAIN_POLL_SECONDS)
+    raise RuntimeError(f"work was left after {_GIVE_UP_SECONDS:.0f} s: {backlog}")
+
+
+def _newest(connection: Connection) -> int:
+    row = connection.execute("SELECT coalesce(max(doc_id), 0) FROM nearsim.document").fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def _wal_bytes(connection: Connection) -> int:
+    row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
+    assert row is not None
+    return int(str(row[0]))

@@ -1,0 +1,190 @@
+"""Writers and workers that are killed at random, and afterwards a check that nothing is lost and nothing untrue."""
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.corpus import Corpus, generator
+from benchmarks.living.checks import violations
+from benchmarks.living.contents import Text, read_contents, read_large_buckets
+from benchmarks.living.feed import make_templates
+from benchmarks.living.script import Write, draw_script, final_texts, play
+from benchmarks.living.system import COLLECTION, PROFILE, System, Workers, living_system
+from benchmarks.truth import read_documents
+from nearsim_db.database import Database
+from nearsim_db.index import Index
+from nearsim_db.recipe import Recipe
+from nearsim_db.records import Document
+
+_FRESH = "fresh"
+_POLL_SECONDS = 0.02
+_MOST_WAITING = 1_000
+# The same order of doc_ids makes the same heads and anchors, the same times the same survivors.
+_COPY = """
+INSERT INTO nearsim.document (collection_id, external_id, title, body, created_at)
+SELECT %s, external_id, title, body, created_at FROM nearsim.document WHERE collection_id = %s ORDER BY doc_id
+"""
+_LEFT = """
+SELECT 'change', NULL, NULL, NULL, NULL, count(*) FROM nearsim.change HAVING count(*) > 0
+UNION ALL
+SELECT stage, attempts, lease_id, due_at > clock_timestamp(), error, count(*) FROM nearsim.work GROUP BY 1, 2, 3, 4, 5
+"""
+_GENERATION = """
+SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+WHERE collection_id = %s AND state = 'live'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordeal:
+    """How a run goes: processes, and how often a worker and the server are killed while the writers write."""
+
+    workers: int
+    writers: int
+    kills: int
+    server_kills: int
+    seed: int
+
+
+def strewn_documents(files: Sequence[Path], take: Sequence[int], family: int, seed: int) -> list[Document]:
+    """The first documents of each file, their ids made distinct, and a family of a template, all shuffled."""
+    rng = generator(np.random.SeedSequence(seed))
+    documents = [
+        replace(one, external_id=f"{number}-{one.external_id}")
+        for number, (file, most) in enumerate(zip(files, take, strict=True))
+        for one in read_documents(file)[:most]
+    ]
+    if family:
+        (template,) = make_templates(Corpus(1_000, seed), 1, rng)
+        texts = [template.fill(number, rng) for number in range(family)]
+        documents += [Document(f"t-{number}", *text) for number, text in enumerate(texts)]
+    return [documents[place] for place in rng.permutation(len(documents)).tolist()]
+
+
+def run_stress(
+    major: int, documents: Sequence[Document], recipe: Recipe, ordeal: Ordeal
+) -> dict[str, object]:
+    """Write, kill, drain, check. Without workers, `nearsim build` takes everything in at the end."""
+    scripts = [
+        draw_script(
+            documents[place :: ordeal.writers], generator(np.random.SeedSequence([ordeal.seed, place]))
+        )
+        for place in range(ordeal.writers)
+    ]
+    with living_system(major, recipe) as system:
+        started = time.perf_counter()
+        told = endure(system, scripts, ordeal)
+        written = time.perf_counter() - started
+        arguments = ("worker", "--once") if ordeal.workers else ("build",)
+        told["exit code of the drain"] = system.run(*arguments, "--collection", COLLECTION)
+        drained = time.perf_counter() - started
+        told |= {"seconds": {"written": round(written, 1), "drained": round(drained, 1)}}
+        figures, found = check(system, final_texts(scripts), recipe)
+    for process in ("exit code of the drain", "exit codes of workers at SIGTERM"):
+        if told[process] not in (0, [0] * ordeal.workers):
+            found[process] = {"examples": told[process]}
+    return told | figures | {"violations": found}
+
+
+def endure(system: System, scripts: Sequence[Sequence[Write]], ordeal: Ordeal) -> dict[str, object]:
+    """Let writers and workers run until all is written, killing at random points of the writing."""
+    context = multiprocessing.get_context("spawn")
+    counts = [context.Value("q", 0) for _ in scripts]
+    most_waiting = _MOST_WAITING if ordeal.workers else 2**31
+    writers = [
+        context.Process(
+            target=play, args=(system.url, system.collection_id, script, ordeal.seed, most_waiting, count)
+        )
+        for script, count in zip(scripts, counts, strict=True)
+    ]
+    workers = Workers(system, ordeal.workers)
+    for writer in writers:
+        writer.start()
+    try:
+        killed = _kill_along(system, workers, writers, counts, sum(map(len, scripts)), ordeal)
+    finally:
+        for writer in writers:
+            writer.kill()
+        codes = workers.stop()
+    return {
+        "writes": {kind: _count(scripts, kind) for kind in ("insert", "update", "delete")},
+        "workers killed": killed.count("worker"),
+        "servers killed": killed.count("server"),
+        "workers that ended by themselves": workers.ended,
+        "exit codes of workers at SIGTERM": codes,
+    }
+
+
+def draw_kills(ordeal: Ordeal, writes: int) -> list[tuple[int, str]]:
+    """After how many writes whom to kill, the last first."""
+    rng = generator(np.random.SeedSequence([ordeal.seed, writes]))
+    whom = ["worker"] * (ordeal.kills if ordeal.workers else 0) + ["server"] * ordeal.server_kills
+    return sorted(zip(rng.integers(0, writes, len(whom)).tolist(), whom, strict=True), reverse=True)
+
+
+def _kill_along(
+    system: System,
+    workers: Workers,
+    writers: "Sequence[multiprocessing.context.SpawnProcess]",
+    counts: "Sequence[Synchronized[int]]",
+    writes: int,
+    ordeal: Ordeal,
+) -> list[str]:
+    """Kill at the drawn points until the writers are done; whom, in order. Raises RuntimeError if a writer failed."""
+    rng = generator(np.random.SeedSequence(ordeal.seed))
+    kills, killed = draw_kills(ordeal, writes), list[str]()
+    while kills or any(writer.is_alive() for writer in writers):
+        if any(writer.exitcode for writer in writers):
+            raise RuntimeError("a writer failed")
+        if kills and kills[-1][0] <= sum(count.value for count in counts):
+            _, whom = kills.pop()
+            if whom == "worker":
+                workers.kill(int(rng.integers(ordeal.workers)))
+            else:
+                system.kill_server()
+            killed.append(whom)
+        workers.mind()
+        time.sleep(_POLL_SECONDS)
+    return killed
+
+
+def check(
+    system: System, written: dict[str, Text], recipe: Recipe
+) -> tuple[dict[str, int], dict[str, dict[str, object]]]:
+    """Build the same documents afresh beside the living index and compare: counts, and what is violated."""
+    with system.connect() as connection:
+        left = connection.execute(_LEFT).fetchall()
+        with Database.connect(system.url) as database:
+            fresh_id = database.create_collection(_FRESH).collection_id
+        connection.execute(_COPY, (fresh_id, system.collection_id))
+        with Index.connect(system.url, collection=_FRESH) as index:
+            index.create_profile(PROFILE, recipe)
+        row = connection.execute(_GENERATION, (fresh_id,)).fetchone()
+        assert row is not None
+        generation_id = int(str(row[0]))
+        living = read_contents(connection, system.collection_id, system.generation_id)
+        fresh = read_contents(connection, fresh_id, generation_id)
+        large = read_large_buckets(connection, generation_id, recipe.match.bucket_limit)
+    found = violations(living, fresh, written, large, recipe)
+    if left:
+        found["work left"] = {"count": sum(int(str(row[-1])) for row in left), "examples": left}
+    stored, built = living.expanded(), fresh.expanded()
+    figures = {
+        "documents": len(living.texts),
+        "pairs stored": len(stored),
+        "pairs of the fresh build": len(built),
+        "pairs beyond the fresh build": len(stored - built),
+        "clusters": len(living.partition()),
+        "clusters of the fresh build": len(fresh.partition()),
+        "documents in large buckets": len(large),
+    }
+    return figures, found
+
+
+def _count(scripts: Sequence[Sequence[Write]], kind: str) -> int:
+    return sum(write.kind == kind for script in scripts for write in script)

@@ -1,0 +1,47 @@
+"""Servers that a script has to itself, of any major at hand: it may empty their tables and kill them."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from nearsim_db.database import Database
+from nearsim_db.server.account import server_account
+from nearsim_db.server.binaries import Binaries, embedded_binaries
+from nearsim_db.server.cluster import Cluster
+from nearsim_db.server.configuration import embedded_settings
+
+_DEBIAN = Path("/usr/lib/postgresql")
+
+
+def binaries_by_major() -> dict[int, Binaries]:
+    """The programs of the embedded PostgreSQL and of Debian's, by major version."""
+    debian = [Binaries(found.parent) for found in _DEBIAN.glob("*/bin/postgres")]
+    return {binaries.major: binaries for binaries in (*debian, embedded_binaries(server_account()))}
+
+
+@contextmanager
+def own_server(major: int, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """A server with the embedded server's settings and the schema in place; it and its data go with the block.
+
+    They go when this process is told to end, too. The folder lies where all temporary files do; as root it is opened,
+    because the server runs as another user.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    home = Path(tempfile.mkdtemp(prefix="nearsim-")).resolve()
+    if os.geteuid() == 0:
+        home.chmod(0o755)
+    told = {**embedded_settings(), **(settings or {})}
+    cluster = Cluster(binaries_by_major()[major], home / "data", home / "socket", told)
+    try:
+        cluster.initialise()
+        cluster.start()
+        Database.initialise(cluster.dsn())
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(home)

@@ -1,0 +1,166 @@
+"""Commands on what is still to be done: list, retry, discard."""
+
+from collections.abc import Generator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.documents import confirm
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from nearsim_db.database import Database
+    from nearsim_db.records import CollectionId
+    from nearsim_db.store.worklist import WorkItem
+
+work = typer.Typer(
+    no_args_is_help=True, help="Show what workers have still to do, and decide on what they set aside."
+)
+
+
+class Stage(StrEnum):
+    """The stages of work."""
+
+    COMPARE = "compare"
+    SIGN = "sign"
+    SEARCH = "search"
+    ANCHOR = "anchor"
+    LINK = "link"
+
+
+Collection = Annotated[
+    str | None,
+    typer.Option("--collection", "-c", metavar="NAME", help="Only this collection. (default: all)"),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID]...", help="Ids as the list shows them.", show_default=False),
+]
+All = Annotated[bool, typer.Option("--all", help="All that was set aside.")]
+
+
+@work.command("list", epilog="Example: nearsim work list --failed --collection news")
+def list_work(
+    collection: Collection = None,
+    stage: Annotated[Stage | None, typer.Option("--stage", help="Only this stage.")] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only what went wrong: failing, or set aside.")
+    ] = False,
+    format: options.AnswerFormat = None,
+    limit: options.Limit = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show work that waits, is being done, fails, or was set aside after the last attempt.
+
+    Documents that are gone are shown by their number after a #; #0 is a whole index.
+    """
+    from itertools import islice
+
+    from nearsim_db.cli import listing, render
+    from nearsim_db.database import Database
+
+    if as_json and format is not None:
+        raise UsageError("give either --json or --format, not both")
+    with Database.connect() as database:
+        items = _items(database, collection, stage, failed=failed)
+        if as_json:
+            render.document({"work": list(islice(items, limit))})
+            return
+        chosen = format or options.Format.TABLE
+        listing.write(listing.WORK, items, chosen, None, limit, quiet=quiet)
+
+
+@work.command(epilog="Example: nearsim work retry story-17")
+def retry(
+    ids: Ids = None,
+    everything: All = False,
+    collection: Collection = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make documents that were set aside due again now; a worker takes them up.
+
+    Ends with exit code 1 if some of the ids were not set aside; the others are due all the same.
+    """
+    from nearsim_db.cli import render
+    from nearsim_db.database import Database
+    from nearsim_db.store import worklist
+
+    wanted = _wanted(ids, everything)
+    with Database.connect() as database, database.transaction() as connection:
+        found = worklist.retry_set_aside(connection, _collection_id(database, collection), wanted)
+    if as_json:
+        render.document({"retried": sorted(found)})
+    elif not quiet:
+        render.note(f"due again: {len(found):,}")
+    _complain_of_unknown(wanted, found)
+
+
+@work.command(epilog="Example: nearsim work discard story-17 --yes")
+def discard(
+    ids: Ids = None,
+    everything: All = False,
+    collection: Collection = None,
+    yes: options.Yes = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take documents that were set aside off the queue for good; on a terminal it asks first.
+
+    They stay out of the index, or without part of their pairs, until they change again. Ends with exit code 1 if some
+    of the ids were not set aside; the others are discarded all the same.
+    """
+    from nearsim_db.cli import render
+    from nearsim_db.database import Database
+    from nearsim_db.store import worklist
+
+    wanted = _wanted(ids, everything)
+    shown = "all documents that were set aside" if wanted is None else f"{len(wanted):,} documents"
+    confirm(f"Take {shown} off the queue? They stay out of the index until they change again.", yes=yes)
+    with Database.connect() as database, database.transaction() as connection:
+        found = worklist.discard_set_aside(connection, _collection_id(database, collection), wanted)
+    if as_json:
+        render.document({"discarded": sorted(found)})
+    elif not quiet:
+        render.note(f"discarded: {len(found):,}; they stay out of the index until they change again")
+    _complain_of_unknown(wanted, found)
+
+
+def _items(
+    database: "Database", collection: str | None, stage: Stage | None, *, failed: bool
+) -> "Generator[WorkItem, None, None]":
+    from nearsim_db.store import worklist
+    from nearsim_db.store.queue import STAGES
+
+    collection_id = _collection_id(database, collection)
+    with database.transaction() as connection:
+        chosen = None if stage is None else STAGES[list(Stage).index(stage)]
+        yield from worklist.stream_work(connection, collection_id, chosen, failed=failed)
+
+
+def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":
+    from nearsim_db.store import catalog
+
+    if name is None:
+        return None
+    with database.transaction() as connection:
+        return catalog.get_collection(connection, name).collection_id
+
+
+def _wanted(ids: list[str] | None, everything: bool) -> list[str] | None:
+    """The ids, or None for all."""
+    if bool(ids) == everything:
+        raise UsageError("give either ids or --all")
+    return None if everything else ids
+
+
+def _complain_of_unknown(wanted: list[str] | None, found: list[str]) -> None:
+    unknown = sorted(set(wanted or ()) - set(found))
+    if unknown:
+        raise NotFoundError(
+            f"nothing is set aside of {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
+        )

@@ -1,0 +1,69 @@
+"""The generations that a process works on, each with its context, kept from batch to batch."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from nearsim_db.encode import Encoder
+from nearsim_db.errors import NearsimError
+from nearsim_db.notable import Notable, Tell
+from nearsim_db.profile import restore
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.settings import Settings
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Generation
+from nearsim_db.verify import FeatureCache
+
+
+class Contexts:
+    """Contexts by generation. One whose recipe this code cannot reproduce is `refused`, which is told once."""
+
+    def __init__(self, settings: Settings, pool: Executor, tell: Tell) -> None:
+        self.refused: dict[GenerationId, NearsimError] = {}
+        self._settings = settings
+        self._pool = pool
+        self._tell = tell
+        self._kept: dict[GenerationId, Context] = {}
+        self._purges: dict[CollectionId, datetime] = {}
+
+    def refresh(self, connection: Connection) -> None:
+        """Let go of generations that are gone, and of the features of collections from which texts were purged."""
+        there = {one.generation_id for one in catalog.list_generations(connection)}
+        self._kept = {id: context for id, context in self._kept.items() if id in there}
+        self.refused = {id: error for id, error in self.refused.items() if id in there}
+        purges = catalog.read_purges(connection)
+        for context in self._kept.values():
+            collection_id = context.generation.collection_id
+            if purges.get(collection_id) != self._purges.get(collection_id):
+                context.cache = FeatureCache()
+        self._purges = purges
+
+    def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
+        """The context of a generation; None where it is gone or refused."""
+        if generation_id not in self._kept and generation_id not in self.refused:
+            for generation in catalog.list_generations(connection):
+                if generation.generation_id == generation_id:
+                    self._take_in(generation)
+        return self._kept.get(generation_id)
+
+    def _take_in(self, generation: Generation) -> None:
+        settings = self._settings
+        try:
+            encoder = Encoder(restore(generation.recipe, generation.fingerprint), settings.backend)
+        except NearsimError as error:
+            self.refused[generation.generation_id] = error
+            message = (
+                f"profile {generation.profile} (generation {generation.generation_id}) is left alone: {error}"
+            )
+            self._tell(Notable("refused", message, "error", {"generation": generation.generation_id}))
+            return
+        self._kept[generation.generation_id] = Context(
+            generation, encoder, self._pool, settings.threads, self._warner(generation)
+        )
+
+    def _warner(self, generation: Generation) -> Callable[[str], None]:
+        facts = {"generation": generation.generation_id}
+        return lambda message: self._tell(Notable("warning", message, "warning", facts))

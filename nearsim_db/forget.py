@@ -1,0 +1,174 @@
+"""Forgetting a person's text: documents leave every place that holds something of them, at once and by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine
+
+from nearsim_db import steps
+from nearsim_db.output import replacing
+from nearsim_db.readers.rejects import RejectLines, lines_about
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog, purges, queue, signatures
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.engine import again_after_conflicts
+from nearsim_db.store.locks import Lock, hold_lock
+from nearsim_db.store.purges import Traces
+from nearsim_db.store.queue import STAGES
+
+Ids = NDArray[np.int64]
+FindContext = Callable[[Generation], Context | None]
+
+# The link round takes its lock before its work rows, so these go last.
+_BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge removed, and from where.
+
+    `deleted` were documents; `not_found` were neither that nor in a reject file. `generations` are those that have
+    tables, each with the rows that it held. `changes` include the notes of the deletion itself.
+    """
+
+    deleted: list[str]
+    not_found: list[str]
+    generations: list[tuple[Generation, Traces]]
+    work: int
+    changes: int
+    rejects: list[tuple[Path, int]]
+    caches_emptied_at: datetime
+
+
+@dataclass(slots=True)
+class _Struck:
+    doc_ids: dict[str, int]
+    traces: dict[GenerationId, tuple[Generation, Traces]]
+    work: int
+    changes: int
+    at: datetime
+
+    def unbuilt(self) -> set[GenerationId]:
+        return {id for id, (generation, _) in self.traces.items() if generation.state == "building"}
+
+
+def purge(
+    engine: Engine,
+    collection_id: CollectionId,
+    external_ids: Sequence[str],
+    reject_files: Sequence[Path],
+    find_context: FindContext,
+    finish_builds: Callable[[], None],
+) -> Purged:
+    """Forget documents of a collection, by external id.
+
+    All that is in the database goes in one transaction, but for generations that are being built: they are finished
+    first. `find_context` gives None for a generation that this code cannot reproduce; it loses the rows all the same.
+    Raises InputError, before anything is done, where a file is no reject file.
+    """
+    wanted = set(external_ids)
+    in_rejects = {path: lines_about(path, wanted) for path in reject_files}
+    with engine.connect() as connection:
+        struck = again_after_conflicts(
+            connection, partial(_strike, connection, collection_id, sorted(wanted), find_context)
+        )
+        for path, found in in_rejects.items():
+            _clean(path, found)
+        if struck.unbuilt():
+            finish_builds()
+            built = again_after_conflicts(
+                connection, partial(_strike_built, connection, collection_id, struck, find_context)
+            )
+            struck.traces |= built.traces
+            struck.work += built.work
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        purges.vacuum(connection, [generation.leaves for generation, _ in struck.traces.values()])
+    told = {external_id for found in in_rejects.values() for external_id in found.external_ids}
+    return Purged(
+        sorted(struck.doc_ids),
+        sorted(wanted - struck.doc_ids.keys() - told),
+        list(struck.traces.values()),
+        struck.work,
+        struck.changes,
+        [(path, found.removed) for path, found in in_rejects.items()],
+        struck.at,
+    )
+
+
+def _strike(
+    connection: Connection,
+    collection_id: CollectionId,
+    external_ids: Sequence[str],
+    find_context: FindContext,
+) -> _Struck:
+    """One transaction. What others store at the same time is waited for; what they have read only they cannot store,
+    because their work row is gone, or with it the signature that a pair needs."""
+    doc_ids = purges.delete_documents(connection, collection_id, external_ids)
+    ids = np.sort(np.array(list(doc_ids.values()), np.int64))
+    changes = purges.delete_changes(connection, ids)
+    generations = catalog.list_generations(connection, collection_id)
+    work = sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in generations)
+    struck = _Struck(doc_ids, {}, work, changes, datetime.min)
+    for generation in generations:
+        _strike_generation(connection, generation, ids, struck, find_context)
+    struck.at = purges.note_purge(connection, collection_id)
+    connection.commit()
+    return struck
+
+
+def _strike_built(
+    connection: Connection, collection_id: CollectionId, before: _Struck, find_context: FindContext
+) -> _Struck:
+    """Another transaction, for generations that were being built in the first."""
+    ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
+    struck = _Struck(before.doc_ids, {}, 0, 0, before.at)
+    for generation in catalog.list_generations(connection, collection_id):
+        if generation.generation_id in before.unbuilt():
+            struck.work += purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
+            _strike_generation(connection, generation, ids, struck, find_context)
+    connection.commit()
+    return struck
+
+
+def _strike_generation(
+    connection: Connection, generation: Generation, ids: Ids, struck: _Struck, find_context: FindContext
+) -> None:
+    if not purges.have_tables(connection, generation.leaves):
+        return
+    if generation.state == "building":
+        # Its builder may have read the documents already; what it makes of them is taken out when it is done.
+        traces = Traces(0, 0, 0, 0)
+        queue.queue_work(connection, generation.leaves, "sign", ids)
+    else:
+        hold_lock(connection, Lock.STORE, generation.generation_id)
+        hold_lock(connection, Lock.LINK, generation.generation_id)
+        context = None if generation.state == "abandoned" else find_context(generation)
+        if context is None:
+            traces = purges.strike_out(connection, generation.leaves, ids)
+        else:
+            traces = _take_out(connection, context, ids)
+        struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
+    struck.traces[generation.generation_id] = generation, traces
+
+
+def _take_out(connection: Connection, context: Context, ids: Ids) -> Traces:
+    """Exactly as a deletion that is followed, and the clusters at once, which else have their queue."""
+    family = context.encoder.family
+    heads = signatures.read_sketches(connection, context.leaves, ids, family.dtype, family.k)
+    keys = context.encoder.band_keys(heads.sketches)
+    traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
+    steps.store(connection, context, ids.tolist(), steps.sign(context, []))
+    steps.relink(connection, context, ids.tolist())
+    return traces
+
+
+def _clean(path: Path, lines: RejectLines) -> None:
+    if lines.removed:
+        with replacing(path) as stream:
+            stream.writelines(lines.kept)

@@ -1,0 +1,204 @@
+"""Look-ups: what a document that is not in the index would be paired with, verified; nothing is written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db import steps
+from nearsim_db.batches import Signatures
+from nearsim_db.database import Database
+from nearsim_db.encode import Encoder
+from nearsim_db.errors import NotFoundError
+from nearsim_db.metrics import which_reach
+from nearsim_db.records import Document, Match
+from nearsim_db.steps import Context
+from nearsim_db.store import lookups
+from nearsim_db.store.codec import digest_uuid
+from nearsim_db.store.engine import is_missing_table, is_passing, translated
+from nearsim_db.verify import Screened, count_overlaps, screen
+
+_ASKED = 0  # the doc_id of what is not in the index: smaller than any document's
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A live generation at work; its cache holds no features of texts that were purged until `purged_at`."""
+
+    context: Context
+    purged_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A document with features, encoded: ids uint64, sketch (1, k), keys (1, bands) uint64."""
+
+    ids: NDArray[np.uint64]
+    digest: UUID
+    sketch: NDArray[np.generic]
+    keys: NDArray[np.uint64]
+
+
+class Lookups:
+    """Look-ups in whichever generation serves, by any number of threads.
+
+    What they need of it is resolved once, and again when the answer to a look-up says that it does not serve any more.
+    """
+
+    def __init__(self, database: Database, resolve: Callable[[], Serving]) -> None:
+        self._database = database
+        self._resolve = resolve
+        self._serving: Serving | None = None
+
+    def serving(self) -> Serving:
+        """The generation that answers. Raises NotFoundError where none does."""
+        serving = self._serving
+        if serving is None:
+            serving = self._serving = self._resolve()
+        return serving
+
+    def forget(self) -> None:
+        """Resolve again before the next look-up."""
+        self._serving = None
+
+    def find(self, document: Document) -> list[Match]:
+        """The documents that one would be paired with, the most similar first.
+
+        Twins are expanded; the document that this one would replace is left out.
+        """
+        for _ in range(_ATTEMPTS):
+            serving = self.serving()
+            question = encode(serving.context.encoder, document)
+            with translated():
+                found = [] if question is None else self._ask(serving, question)
+            if found is not None:
+                return others(document, found)
+            self.forget()
+        raise NotFoundError("the index is being replaced again and again; try later")
+
+    def _ask(self, serving: Serving, question: Question) -> list[Match] | None:
+        try:
+            with self._database.reading() as connection:
+                return look_up(connection, serving, question)
+        except Exception as error:
+            if is_missing_table(error):
+                return None
+            if not is_passing(error):
+                raise
+        # The server may have been started anew since the connection was last used.
+        with self._database.reading() as connection:
+            return look_up(connection, serving, question)
+
+
+def others(document: Document, matches: list[Match]) -> list[Match]:
+    """Matches without the document that this one would replace."""
+    return [match for match in matches if match.external_id != document.external_id]
+
+
+def encode(encoder: Encoder, document: Document) -> Question | None:
+    """A document as it is looked up; None for one without features, which matches nothing."""
+    features = encoder.features([encoder.text_of(document.title, document.body)])
+    if not len(features.ids):
+        return None
+    sketch = encoder.family.sketch(features.ids, features.offsets)
+    return Question(
+        features.ids, digest_uuid(encoder.digest(features.ids)), sketch, encoder.band_keys(sketch)
+    )
+
+
+def look_up(connection: Connection, serving: Serving, question: Question) -> list[Match] | None:
+    """All that a question would be paired with, or None where the generation does not serve any more.
+
+    What is committed before is seen; a document whose text is newer than its signature is not.
+    """
+    context, family = serving.context, serving.context.encoder.family
+    linked = lookups.look_up_anchors(
+        connection,
+        context.leaves,
+        context.bucket_limit,
+        question.digest,
+        question.keys,
+        family.dtype,
+        family.k,
+        serving.purged_at,
+    )
+    if linked is None:
+        return None
+    evidence = _verify(connection, context, question, linked) if len(linked.doc_ids) else {}
+    if not evidence:
+        return []
+    evidences = list(evidence.values())
+    twins = lookups.read_twins(connection, context.leaves, list(evidence))
+    matches = [Match(external_id, title, *evidences[place - 1]) for place, _, external_id, title in twins]
+    return sorted(matches, key=_least_similar_last)
+
+
+def _least_similar_last(match: Match) -> float:
+    return -match.similarity
+
+
+Evidence = tuple[float, int, int, float, int]  # similarity, intersection, union, estimate, shared bands
+
+
+def _verify(
+    connection: Connection, context: Context, question: Question, linked: Signatures
+) -> dict[UUID, Evidence]:
+    """Which of the linked heads are alike enough, by digest."""
+    asked = Signatures(np.array([_ASKED]), question.sketch, [question.digest])
+    signed = asked.joined(linked)
+    rows = np.arange(1, len(signed.doc_ids))
+    screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
+    match = context.encoder.profile.recipe.match
+    if match.verify == "estimate":
+        k = context.encoder.family.k
+        intersection = np.rint(screened.estimate * k).astype(np.int64)
+        return _evidence(
+            signed, screened, range(len(intersection)), intersection, np.full_like(intersection, k)
+        )
+    features = _features(connection, context, question, signed, screened.right.tolist())
+    known = [at for at, row in enumerate(screened.right.tolist()) if row in features]
+    sets = [question.ids, *(features[int(screened.right[at])] for at in known)]
+    places = np.arange(1, len(sets))
+    intersection, union = count_overlaps(sets, np.zeros_like(places), places, context.encoder.backend)
+    reached = which_reach(intersection, union, match.threshold)
+    kept = [at for at, enough in zip(known, reached.tolist(), strict=True) if enough]
+    return _evidence(signed, screened, kept, intersection[reached], union[reached])
+
+
+def _evidence(
+    signed: Signatures,
+    screened: Screened,
+    kept: "range | list[int]",
+    intersection: NDArray[np.int64],
+    union: NDArray[np.int64],
+) -> dict[UUID, Evidence]:
+    found: dict[UUID, Evidence] = {}
+    for at, common, all in zip(kept, intersection.tolist(), union.tolist(), strict=True):
+        digest = signed.digests[int(screened.right[at])]
+        estimate = round(float(screened.estimate[at]), 6)
+        found[digest] = (common / all, common, all, estimate, int(screened.shared_bands[at]))
+    return found
+
+
+def _features(
+    connection: Connection, context: Context, question: Question, signed: Signatures, rows: list[int]
+) -> dict[int, NDArray[np.uint64]]:
+    """The features of signed rows, from wherever they can be had."""
+    found = {row: question.ids for row in rows if signed.digests[row] == question.digest}
+    wanted = [row for row in rows if row not in found]
+    found |= steps.read_features(connection, context, signed, wanted)
+    missing = {signed.digests[row]: row for row in wanted if row not in found}
+    if missing:
+        # A head that was deleted or changed and is not signed again yet: its twins have the features that it had.
+        twins = lookups.read_twins(connection, context.leaves, list(missing))
+        digests = list(missing)
+        doc_ids = np.array([doc_id for _, doc_id, _, _ in twins], np.int64)
+        stand_ins = Signatures(doc_ids, signed.sketches[:0], [digests[place - 1] for place, _, _, _ in twins])
+        for at, ids in steps.read_features(connection, context, stand_ins, range(len(twins))).items():
+            found[missing[stand_ins.digests[at]]] = ids
+    return found

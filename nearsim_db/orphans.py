@@ -1,0 +1,102 @@
+"""Generations that were to be built and that nobody builds: a killed ingest left them, or they wait for documents."""
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy import Connection, Engine
+
+from nearsim_db import build
+from nearsim_db.contexts import Contexts
+from nearsim_db.errors import NearsimError
+from nearsim_db.monitoring import Monitor
+from nearsim_db.notable import Notable, Tell
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.engine import is_passing
+from nearsim_db.store.locks import Lock, give_lock_back, take_lock
+
+_AGAIN_SECONDS = 60.0
+
+
+class _Stopped(Exception):
+    """The worker shall stop; the build goes on where it was, by whoever builds next."""
+
+
+class Orphans:
+    """Builds them. `failed` are those that could not be built here, each with the reason; they are tried again later.
+
+    `meanwhile` is called now and then during a build; when `stopping` says so, the build ends early.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        contexts: Contexts,
+        tell: Tell,
+        monitor: Monitor,
+        stopping: Callable[[], bool],
+        meanwhile: Callable[[], None],
+    ) -> None:
+        self.failed: dict[GenerationId, NearsimError] = {}
+        self._again_at: dict[GenerationId, float] = {}
+        self._engine = engine
+        self._contexts = contexts
+        self._tell = tell
+        self._monitor = monitor
+        self._stopping = stopping
+        self._meanwhile = meanwhile
+
+    def build(self, collection_id: CollectionId | None) -> None:
+        """Build those of one collection, or of all lasting ones."""
+        with self._engine.connect() as connection:
+            lasting = {one.collection_id for one in catalog.list_collections(connection)}
+            generations = catalog.list_generations(connection, collection_id)
+        for generation in generations:
+            due = time.monotonic() >= self._again_at.get(generation.generation_id, 0.0)
+            if generation.state == "building" and generation.collection_id in lasting and due:
+                with self._engine.connect() as connection:
+                    self._build_if_free(connection, generation)
+
+    def _build_if_free(self, connection: Connection, generation: Generation) -> None:
+        if not take_lock(connection, Lock.BUILD, generation.collection_id, wait=False):
+            return
+        try:
+            now = {one.generation_id: one.state for one in catalog.list_generations(connection)}
+            context = self._contexts.find(connection, generation.generation_id)
+            connection.commit()
+            if context is not None and now.get(generation.generation_id) == "building":
+                self._build_one(context)
+        finally:
+            give_lock_back(connection, Lock.BUILD, generation.collection_id)
+            connection.commit()
+
+    def _build_one(self, context: Context) -> None:
+        generation = context.generation
+        shown = f"profile {generation.profile} (generation {generation.generation_id})"
+        facts = {"generation": generation.generation_id}
+        self._tell(Notable("build", f"building {shown}", facts=facts))
+        try:
+            with self._monitor.batch("build"):
+                build.build(self._engine, context, self._goes_on)
+        except _Stopped:
+            self._tell(
+                Notable("build", f"{shown} goes on where it stopped when it is built next", facts=facts)
+            )
+        except Exception as error:
+            if is_passing(error):
+                raise
+            told = f"{shown} cannot be built: {type(error).__name__}: {error}"
+            self.failed[generation.generation_id] = NearsimError(told)
+            self._again_at[generation.generation_id] = time.monotonic() + _AGAIN_SECONDS
+            self._tell(Notable("build_failed", told, "error", facts))
+        else:
+            self.failed.pop(generation.generation_id, None)
+            self._tell(Notable("build", f"built {shown}", facts=facts))
+
+    def _goes_on(self, step: str, done: int, total: int | None) -> None:
+        self._monitor.batch_goes_on("build")
+        self._meanwhile()
+        if self._stopping():
+            raise _Stopped

@@ -1,0 +1,198 @@
+"""A shift: a worker at work, from the moment it has the database until it stops or loses it."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from nearsim_db import rounds
+from nearsim_db.contexts import Contexts
+from nearsim_db.database import Database
+from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.monitoring import Monitor
+from nearsim_db.notable import Notable, Tell
+from nearsim_db.orphans import Orphans
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.steps import Context
+from nearsim_db.store import backlog, catalog, leases, notices, queue
+from nearsim_db.store.backlog import Backlog
+from nearsim_db.store.engine import translated
+from nearsim_db.store.locks import Lock, give_lock_back
+from nearsim_db.store.queue import Stage
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(slots=True)
+class Duty:
+    """Something to be done besides the work, every so many seconds."""
+
+    period_seconds: float
+    do: Callable[[], None]
+    due_at: float = 0.0
+
+
+class Shift:
+    """One worker with the database. Work is taken under its lease, which others can see, and which it renews."""
+
+    def __init__(
+        self,
+        database: Database,
+        pool: ThreadPoolExecutor,
+        connections: tuple[Connection, Connection],
+        collection: str | None,
+        tell: Tell,
+        monitor: Monitor,
+        stopping: Callable[[], bool],
+        silence_seconds: float,
+    ) -> None:
+        self._engine = database.engine
+        self._holding, self._listening = connections
+        self._collection = collection
+        self._collection_id: CollectionId | None = None
+        self._tell = tell
+        self._monitor = monitor
+        self._stopping = stopping
+        self._silence_seconds = silence_seconds
+        self._contexts = Contexts(database.settings, pool, tell)
+        self.lease_id = self._open_lease()
+        heartbeat = Duty(1.0, self._beat)
+        self._orphans = Orphans(
+            self._engine, self._contexts, tell, monitor, stopping, lambda: _see_to([heartbeat])
+        )
+        self._duties = [
+            heartbeat,
+            Duty(1.0, self._free_lost_work),
+            Duty(1.0, self._refresh),
+            Duty(1.0, lambda: self._orphans.build(self._collection_id)),
+        ]
+
+    def round(self) -> bool:
+        """Do what is due, dispatch, and take a batch of every stage of every generation that has work; whether any."""
+        self.attend()
+        done = rounds.dispatch(self._engine) > 0
+        with self._engine.connect() as connection:
+            found = queue.find_work(connection, self._collection_id)
+            contexts = [(self._contexts.find(connection, id), stage) for id, stage in found]
+        for context, stage in contexts:
+            if context is not None and not self._stopping():
+                done |= self._work(context, stage) > 0
+                self.attend()
+        self._monitor.round_done()
+        return done
+
+    def attend(self) -> None:
+        """See to the duties that are due."""
+        _see_to(self._duties)
+
+    def rest(self) -> None:
+        """Wait until somebody says that there is something to do, or until it is time to look."""
+        notices.await_notice(self._listening, _POLL_SECONDS)
+
+    def is_anything_left(self) -> bool:
+        """Whether anything is still to be done by anyone, but what was set aside or cannot be done here."""
+        with self._engine.connect() as connection:
+            return backlog.is_anything_left(connection, self._collection_id, list(self.troubles))
+
+    def read_backlog(self) -> Backlog:
+        """What waits now; any thread may ask."""
+        with translated(), self._engine.connect() as connection:
+            return backlog.read_backlog(connection, self._collection_id)
+
+    @property
+    def troubles(self) -> dict[GenerationId, NearsimError]:
+        """Generations that cannot be worked on or built here, each with the reason."""
+        return self._contexts.refused | self._orphans.failed
+
+    def end(self) -> None:
+        """Give the lease back; what it still had is free at once."""
+        leases.close_lease(self._holding, self.lease_id)
+        self._holding.commit()
+
+    def _work(self, context: Context, stage: Stage) -> int:
+        before = context.tally.copy()
+        with self._monitor.batch(stage):
+            taken = rounds.work_once(self._engine, context, stage, self.lease_id)
+        came = context.tally - before
+        self._monitor.count(stage, taken, came)
+        if came["set aside"]:
+            message = (
+                f"{came['set aside']} documents were set aside at {stage}; see: nearsim work list --failed"
+            )
+            facts = {"generation": context.generation.generation_id, "stage": stage}
+            self._tell(Notable("set_aside", message, "error", {**facts, "documents": came["set aside"]}))
+        return taken
+
+    def _open_lease(self) -> int:
+        lease_id = leases.open_lease(self._holding, f"{socket.gethostname()}:{os.getpid()}")
+        self._holding.commit()
+        return lease_id
+
+    def _beat(self) -> None:
+        alive = leases.beat(self._holding, self.lease_id)
+        self._holding.commit()
+        if not alive:
+            give_lock_back(self._holding, Lock.WORKER, self.lease_id)
+            self.lease_id = self._open_lease()
+            message = "others took this worker for dead and took its work over; it begins anew"
+            self._tell(Notable("lease_lost", message, "warning"))
+
+    def _free_lost_work(self) -> None:
+        freed = leases.free_lost_work(self._holding, self._silence_seconds)
+        self._holding.commit()
+        if freed:
+            message = f"{freed} documents that lost workers had are free again"
+            self._tell(Notable("freed", message, "warning", {"documents": freed}))
+
+    def _refresh(self) -> None:
+        with self._engine.connect() as connection:
+            if self._collection is not None:
+                self._collection_id = catalog.get_collection(connection, self._collection).collection_id
+            self._contexts.refresh(connection)
+
+
+@contextmanager
+def begin(
+    database: Database,
+    collection: str | None,
+    tell: Tell,
+    monitor: Monitor,
+    stopping: Callable[[], bool],
+    silence_seconds: float = leases.SILENCE_SECONDS,
+) -> Iterator[Shift]:
+    """Begin a shift, which ends with the block; errors of the database leave it as ours."""
+    engine = database.engine
+    autocommit = {"isolation_level": "AUTOCOMMIT"}
+    with (
+        translated(),
+        ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim") as pool,
+        engine.connect() as holding,
+        engine.connect().execution_options(**autocommit) as listening,
+    ):
+        notices.listen(listening)
+        connections = (holding, listening)
+        shift = Shift(database, pool, connections, collection, tell, monitor, stopping, silence_seconds)
+        monitor.read_backlog = shift.read_backlog
+        try:
+            yield shift
+        except BaseException:
+            # Where the database was lost, that is worth more than that the lease cannot be given back.
+            with suppress(DatabaseError), translated():
+                shift.end()
+            raise
+        else:
+            shift.end()
+        finally:
+            monitor.read_backlog = None
+
+
+def _see_to(duties: Iterable[Duty]) -> None:
+    for duty in duties:
+        if time.monotonic() >= duty.due_at:
+            duty.do()
+            duty.due_at = time.monotonic() + duty.period_seconds

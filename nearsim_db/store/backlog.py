@@ -1,0 +1,48 @@
+"""What waits to be done, over all generations of a collection or of all lasting ones."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.store.engine import driver
+from nearsim_db.store.queue import STAGES, Stage
+from nearsim_db.store.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much work waits or is being done by stage, what was set aside, and noted changes that are not work yet.
+
+    `oldest_seconds` is the age of what has waited longest, 0 where nothing waits.
+    """
+
+    by_stage: dict[Stage, int]
+    set_aside: int
+    oldest_seconds: float
+    changes: int
+    leases: int
+
+
+def read_backlog(connection: Connection, collection_id: CollectionId | None) -> Backlog:
+    """What waits now; all of the queue is counted."""
+    parameters = {"collection_id": collection_id, "stages": list(STAGES)}
+    cursor = driver(connection).execute(statement("read_backlog"), parameters)
+    counts, set_aside, oldest, changes, leases = cursor.fetchall()[0]
+    assert isinstance(counts, list)
+    return Backlog(
+        dict(zip(STAGES, counts, strict=True)),
+        int(str(set_aside)),
+        float(str(oldest)),
+        int(str(changes)),
+        int(str(leases)),
+    )
+
+
+def is_anything_left(
+    connection: Connection, collection_id: CollectionId | None, without: list[GenerationId]
+) -> bool:
+    """Whether anything is still to be done but what was set aside, leaving out some generations."""
+    parameters = {"collection_id": collection_id, "without": without}
+    row = driver(connection).execute(statement("find_left"), parameters).fetchone()
+    return row is not None and bool(row[0])

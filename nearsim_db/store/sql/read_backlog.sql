@@ -1,0 +1,23 @@
+-- What waits in one collection or in all lasting ones: work by stage in the order of the stages, what was set aside,
+-- the age of the oldest, noted changes, and the workers there are. Reads the whole queue.
+WITH chosen AS (
+    SELECT generation_id
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+    WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary
+), queued AS (
+    SELECT stage, set_aside_at IS NOT NULL AS aside, count(*) AS counted, min(queued_at) AS oldest
+    FROM chosen JOIN nearsim.work USING (generation_id)
+    GROUP BY 1, 2
+), changes AS (
+    SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
+    WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
+)
+SELECT ARRAY(
+        SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside), 0)
+        FROM unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stages (stage, position) ORDER BY position),
+    (SELECT coalesce(sum(counted), 0) FROM queued WHERE aside),
+    extract(epoch FROM coalesce(clock_timestamp()
+        - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest), interval '0')),
+    changes.counted,
+    (SELECT count(*) FROM nearsim.lease)
+FROM changes

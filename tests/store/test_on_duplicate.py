@@ -1,0 +1,335 @@
+"""Adding under `on_duplicate`: decided before, and right with any number of callers at the same time."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from threading import Barrier
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg.sql import SQL
+
+from nearsim_db import Document, Index, Recipe
+from nearsim_db.errors import DuplicateError, NotFoundError
+from nearsim_db.index import OnDuplicate
+from nearsim_db.recipe import from_mapping
+from nearsim_db.records import GenerationId
+from nearsim_db.store import lookups
+from nearsim_db.store.engine import open_engine
+from nearsim_db.store.statements import Leaves
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def text(rng: random.Random, words: int = 60) -> str:
+    return " ".join(rng.choices(WORDS, k=words))
+
+
+def edited(rng: random.Random, original: str, edits: int = 1) -> str:
+    words = original.split()
+    for place in rng.sample(range(len(words)), edits):
+        words[place] = rng.choice(WORDS)
+    return " ".join(words)
+
+
+def recipe(**match: object) -> Recipe:
+    """Bands enough to miss nothing among the texts here."""
+    return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    with Index.connect(database_url) as index:
+        yield index
+
+
+def names(index: Index) -> list[str]:
+    with index.database.transaction() as connection:
+        rows = connection.exec_driver_sql("SELECT external_id FROM nearsim.document ORDER BY 1").fetchall()
+    return [row[0] for row in rows]
+
+
+def in_order(index: Index) -> list[str]:
+    return sorted(names(index), key=lambda name: int(index.get(name)["doc_id"]))
+
+
+def pairs(index: Index) -> set[frozenset[str]]:
+    return {frozenset((pair.left, pair.right)) for pair in index.pairs()}
+
+
+def family(rng: random.Random, size: int) -> list[Document]:
+    """Near-copies of one text, each of each other."""
+    original = text(rng)
+    return [Document(f"d{number}", body=edited(rng, original)) for number in range(size)]
+
+
+def test_skip_leaves_duplicates_out_and_tells_of_what(index: Index) -> None:
+    rng = random.Random(1)
+    first, second, third = family(rng, 3)
+    other = Document("other", body=text(rng))
+    summary = index.add([first, second, other, third, Document("", body="no id")], on_duplicate="skip")
+    assert (summary.read, summary.inserted, summary.skipped, summary.rejected) == (5, 2, 2, 1)
+    assert names(index) == ["d0", "other"]
+    told = [(one.external_id, [match.external_id for match in one.matches]) for one in summary.duplicates]
+    assert told == [("d1", ["d0"]), ("d2", ["d0"])]
+    assert pairs(index) == set()
+
+
+def test_flag_adds_duplicates_too(index: Index) -> None:
+    documents = family(random.Random(2), 4)
+    summary = index.add(documents, on_duplicate="flag")
+    assert (summary.inserted, summary.skipped) == (4, 0)
+    told = {one.external_id: {match.external_id for match in one.matches} for one in summary.duplicates}
+    assert told == {"d1": {"d0"}, "d2": {"d0", "d1"}, "d3": {"d0", "d1", "d2"}}
+    assert pairs(index) == {frozenset(two) for two in combinations(["d0", "d1", "d2", "d3"], 2)}
+
+
+def test_raise_keeps_what_came_before(index: Index) -> None:
+    rng = random.Random(3)
+    first, second = family(rng, 2)
+    others = [Document(f"other{number}", body=text(rng)) for number in range(2)]
+    with pytest.raises(DuplicateError, match="'d1' was not added: it is a near-duplicate of 'd0'") as caught:
+        index.add([first, others[0], second, others[1]], on_duplicate="raise")
+    assert caught.value.external_id == "d1"
+    assert [match.external_id for match in caught.value.matches] == ["d0"]
+    assert names(index) == ["d0", "other0"]
+    assert index.stats()["indexed"] == 2 and index.stats()["queued"] == 0
+
+
+def test_a_document_is_no_duplicate_of_itself(index: Index) -> None:
+    rng = random.Random(4)
+    (document,) = family(rng, 1)
+    assert index.add([document], on_duplicate="raise").inserted == 1
+    assert index.add([document], on_duplicate="raise").unchanged == 1
+    changed = Document("d0", body=edited(rng, document.body or ""))
+    assert index.add([changed], on_duplicate="raise").updated == 1
+    assert index.get("d0")["body"] == changed.body
+
+
+def test_what_others_wrote_in_plain_sql_before_the_call_is_seen(index: Index, database_url: str) -> None:
+    first, second = family(random.Random(5), 2)
+    index.create_profile("p", recipe())
+    with psycopg.connect(database_url) as plain:
+        plain.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) "
+            "SELECT collection_id, %s, %s FROM nearsim.collection",
+            (first.external_id, first.body),
+        )
+    assert index.add([second], on_duplicate="skip").skipped == 1
+
+
+def test_documents_without_features_are_added(index: Index) -> None:
+    summary = index.add(
+        [Document("a"), Document("b", body=" \0"), Document("c", body="!?")], on_duplicate="raise"
+    )
+    assert (summary.inserted, summary.replaced_characters) == (3, 1)
+
+
+def test_all_columns_are_written_as_without_it(index: Index) -> None:
+    document = Document(
+        "d\u00e9", "a\0b", "some text", "source", "url", None, {"k\0": ["v", {"n": 1}], "date": "2024-01-01"}
+    )
+    rows = []
+    for on_duplicate in (None, "flag"):
+        index.add([document], on_duplicate=on_duplicate)  # type: ignore[arg-type]
+        row = index.get("d\u00e9")
+        rows.append(
+            {
+                name: row[name]
+                for name in row
+                if name not in ("doc_id", "created_at", "updated_at", "revision")
+            }
+        )
+        index.delete(["d\u00e9"])
+    assert rows[0] == rows[1]
+
+
+def test_several_profiles_need_a_name(index: Index, database_url: str) -> None:
+    first, second = family(random.Random(6), 2)
+    index.create_profile("loose", recipe())
+    index.create_profile("strict", recipe(threshold=0.999))
+    with pytest.raises(NotFoundError, match="name one of: loose, strict"):
+        index.add([first], on_duplicate="skip")
+    with Index.connect(database_url, profile="strict") as strict:
+        assert strict.add([first, second], on_duplicate="skip").inserted == 2
+    with Index.connect(database_url, profile="loose") as loose:
+        assert loose.add([Document("d2", body=first.body)], on_duplicate="skip").skipped == 1
+        assert pairs(loose) == {frozenset(("d0", "d1"))}
+
+
+def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: str) -> None:
+    first, second = family(random.Random(7), 2)
+    index.create_profile("p", recipe())
+    with psycopg.connect(database_url) as plain:
+        (state,) = plain.execute("SELECT state FROM nearsim.generation").fetchone() or ("",)
+        assert state == "building"
+    assert index.add([first, second], on_duplicate="skip").skipped == 1
+
+
+@pytest.mark.parametrize("edits", [0, 1], ids=["twins", "near-copies"])
+def test_of_near_copies_added_by_many_threads_one_is_inserted(
+    index: Index, database_url: str, edits: int
+) -> None:
+    index.create_profile("p", recipe())
+    index.build()
+    callers, families = 8, 5
+    rng = random.Random(8)
+    originals = [text(rng) for _ in range(families)]
+    given = [
+        [
+            Document(f"{caller}-{at}", body=edited(rng, original, edits))
+            for at, original in enumerate(originals)
+        ]
+        for caller in range(callers)
+    ]
+    for documents in given:
+        rng.shuffle(documents)
+    start = Barrier(callers)
+
+    def add(documents: list[Document]) -> tuple[int, int]:
+        with Index.connect(database_url) as own:
+            start.wait()
+            summary = own.add(documents, on_duplicate="skip")
+            return summary.inserted, summary.skipped
+
+    with ThreadPoolExecutor(callers) as pool:
+        results = list(pool.map(add, given))
+    assert sum(inserted for inserted, _ in results) == families
+    assert sum(skipped for _, skipped in results) == (callers - 1) * families
+    assert sorted(name.split("-")[1] for name in names(index)) == [str(at) for at in range(families)]
+
+
+def test_one_index_may_be_used_by_many_threads(index: Index) -> None:
+    rng = random.Random(9)
+    documents = family(rng, 16)
+    start = Barrier(8)
+
+    def add(at: int) -> int:
+        start.wait()
+        return index.add(documents[at::8], on_duplicate="skip").inserted
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(add, range(8))) == 1
+
+
+@pytest.mark.parametrize("on_duplicate", ["flag", "skip"])
+def test_full_buckets_are_decided_by_the_candidate_relation(
+    index: Index, database_url: str, on_duplicate: OnDuplicate
+) -> None:
+    """The buckets are full of anchors that are the near-copies' only link; concurrent callers find those."""
+    index.create_profile("p", recipe(bucket_limit=2))
+    rng = random.Random(10)
+    documents = family(rng, 30)
+    index.add(documents[:6])
+    late = documents[6:]
+    start = Barrier(6)
+
+    def add(at: int) -> tuple[int, int, int]:
+        with Index.connect(database_url) as own:
+            start.wait()
+            summary = own.add(late[at::6], on_duplicate=on_duplicate)
+            return summary.inserted, summary.skipped, len(summary.duplicates)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = np.array(list(pool.map(add, range(6)))).sum(axis=0).tolist()
+    assert results == ([24, 0, 24] if on_duplicate == "flag" else [0, 24, 24])
+    if on_duplicate == "flag":
+        stored = pairs(index)
+        with Index.connect(database_url, collection="fresh") as fresh:
+            fresh.create_profile("p", recipe(bucket_limit=2))
+            fresh.add(Document(name, body=index.get(name)["body"]) for name in in_order(index))
+            assert pairs(fresh) <= stored
+            assert pairs(fresh)
+
+
+CALLER = """
+import json, sys
+from nearsim_db import Document, Index
+url, caller, texts = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+with Index.connect(url) as index:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    inserted = 0
+    for at, body in texts:
+        inserted += index.add([Document(f"{caller}-{at}", body=body)], on_duplicate="skip").inserted
+    print(inserted)
+"""
+
+
+def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, database_url: str) -> None:
+    index.create_profile("p", recipe())
+    index.build()
+    rng = random.Random(11)
+    originals = [text(rng) for _ in range(10)]
+    processes = []
+    for caller in range(4):
+        texts = [(at, edited(rng, original, caller % 2)) for at, original in enumerate(originals)]
+        arguments = [sys.executable, "-c", CALLER, database_url, str(caller), json.dumps(texts)]
+        processes.append(
+            subprocess.Popen(
+                arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, told
+    assert sum(int(out) for out, _ in told) == len(originals)
+    assert len(names(index)) == len(originals)
+    assert pairs(index) == set()
+
+
+def test_the_second_of_two_near_copies_waits_for_the_first(index: Index, database_url: str) -> None:
+    """Stripe by stripe: while one transaction holds a stripe, only those who need it wait."""
+    leaves = Leaves(GenerationId(7))
+    engine = open_engine(database_url)
+    mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
+    with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
+        lookups.hold_stripes(one, leaves, mine)
+        held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+        assert held == (2,)
+        lookups.hold_stripes(two, leaves, apart)
+        two.rollback()
+        two.exec_driver_sql("SET LOCAL lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            lookups.hold_stripes(two, leaves, shared)
+        two.rollback()
+        lookups.hold_stripes(two, Leaves(GenerationId(8)), shared)
+        one.rollback()
+        lookups.hold_stripes(two, leaves, shared)
+    engine.dispose()
+
+
+def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -> None:
+    """Two callers with all stripes in opposite orders of their keys never meet in a deadlock."""
+    leaves, keys = Leaves(GenerationId(7)), np.arange(64, dtype=np.uint64)
+    start = Barrier(2)
+    engine = open_engine(database_url)
+
+    def take(own: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> int:
+        done = 0
+        start.wait()
+        for _ in range(100):
+            with engine.connect() as connection:
+                lookups.hold_stripes(connection, leaves, own)
+                done += 1
+                connection.rollback()
+        return done
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(take, (keys, keys[::-1]))) == [100, 100]
+    with psycopg.connect(database_url) as watching:
+        row = watching.execute(
+            SQL("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        ).fetchone()
+        assert row == (0,)
+    engine.dispose()

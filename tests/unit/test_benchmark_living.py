@@ -1,0 +1,167 @@
+"""The stress run's checks report what is wrong, one thing at a time, and its writers end where it expects."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import capture
+from benchmarks.living import script, shingles
+from benchmarks.living.checks import violations
+from benchmarks.living.contents import Contents
+from benchmarks.living.speed import percentiles
+from benchmarks.living.stress import Ordeal, draw_kills
+from nearsim_db.errors import RecipeError
+from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.records import Document
+
+RECIPES = Path(capture.__file__).parent / "recipes"
+STORY = "one two three four five six seven eight nine ten eleven twelve"
+TEXTS: dict[str, script.Text] = {
+    "a": (None, STORY),
+    "b": (None, f"{STORY} more"),
+    "c": (None, f"{STORY.upper()}  more"),
+    "d": ("Other", "words that nobody else has"),
+    "e": (None, ""),
+}
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return load(RECIPES / "w3.toml")
+
+
+def index() -> Contents:
+    """What any index of the texts holds: a and b are alike, c is b's twin, d is alone, e has no features."""
+    return Contents(
+        texts=dict(TEXTS),
+        heads={"a": "a", "b": "b", "c": "b", "d": "d", "e": ""},
+        pairs={("a", "b"): (10, 11)},
+        clusters={"a": 1, "b": 1, "c": 1},
+        survivors=frozenset("a"),
+        bands={"a": 32, "b": 32, "d": 32},
+    )
+
+
+def test_an_index_that_is_right_violates_nothing(recipe: Recipe) -> None:
+    assert violations(index(), index(), TEXTS, {}, recipe) == {}
+    assert index().expanded() == {("a", "b"), ("a", "c"), ("b", "c")}
+
+
+def test_a_lost_pair_is_reported(recipe: Recipe) -> None:
+    living = replace(index(), pairs={})
+    found = violations(living, index(), TEXTS, {}, recipe)
+    assert found["pairs of the fresh build missing"] == {"count": 2, "examples": [("a", "b"), ("a", "c")]}
+
+
+def test_a_pair_that_the_fresh_build_lacks_needs_a_large_bucket(recipe: Recipe) -> None:
+    fresh = replace(index(), pairs={}, clusters={"b": 1, "c": 1}, survivors=frozenset("b"))
+    name = "pairs not in the fresh build, without a large bucket"
+    assert violations(index(), fresh, TEXTS, {}, recipe)[name]["count"] == 2
+    assert violations(index(), fresh, TEXTS, {"a": {7}, "b": {8}}, recipe)[name]["count"] == 2
+    assert violations(index(), fresh, TEXTS, {"a": {7}, "b": {7}}, recipe) == {}
+
+
+def spoil(**parts: object) -> Callable[[], Contents]:
+    return lambda: replace(index(), **parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "name", "count"),
+    [
+        (spoil(texts=TEXTS | {"d": ("Other", "an older text")}), "documents not as written", 1),
+        (spoil(texts={name: TEXTS[name] for name in "abce"}), "documents not as written", 1),
+        (spoil(heads={"a": "a", "b": "b", "c": "b", "e": ""}), "signatures wrong", 1),
+        (spoil(heads={"a": "a", "b": "b", "c": "b", "d": "", "e": ""}), "signatures wrong", 1),
+        (spoil(bands={"a": 32, "b": 31, "d": 32}), "band rows wrong", 1),
+        (spoil(bands={"a": 32, "b": 32, "c": 32, "d": 32}), "band rows wrong", 1),
+        (spoil(bands={"a": 32, "b": 32, "d": 32, "doc_id 9": 32}), "band rows wrong", 1),
+        (spoil(pairs={("a", "b"): (9, 11)}), "stored pairs not true", 1),
+        (spoil(pairs={("a", "b"): (10, 11), ("a", "d"): (0, 14)}), "stored pairs not true", 1),
+        (spoil(pairs={("a", "b"): (10, 11), ("a", "doc_id 9"): (1, 1)}), "stored pairs not true", 1),
+        (spoil(heads={"a": "a", "b": "b", "c": "b", "d": "b", "e": ""}), "twins not alike", 1),
+        (spoil(clusters={"a": 1, "b": 1}), "clusters not the components of the pairs", 2),
+        (spoil(clusters={"a": 1, "b": 1, "c": 1, "d": 1}), "clusters not the components of the pairs", 2),
+        (spoil(survivors=frozenset()), "survivors wrong", 1),
+        (spoil(survivors=frozenset("ab")), "survivors wrong", 1),
+        (spoil(survivors=frozenset("b")), "survivors not those of the fresh build", 2),
+    ],
+)
+def test_each_wrong_thing_is_reported(
+    spoilt: Callable[[], Contents], name: str, count: int, recipe: Recipe
+) -> None:
+    found = violations(spoilt(), index(), TEXTS, {}, recipe)
+    assert found[name]["count"] == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("w3", "A b\u200bC d", {"a b c ", "b c d "}),
+        ("w3", "A b", {"a b "}),
+        ("c3", "Ab  c", {"ab ", "b c"}),
+        ("c3", " \n", set()),
+    ],
+)
+def test_shingles_are_those_of_the_recipe(name: str, text: str, expected: set[str]) -> None:
+    recipe = load(RECIPES / f"{name}.toml")
+    shingles.require_plain(recipe)
+    assert shingles.shingle_set(None, text, recipe) == expected
+
+
+def test_recipes_that_cannot_be_checked_are_refused(recipe: Recipe) -> None:
+    for setting in ("normalise.unicode=nfkc", "cluster.linkage=representative", "match.verify=estimate"):
+        with pytest.raises(RecipeError, match="can be checked only"):
+            shingles.require_plain(override(recipe, [setting]))
+
+
+def test_writers_end_where_it_is_expected() -> None:
+    rng = np.random.Generator(np.random.PCG64(4))
+    documents = [Document(str(number), None, f"text {number}") for number in range(500)]
+    drawn = script.draw_script(documents, rng)
+    played: dict[str, script.Text] = {}
+    for write in drawn:
+        assert (write.external_id in played) == (write.kind != "insert")
+        if write.kind == "delete":
+            del played[write.external_id]
+        else:
+            played[write.external_id] = write.text
+    assert {write.kind for write in drawn} == {"insert", "update", "delete"}
+    assert script.final_texts([drawn]) == played
+    cut = list(script.transactions(drawn, rng))
+    assert [write for part in cut for write in part] == drawn
+    assert 1 < max(map(len, cut)) <= 20
+
+
+def test_kills_are_spread_over_the_writing() -> None:
+    drawn = draw_kills(Ordeal(workers=2, writers=2, kills=30, server_kills=3, seed=1), writes=1_000)
+    assert [whom for _, whom in drawn].count("server") == 3
+    assert len(drawn) == 33
+    assert drawn == sorted(drawn, reverse=True)
+    assert 0 <= drawn[-1][0] < drawn[0][0] < 1_000
+    assert draw_kills(Ordeal(workers=0, writers=2, kills=30, server_kills=0, seed=1), writes=1_000) == []
+
+
+def test_percentiles_are_in_order() -> None:
+    assert percentiles([float(value) for value in range(101)]) == {
+        "p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0,
+    }  # fmt: skip
+
+
+def test_bodies_are_as_long_as_asked_for() -> None:
+    bodies = capture.make_bodies(50, 1_400)
+    assert {len(body) for body in bodies} == {1_400}
+    assert len(set(bodies)) == 50
+    assert capture.make_bodies(50, 1_400) == bodies
+    lines = capture.copy_stream(7, bodies).decode().splitlines()
+    assert lines[3].split("\t") == ["7", "doc-3", bodies[3]]
+
+
+def test_costs_are_compared_with_no_triggers() -> None:
+    told = capture.compare(
+        {"triggers": [3.0, 4.0, 8.0], "disabled": [2.0, 2.0, 2.0], "none": [2.0, 2.0, 4.0]}
+    )
+    assert told["ratio of medians"] == {"triggers": 2.0, "disabled": 1.0}
+    assert told["ratio by round"] == {"triggers": "2 (1.5 to 2)", "disabled": "1 (0.5 to 1)"}

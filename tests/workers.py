@@ -1,0 +1,104 @@
+"""Worker processes, applications that write beside them, and how to wait for what they come to."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from queue import Empty, Queue
+from threading import Thread
+
+import psycopg
+
+PATIENCE_SECONDS = 20.0
+IDLE = "SELECT NOT EXISTS (SELECT FROM nearsim.change) AND NOT EXISTS (SELECT FROM nearsim.work)"
+BLOCKED = "SELECT count(*) > 0 FROM pg_catalog.pg_locks WHERE NOT granted"
+
+Application = psycopg.Connection[tuple[object, ...]]
+
+
+class WorkerProcess:
+    """`nearsim worker` in a process of its own, and what it says on standard error."""
+
+    def __init__(self, url: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "nearsim_db", "worker", *arguments],
+            env={
+                **os.environ,
+                "NEARSIM_DATABASE_URL": url,
+                "NEARSIM_BACKEND": "numpy",
+                **(environment or {}),
+            },
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._heard: Queue[str] = Queue()
+        self._listener = Thread(target=self._listen)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._heard.put(line.rstrip())
+
+    def says(self, words: str) -> str:
+        """Wait for a line with these words."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for line in self.lines:
+            if words in line:
+                return line
+        while time.monotonic() < deadline:
+            with suppress(Empty):
+                self.lines.append(self._heard.get(timeout=0.5))
+                if words in self.lines[-1]:
+                    return self.lines[-1]
+        raise AssertionError(f"the worker never said {words!r}, but {self.lines}")
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def ends(self) -> int:
+        """Wait until it ends; returns its exit code."""
+        code = self.process.wait(PATIENCE_SECONDS)
+        self._listener.join()
+        while not self._heard.empty():
+            self.lines.append(self._heard.get())
+        return code
+
+
+@contextmanager
+def running(url: str, *arguments: str) -> Iterator[WorkerProcess]:
+    """A worker that is gone after the block."""
+    worker = WorkerProcess(url, *arguments)
+    try:
+        yield worker
+    finally:
+        worker.process.kill()
+        worker.ends()
+        assert worker.process.stderr is not None
+        worker.process.stderr.close()
+
+
+@contextmanager
+def application(url: str) -> Iterator[Application]:
+    """Another application's connection, each of its statements committed at once."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def ask(connection: Application, question: str) -> object:
+    """The one value that answers a question."""
+    row = connection.execute(question.encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def wait_until(connection: Application, condition: str) -> None:
+    """Wait until a condition holds in the database."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not ask(connection, condition):
+        assert time.monotonic() < deadline, condition
+        connection.execute("SELECT pg_sleep(0.02)")
