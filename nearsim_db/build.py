@@ -1,6 +1,7 @@
 """The bulk build of a whole generation, in stages; killed anywhere and run again, it goes on at the stage it was at."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import chain
 
 import numpy as np
@@ -48,12 +49,13 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     total -= documents.count_outside(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
-    for batch in documents.stream_after(reading, generation.collection_id, signed, age):
-        rows = steps.sign(context, batch)
-        signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
-        writing.commit()
-        done += len(batch)
-        progress("sign", done, total)
+    with closing(documents.stream_after(reading, generation.collection_id, signed, age)) as batches:
+        for batch in batches:
+            rows = steps.sign(context, batch)
+            signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
+            writing.commit()
+            done += len(batch)
+            progress("sign", done, total)
     signatures.index_signatures(writing, context.leaves)
     catalog.set_stage(writing, generation, "bands")
     writing.commit()

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +18,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, leases, partitions, schema
 from nearsim_db.store.catalog import Collection, Generation
-from nearsim_db.store.engine import check_server, open_engine, translated
+from nearsim_db.store.engine import again_after_conflicts, check_server, open_engine, translated
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.server_facts import server_version
 
@@ -145,13 +146,13 @@ class Database:
     def lease(self) -> Iterator[int]:
         """Work under a lease: what is taken under it is free for others when this process ends, however it ends."""
         with translated(), self.engine.connect() as connection:
-            leases.free_lost_work(connection)
+            again_after_conflicts(connection, partial(leases.free_lost_work, connection))
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
             connection.commit()
             try:
                 yield lease_id
             finally:
-                leases.close_lease(connection, lease_id)
+                again_after_conflicts(connection, partial(leases.close_lease, connection, lease_id))
                 connection.commit()
 
     @contextmanager

@@ -186,7 +186,7 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
             continue
         found = True
         if _is_free(connection, Lock.BUILD, collection):
-            advice = f"nearsim build --collection {collection.name}, or start a worker: nearsim worker"
+            advice = f"start a worker: nearsim worker; or: nearsim build --collection {collection.name}"
             yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", advice)
         else:
             yield Finding("builds", "ok", f"collection {collection.name} is being written to right now")

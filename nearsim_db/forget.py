@@ -148,12 +148,14 @@ def _strike_generation(
     else:
         hold_lock(connection, Lock.STORE, generation.generation_id)
         hold_lock(connection, Lock.LINK, generation.generation_id)
+        struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
         context = None if generation.state == "abandoned" else find_context(generation)
         if context is None:
             traces = purges.strike_out(connection, generation.leaves, ids)
         else:
             traces = _take_out(connection, context, ids)
-        struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
+        # Taking out queues the clusters around what went, which have been put right.
+        purges.delete_work(connection, generation.leaves, ids, STAGES)
     struck.traces[generation.generation_id] = generation, traces
 
 

@@ -274,9 +274,12 @@ class Index:
 
     def _bring_up_to_date(self, collection_id: CollectionId) -> None:
         """Build generations that are building; let live ones catch up with the documents."""
-        with translated(), self.database.lease() as lease_id:
+        with translated():
             rounds.dispatch(self.database.engine)
-            for generation in self._built(collection_id):
+            generations = self._built(collection_id)
+        # Only now: a lease that is not heard of during a long build is taken for a dead process's.
+        with translated(), self.database.lease() as lease_id:
+            for generation in generations:
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
                 window.sweep(self.database.engine, context)
                 rounds.settle(self.database.engine, context, lease_id, self._progress)

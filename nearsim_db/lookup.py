@@ -157,32 +157,28 @@ def _verify(
     if match.verify == "estimate":
         k = context.encoder.family.k
         intersection = np.rint(screened.estimate * k).astype(np.int64)
-        return _evidence(
-            signed, screened, range(len(intersection)), intersection, np.full_like(intersection, k)
-        )
+        return _evidence(signed, screened, intersection, np.full_like(intersection, k))
     features = _features(connection, context, question, signed, screened.right.tolist())
-    known = [at for at, row in enumerate(screened.right.tolist()) if row in features]
-    sets = [question.ids, *(features[int(screened.right[at])] for at in known)]
+    screened = screened.take(np.array([row in features for row in screened.right.tolist()], bool))
+    sets = [question.ids, *(features[row] for row in screened.right.tolist())]
     places = np.arange(1, len(sets))
     intersection, union = count_overlaps(sets, np.zeros_like(places), places, context.encoder.backend)
-    reached = which_reach(intersection, union, match.threshold)
-    kept = [at for at, enough in zip(known, reached.tolist(), strict=True) if enough]
-    return _evidence(signed, screened, kept, intersection[reached], union[reached])
+    kept = which_reach(intersection, union, match.threshold)
+    return _evidence(signed, screened.take(kept), intersection[kept], union[kept])
 
 
 def _evidence(
-    signed: Signatures,
-    screened: Screened,
-    kept: "range | list[int]",
-    intersection: NDArray[np.int64],
-    union: NDArray[np.int64],
+    signed: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
 ) -> dict[UUID, Evidence]:
-    found: dict[UUID, Evidence] = {}
-    for at, common, all in zip(kept, intersection.tolist(), union.tolist(), strict=True):
-        digest = signed.digests[int(screened.right[at])]
-        estimate = round(float(screened.estimate[at]), 6)
-        found[digest] = (common / all, common, all, estimate, int(screened.shared_bands[at]))
-    return found
+    columns = (
+        (intersection / union).tolist(),
+        intersection.tolist(),
+        union.tolist(),
+        screened.estimate.round(6).tolist(),
+        screened.shared_bands.tolist(),
+    )
+    digests = [signed.digests[row] for row in screened.right.tolist()]
+    return dict(zip(digests, zip(*columns, strict=True), strict=True))
 
 
 def _features(

@@ -7,6 +7,7 @@ commit sees the earlier.
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from itertools import chain
 
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db import steps
 from nearsim_db.batches import VerifiedPairs, joined
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, documents, leases, notices, pairs, queue, signatures
@@ -86,7 +87,11 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
                     done += taken
                     progress(_SHOWN[stage], done, None)
                     continue
-                leases.free_lost_work(connection)
+                again_after_conflicts(connection, partial(leases.free_lost_work, connection))
+                if not leases.beat(connection, lease_id):
+                    raise DatabaseError(
+                        "others took this process for dead, as nothing was heard of it; run the same command again"
+                    )
                 busy = queue.unfinished(connection, context.leaves, stage, before)
                 if busy:
                     time.sleep(_POLL_SECONDS)
@@ -105,8 +110,8 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     collection_id, age = context.generation.collection_id, context.encoder.profile.recipe.retain.seconds
     current = signatures.read_current(connection, context.leaves, collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
-    batches = documents.stream_documents(connection, collection_id, changed, age)
-    rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
+    with closing(documents.stream_documents(connection, collection_id, changed, age)) as batches:
+        rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
     connection.commit()
     held = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
     mine = np.intersect1d(held, changed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from nearsim_db import rounds
+from nearsim_db import rounds, window
 from nearsim_db.contexts import Contexts
 from nearsim_db.database import Database
 from nearsim_db.errors import DatabaseError, NearsimError
@@ -26,6 +26,7 @@ from nearsim_db.store.locks import Lock, give_lock_back
 from nearsim_db.store.queue import Stage
 
 _POLL_SECONDS = 0.1
+_SWEEP_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Shift:
             Duty(1.0, self._free_lost_work),
             Duty(1.0, self._refresh),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
+            Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
         ]
 
     def round(self) -> bool:
@@ -154,6 +156,19 @@ class Shift:
             if self._collection is not None:
                 self._collection_id = catalog.get_collection(connection, self._collection).collection_id
             self._contexts.refresh(connection)
+
+    def _sweep(self, meanwhile: Callable[[], None]) -> None:
+        with self._engine.connect() as connection:
+            lasting = {one.collection_id for one in catalog.list_collections(connection)}
+            generations = catalog.list_generations(connection, self._collection_id)
+            found = [
+                self._contexts.find(connection, one.generation_id)
+                for one in generations
+                if one.collection_id in lasting
+            ]
+        for context in found:
+            if context is not None and not self._stopping():
+                window.sweep(self._engine, context, meanwhile)
 
 
 @contextmanager

@@ -28,6 +28,12 @@ class Screened:
     shared_bands: NDArray[np.int64]
     estimate: NDArray[np.float64]
 
+    def take(self, chosen: NDArray[np.bool_]) -> "Screened":
+        """The candidates that a mask chooses."""
+        return Screened(
+            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.estimate[chosen]
+        )
+
 
 def screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]

@@ -1,5 +1,6 @@
 """The window: documents older than a profile retains leave its index, in bulk, and stay in `document`."""
 
+from collections.abc import Callable
 from functools import partial
 
 from sqlalchemy import Connection, Engine
@@ -17,10 +18,11 @@ from nearsim_db.store.windows import Edge
 _DOCUMENTS_AT_ONCE = 2_000
 
 
-def sweep(engine: Engine, context: Context) -> int:
+def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lambda: None) -> int:
     """Take out of a generation what has left its window since the sweep before; returns how many documents.
 
-    Any number may sweep at once. One that is killed has moved nothing on, and the next one finishes.
+    Any number may sweep at once. One that is killed has moved nothing on, and the next one finishes. `meanwhile` is
+    called after each slice.
     """
     age = context.encoder.profile.recipe.retain.seconds
     if age is None:
@@ -35,6 +37,7 @@ def sweep(engine: Engine, context: Context) -> int:
         for at in range(0, len(expired), _DOCUMENTS_AT_ONCE):
             leaving = expired[at : at + _DOCUMENTS_AT_ONCE]
             again_after_conflicts(connection, partial(_take_out, connection, context, leaving, age))
+            meanwhile()
         windows.move_through(connection, context.leaves, edge.through)
         connection.commit()
     return len(expired)

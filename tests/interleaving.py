@@ -166,9 +166,7 @@ class Schedule:
             self.steps.append((actor.name, actor.about_to))
             actor.let_go()
 
-    def _successors(
-        self, living: Sequence[Actor], successor: Callable[[Actor], Actor | None]
-    ) -> list[Actor]:
+    def _successors(self, living: Sequence[Actor], successor: Callable[[Actor], Actor | None]) -> list[Actor]:
         ended = [actor for actor in living if actor.state == "ended"]
         for actor in ended:
             if actor.error is not None:

@@ -22,7 +22,18 @@ THRESHOLD = 0.5
 _SETTINGS = ["shingle.min_token_length=2", "sketch.k=8", f"match.threshold={THRESHOLD}"]
 _BASES = ["aa bb cc dd ee ff", "aa bb cc dd gg hh", "ii jj kk ll mm nn", "aa ii"]
 _TOKENS = [*(f"w{letter}" for letter in "abcdefgh"), "1", "2", "3"]
-_STAGES: list[Stage | None] = [None, None, "sign", "sign", "sign", "search", "search", "anchor", "link", "link"]
+_STAGES: list[Stage | None] = [
+    None,
+    None,
+    "sign",
+    "sign",
+    "sign",
+    "search",
+    "search",
+    "anchor",
+    "link",
+    "link",
+]
 
 
 class World:
@@ -48,7 +59,7 @@ class World:
         names = {parent: self.generation.leaves.table(parent) for parent in PARENTS}
         with self.engine.begin() as connection:
             for command, values in statements:
-                cursor = driver(connection).execute(sql.SQL(command).format(**names), values)  # type: ignore[arg-type]
+                cursor = driver(connection).execute(sql.SQL(command).format(**names), values)
             return cursor.fetchall() if cursor.description else []
 
     def clear(self) -> None:
@@ -109,7 +120,13 @@ class World:
         name, text, date = f"d{rng.randrange(9)}", _text(rng), f"2026-05-{rng.randrange(1, 20):02}"
         columns = "INSERT INTO nearsim.document (collection_id, external_id, body, published_at"
         return rng.choice(
-            4 * [(f"{columns}) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", (collection_id, name, text, date))]
+            4
+            * [
+                (
+                    f"{columns}) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    (collection_id, name, text, date),
+                )
+            ]
             + 2
             * [
                 (

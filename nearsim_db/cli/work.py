@@ -58,6 +58,7 @@ def list_work(
 
     Documents that are gone are shown by their number after a #; #0 is a whole index.
     """
+    from contextlib import closing
     from itertools import islice
 
     from nearsim_db.cli import listing, render
@@ -65,8 +66,10 @@ def list_work(
 
     if as_json and format is not None:
         raise UsageError("give either --json or --format, not both")
-    with Database.connect() as database:
-        items = _items(database, collection, stage, failed=failed)
+    with (
+        Database.connect() as database,
+        closing(_items(database, collection, stage, failed=failed)) as items,
+    ):
         if as_json:
             render.document({"work": list(islice(items, limit))})
             return

@@ -21,6 +21,8 @@ def search(
     heads = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
     if not len(heads.doc_ids):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    # Twins that became heads at the same time need not meet as candidates: full buckets may keep them apart.
+    context.doubles.update(signatures.find_doubles(connection, context.leaves, heads))
     keys = context.encoder.band_keys(heads.sketches)
     found, wide = bands.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys

@@ -33,14 +33,13 @@ def store(
     context: Context,
     doc_ids: Sequence[int],
     rows: SignatureRows,
-    leaving: Collection[int] = frozenset(),
 ) -> None:
     """Make the index agree with these documents: `rows` are those that still are there, the others go.
 
     What was done for a document before is undone exactly: its band rows are found by the keys of its old sketch, its
     pairs go with its signature, and its twins get a new head. New heads, and documents that became anchors of a
-    bucket over the limit, are queued for search, unless they are `leaving` soon; what may have changed clusters is
-    queued to be linked. Others may add heads to the generation at the same time, but not take some out.
+    bucket over the limit, are queued for search; what may have changed clusters is queued to be linked. Others may
+    add heads to the generation at the same time, but not take some out.
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
@@ -52,14 +51,14 @@ def store(
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
-    _carry_out(connection, context, plan, leaving)
+    _carry_out(connection, context, plan)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
     """Of several heads that one digest got in a race the first stays, the others become its twins."""
     hold_lock(connection, Lock.STORE, context.generation.generation_id)
     gone = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
-    _exchange_bands(connection, context, gone, gone.take(np.zeros(len(gone.doc_ids), bool)), frozenset())
+    _exchange_bands(connection, context, gone, gone.take(np.zeros(len(gone.doc_ids), bool)))
     queue.queue_work(connection, context.leaves, "link", gone.doc_ids)
 
 
@@ -106,7 +105,7 @@ def _find_heads(
     return heads, overtaken
 
 
-def _carry_out(connection: Connection, context: Context, plan: _Plan, leaving: Collection[int]) -> None:
+def _carry_out(connection: Connection, context: Context, plan: _Plan) -> None:
     leaves, fresh = context.leaves, plan.fresh
     signatures.move_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
@@ -116,7 +115,7 @@ def _carry_out(connection: Connection, context: Context, plan: _Plan, leaving: C
     alone = _named_otherwise(fresh, set(plan.changing))
     own = alone & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
-    _exchange_bands(connection, context, gone, come.joined(added), leaving)
+    _exchange_bands(connection, context, gone, come.joined(added))
     twins = fresh.doc_ids[~alone | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, gone.doc_ids, come.doc_ids))
@@ -146,9 +145,7 @@ def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID
     return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
 
 
-def _exchange_bands(
-    connection: Connection, context: Context, gone: Signatures, come: Signatures, leaving: Collection[int]
-) -> None:
+def _exchange_bands(connection: Connection, context: Context, gone: Signatures, come: Signatures) -> None:
     """Band rows follow the heads; what they leave behind in full buckets is queued for search."""
     leaves, limit = context.leaves, context.bucket_limit
     gone_keys = context.encoder.band_keys(gone.sketches)
@@ -157,5 +154,5 @@ def _exchange_bands(
     pairs.delete_pairs_of(connection, leaves, gone.doc_ids)
     bands.write_bands(connection, leaves, come.doc_ids, context.encoder.band_keys(come.sketches))
     anchors_now, _ = bands.read_anchors(connection, leaves, limit, full)
-    promoted = {doc_id for _, doc_id in anchors_now - anchors}.difference(leaving)
+    promoted = {doc_id for _, doc_id in anchors_now - anchors}
     queue.queue_work(connection, leaves, "search", [*come.doc_ids.tolist(), *promoted])

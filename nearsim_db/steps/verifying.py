@@ -1,6 +1,7 @@
 """verify: from candidates to pairs whose similarity is known."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from uuid import UUID
 
 import numpy as np
@@ -68,7 +69,7 @@ def _exact_pairs(
     current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
     # A document whose text is not what its signature says is being changed; it must be searched once that is over.
     context.stale.update(int(signed.doc_ids[row]) for row in used.tolist() if row not in found)
-    screened = _take(screened, current[screened.left] & current[screened.right])
+    screened = screened.take(current[screened.left] & current[screened.right])
     order = sorted(found)
     place = np.zeros(len(signed.doc_ids), np.int64)
     place[order] = np.arange(len(order))
@@ -76,7 +77,7 @@ def _exact_pairs(
         [found[row] for row in order], place[screened.left], place[screened.right], context.encoder.backend
     )
     kept = which_reach(intersection, union, context.encoder.profile.recipe.match.threshold)
-    return _pairs(signed, _take(screened, kept), intersection[kept], union[kept])
+    return _pairs(signed, screened.take(kept), intersection[kept], union[kept])
 
 
 def read_features(
@@ -93,21 +94,20 @@ def read_features(
         else:
             found[row] = cached
     collection_id = context.generation.collection_id
-    for batch in documents.stream_documents(connection, collection_id, list(missing)) if missing else ():
-        features = context.encoder.features([context.encoder.text_of(one.title, one.body) for one in batch])
-        for position, one in enumerate(batch):
-            ids = features.of(position).copy()
-            row = missing[one.doc_id]
-            if context.encoder.digest(ids) == signed.digests[row].bytes:
-                found[row] = ids
-                context.cache.put(one.doc_id, signed.digests[row], ids)
+    if not missing:
+        return found
+    with closing(documents.stream_documents(connection, collection_id, list(missing))) as batches:
+        for batch in batches:
+            features = context.encoder.features(
+                [context.encoder.text_of(one.title, one.body) for one in batch]
+            )
+            for position, one in enumerate(batch):
+                ids = features.of(position).copy()
+                row = missing[one.doc_id]
+                if context.encoder.digest(ids) == signed.digests[row].bytes:
+                    found[row] = ids
+                    context.cache.put(one.doc_id, signed.digests[row], ids)
     return found
-
-
-def _take(screened: Screened, kept: NDArray[np.bool_]) -> Screened:
-    return Screened(
-        screened.left[kept], screened.right[kept], screened.shared_bands[kept], screened.estimate[kept]
-    )
 
 
 def _pairs(

@@ -1,6 +1,6 @@
 """Documents: written in batches by external_id, read in doc_id order."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -123,7 +123,7 @@ def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> Non
 
 def stream_after(
     connection: Connection, collection_id: CollectionId, after: int, age_seconds: int | None
-) -> Iterator[list[StoredDocument]]:
+) -> Generator[list[StoredDocument], None, None]:
     """Documents of a collection with a doc_id above `after`, in order, in batches of bounded size.
 
     Those older than the age are left out, by published_at, else by created_at.
@@ -137,7 +137,7 @@ def stream_documents(
     collection_id: CollectionId,
     doc_ids: Sequence[int],
     age_seconds: int | None = None,
-) -> Iterator[list[StoredDocument]]:
+) -> Generator[list[StoredDocument], None, None]:
     """Some documents of a collection, in doc_id order, in batches of bounded size.
 
     Those gone are left out, and those older than the age.
@@ -148,8 +148,11 @@ def stream_documents(
 
 def _stream(
     connection: Connection, name: str, parameters: Mapping[str, object]
-) -> Iterator[list[StoredDocument]]:
-    """COPY gives one row at a time, so that a batch of large documents is never held at once."""
+) -> Generator[list[StoredDocument], None, None]:
+    """COPY gives one row at a time, so that a batch of large documents is never held at once.
+
+    Close the stream when an error ends it early: a rollback beside a COPY that goes on waits for ever.
+    """
     command = sql.SQL("COPY ({}) TO STDOUT").format(statement(name))
     with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
         copy.set_types(["int8", "int8", "text", "text"])

@@ -133,6 +133,13 @@ def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) 
     return dict(cast(list[tuple[UUID, int]], rows))
 
 
+def find_doubles(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
+    """The digests of some heads that have another head as well."""
+    parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
+    rows = driver(connection).execute(statement("find_doubles", leaves), parameters).fetchall()
+    return [digest for (digest,) in cast(list[tuple[UUID]], rows)]
+
+
 def read_current(
     connection: Connection,
     leaves: Leaves,

@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,
+    NEWEST_MAJOR,
     STORM,
     STORM_AGAIN,
     STORM_LATER,
@@ -18,6 +19,7 @@ from tests.acceptance.command_line import (
     write_jsonl,
 )
 
+pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 STORED = [
     {"id": "storm", "text": STORM},
     {"id": "storm-twin", "text": STORM},

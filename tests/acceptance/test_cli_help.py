@@ -11,9 +11,23 @@ from nearsim_db.cli.app import app
 
 HEAVY = ["numpy", "numba", "sqlalchemy", "psycopg", "alembic", "rich.progress"]
 COMMANDS = [
-    *("ingest", "build", "dedupe", "pairs", "clusters", "similar", "get", "delete", "stats", "doctor"),
+    *(
+        "ingest",
+        "build",
+        "worker",
+        "dedupe",
+        "pairs",
+        "clusters",
+        "similar",
+        "check",
+        "get",
+        "delete",
+        "stats",
+        "doctor",
+    ),
     *("profile create", "profile list", "profile show", "profile delete"),
     *("collection create", "collection list", "collection delete"),
+    *("work list", "work retry", "work discard"),
     *("db init", "db start", "db status", "db stop", "db url"),
 ]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"

@@ -177,6 +177,18 @@ def written(connection: "psycopg.Connection[Any]") -> dict[str, object]:
     return counts | {"next transaction": row}
 
 
+def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], database_url: str) -> None:
+    """A connection is kept for the next question, but it keeps nothing back from VACUUM."""
+    index.add(Document(name, body=body) for name, body in texts.items())
+    assert index.check(Document("new", body=texts["f0-0"]))
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        states = plain.execute(
+            "SELECT DISTINCT state FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+    assert states == [("idle",)]
+
+
 def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe())
     index.add(Document(name, body=body) for name, body in texts.items())

@@ -16,9 +16,8 @@ from psycopg.sql import SQL
 
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import DuplicateError, NotFoundError
-from nearsim_db.index import OnDuplicate
 from nearsim_db.recipe import from_mapping
-from nearsim_db.records import GenerationId
+from nearsim_db.records import GenerationId, OnDuplicate
 from nearsim_db.store import lookups
 from nearsim_db.store.engine import open_engine
 from nearsim_db.store.statements import Leaves
@@ -135,8 +134,9 @@ def test_all_columns_are_written_as_without_it(index: Index) -> None:
         "d\u00e9", "a\0b", "some text", "source", "url", None, {"k\0": ["v", {"n": 1}], "date": "2024-01-01"}
     )
     rows = []
-    for on_duplicate in (None, "flag"):
-        index.add([document], on_duplicate=on_duplicate)  # type: ignore[arg-type]
+    ways: list[OnDuplicate | None] = [None, "flag"]
+    for on_duplicate in ways:
+        index.add([document], on_duplicate=on_duplicate)
         row = index.get("d\u00e9")
         rows.append(
             {

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from nearsim_db import Document, Index, rounds, window
 from nearsim_db.database import Database
@@ -186,6 +186,38 @@ def test_of_twins_only_those_that_stay_become_heads(
         assert next(index.clusters()).survivor == "d3"
 
 
+@pytest.mark.parametrize("crash_at", [1, 2, 4, 9, 14])
+def test_a_sweep_that_died_is_finished_by_the_next(
+    database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies before one of its commits: that of its first look, of a slice, or of what it has done."""
+    monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 1)
+    names = [f"d{number}" for number in range(20)]
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
+        expire(database_url, names[1:13])
+        context, engine = context_of(index), open_engine(database_url)
+        commits = iter(range(1, 99))
+
+        @event.listens_for(engine, "commit")
+        def committing(connection: object) -> None:
+            if next(commits) == crash_at:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            window.sweep(engine, context)
+        engine.dispose()
+        left = {"d0", *names[13:]}
+        assert indexed(database_url) == left | set(names[1 : 13 - max(0, crash_at - 3)])
+        index.build()
+        assert indexed(database_url) == left
+        assert_bands_are_exact(index)
+        anchors = {"d0", "d13"}
+        expected = {frozenset(pair) for pair in combinations(sorted(left), 2) if {*pair} & anchors}
+        assert expected == set(stored_pairs(index))
+
+
 def test_what_has_left_is_not_looked_at_again(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), WINDOW))
@@ -257,11 +289,11 @@ def test_a_document_outside_says_so(database_url: str) -> None:
         assert index.stats()["outside_window"] == 0
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_nothing_slips_through_whatever_the_order(
     database_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Documents expire and are redated while two sweep and one signs, one statement at a time, some of them killed."""
+    """Documents expire and are redated while two sweep and one signs, one statement at a time."""
     monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 3)
     rng = random.Random(seed)
     names = [f"d{number}" for number in range(16)]
@@ -286,7 +318,7 @@ def test_nothing_slips_through_whatever_the_order(
             with lease as lease_id:
                 rounds.dispatch(engine)
                 for stage in ("sign", "search", "sign"):
-                    rounds.work_once(engine, context_of(index), stage, lease_id)  # type: ignore[arg-type]
+                    rounds.work_once(engine, context_of(index), stage, lease_id)
 
         def sweep() -> None:
             window.sweep(engine, context)
@@ -305,11 +337,8 @@ def test_nothing_slips_through_whatever_the_order(
 
         rng_names = rng.sample(names[:12], 5)
         actions = {"sign": sign, "sweep 1": sweep, "sweep 2": sweep, "live": live}
-        schedule = Schedule(rng, monitor, share_of_crashes=0.02)
-        schedule.run(
-            [Actor(name, action) for name, action in actions.items()],
-            lambda killed: Actor(killed.name, actions[killed.name]),
-        )
+        schedule = Schedule(rng, monitor)
+        schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
         index.build()
         with psycopg.connect(database_url) as connection:
             inside = connection.execute(

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from nearsim_db import Index
 from nearsim_db.encode import Encoded, Encoder
-from nearsim_db.errors import FingerprintError
+from nearsim_db.errors import FingerprintError, NearsimError
 from nearsim_db.notable import Notable
 from nearsim_db.recipe import Recipe
 from nearsim_db.store import leases, queue, worklist
@@ -204,6 +204,27 @@ def test_a_profile_that_nobody_builds_is_built(database_url: str, other: Applica
         assert Worker(database_url).drain() == 0
         assert list(index.pairs()) == []
         assert index.stats()["state"] == "live"
+
+
+def test_a_build_that_fails_stops_no_other(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    other.execute(WRITE)
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id = 'd9'")
+    with Index.connect(database_url) as index, pytest.raises(ValueError, match="poison"):
+        index.create_profile("second", Recipe())
+    told: list[Notable] = []
+    with pytest.raises(NearsimError, match="cannot be built: ValueError: this text is poison"):
+        Worker(database_url, tell=told.append).drain()
+    assert [one.level for one in told if one.event == "build_failed"] == ["error"]
+    with Index.connect(database_url, profile="default") as index:
+        assert len(list(index.pairs())) == len(PAIRS) - 3
+    poison.undo()
+    with engine.begin() as connection:
+        worklist.retry_set_aside(connection, None, None)
+    assert Worker(database_url).drain() == 0
+    with Index.connect(database_url, profile="second") as index:
+        assert len(list(index.pairs())) == len(PAIRS)
 
 
 def test_features_are_forgotten_when_texts_are_purged(database_url: str, other: Application) -> None:

@@ -1,0 +1,230 @@
+"""A generation is committed before its build's snapshot is taken: no document falls between generations."""
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel, sql
+from sqlalchemy import Connection, text
+
+from nearsim_db import Document, Index, rounds
+from nearsim_db.profile import resolve
+from nearsim_db.recipe import Recipe, override, to_mapping
+from nearsim_db.store import catalog, queue
+from nearsim_db.store.engine import driver, open_engine
+
+Backend = psycopg.Connection[tuple[Any, ...]]
+
+LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
+RECIPES = {"pairs": "shingle.k=2", "words": "shingle.k=1", "letters": "shingle.scheme=char"}
+WORDS = ["the", "council", "voted", "on", "tuesday", "to", "close", "the", "old", "swimming", "bath", "at", "the", "end", "of", "this", "season"]
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """Forty documents under one profile."""
+    with Index.connect(database_url) as index:
+        rng = random.Random(1)
+        index.add(Document(f"d{number}", body=words(rng)) for number in range(40))
+        yield index
+
+
+def words(rng: random.Random) -> str:
+    """A short text that may well be another's twin."""
+    return " ".join(WORDS[: rng.randrange(3, len(WORDS))])
+
+
+def create_profile(index: Index, name: str) -> None:
+    """Make a profile, and build its index."""
+    index.create_profile(name, override(Recipe(), [RECIPES[name]]))
+
+
+def assert_holds_the_documents(index: Index) -> None:
+    """Every profile's index has each document as it is now, and no other."""
+    with index.database.transaction() as connection:
+        rows = read(connection, "SELECT doc_id, revision, body FROM nearsim.document ORDER BY doc_id")
+        for generation, profile in index.profiles():
+            encoded = index._context(generation, profile).encoder.encode([body for _, _, body in rows])
+            table = generation.leaves.table("signature")
+            signed = driver(connection).execute(
+                sql.SQL("SELECT doc_id, revision, feature_digest FROM {} ORDER BY doc_id").format(table)
+            )
+            assert signed.fetchall() == [
+                (doc_id, revision, UUID(bytes=digest.tobytes()))
+                for (doc_id, revision, _), digest in zip(rows, encoded.digests, strict=True)
+            ]
+
+
+def read(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    """What a query says."""
+    return [tuple(row) for row in connection.execute(text(query))]
+
+
+def write(backend: Backend, rng: random.Random) -> None:
+    """Insert, update or delete a document or two."""
+    name = f"d{rng.randrange(60)}"
+    for _ in range(rng.choice([1, 1, 2])):
+        command, values = rng.choice(
+            [
+                (
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) SELECT collection_id, %s, %s"
+                    " FROM nearsim.collection ON CONFLICT (collection_id, external_id) DO UPDATE SET body = excluded.body",
+                    (name, words(rng)),
+                ),
+                ("UPDATE nearsim.document SET body = %s WHERE external_id = %s", (words(rng), name)),
+                ("DELETE FROM nearsim.document WHERE external_id = %s", (name,)),
+            ]
+        )
+        backend.execute(command, values)
+
+
+def write_all_day(url: str, level: IsolationLevel, seed: int, over: threading.Event) -> None:
+    """An application whose transactions are short and long, and sometimes given up."""
+    rng = random.Random(seed)
+    with psycopg.connect(url) as backend:
+        backend.isolation_level = level
+        while not over.is_set():
+            # Whoever writes under these levels has to expect that, and deadlocks under any.
+            with suppress(psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                with backend.transaction() as transaction:
+                    for _ in range(rng.choice([1, 1, 3, 30])):
+                        write(backend, rng)
+                    if rng.random() < 0.1:
+                        raise psycopg.Rollback(transaction)
+
+
+def dispatch_all_day(url: str, over: threading.Event) -> None:
+    """Another process that turns changes into work, for generations it may never have heard of."""
+    engine = open_engine(url)
+    while not over.is_set():
+        rounds.dispatch(engine)
+    engine.dispose()
+
+
+@contextmanager
+def in_the_background(*actions: tuple[Any, ...]) -> Iterator[None]:
+    """Threads that go on until the block ends; what they raise is raised."""
+    over = threading.Event()
+    errors: list[BaseException] = []
+
+    def guarded(action: Any, *values: object) -> None:
+        try:
+            action(*values, over)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=one) for one in actions]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+
+
+def test_profiles_made_under_writers_of_every_isolation_level_lose_nothing(
+    index: Index, database_url: str
+) -> None:
+    writers = [(write_all_day, database_url, level, seed) for seed, level in enumerate([*LEVELS, LEVELS[0]])]
+    with in_the_background(*writers, *[(dispatch_all_day, database_url)] * 2):
+        for name in RECIPES:
+            with psycopg.connect(database_url) as long:
+                long.isolation_level = LEVELS[len(name) % 3]
+                long.execute(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, 'long')",
+                    [name],
+                )
+                create_profile(index, name)
+    index.build()
+    assert len(index.profiles()) == 1 + len(RECIPES)
+    assert_holds_the_documents(index)
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+def test_a_writer_that_is_open_across_the_whole_build_is_taken_in_after_it(
+    index: Index, database_url: str, level: IsolationLevel
+) -> None:
+    with psycopg.connect(database_url) as writer:
+        writer.isolation_level = level
+        writer.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'new', 'late words')"
+        )
+        writer.execute("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'")
+        writer.execute("DELETE FROM nearsim.document WHERE external_id = 'd2'")
+        create_profile(index, "words")
+        assert_holds_the_documents(index)
+        writer.commit()
+    with index.database.transaction() as connection:
+        assert len(read(connection, "SELECT FROM nearsim.change")) == 3
+    index.build()
+    assert_holds_the_documents(index)
+
+
+def test_what_a_dispatcher_takes_that_does_not_see_the_generation_is_in_its_snapshot(
+    index: Index, connection: Connection
+) -> None:
+    """Its statement began before the generation was committed, and its transaction ends after."""
+    with index.database.transaction() as writer:
+        writer.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
+    taken, everything = queue.dispatch(connection, 100)
+    assert (taken, everything) == (1, False)
+    profile = resolve(override(Recipe(), [RECIPES["words"]]))
+    with index.database.transaction() as creating:
+        generation = catalog.create_profile(
+            creating,
+            index._get_collection().collection_id,
+            "words",
+            to_mapping(profile.recipe),
+            profile.fingerprint,
+        )
+    connection.commit()
+    assert queue.count_work(connection, generation.leaves) == (0, 0)
+    connection.commit()
+    index.build()
+    assert_holds_the_documents(index)
+
+
+def test_what_such_a_dispatcher_does_not_see_is_left_to_the_next(
+    index: Index, connection: Connection
+) -> None:
+    """A change that commits after its statement began stays noted, even though an earlier one is being taken."""
+    with index.database.transaction() as open_writer:
+        open_writer.execute(text("UPDATE nearsim.document SET body = 'first' WHERE external_id = 'd1'"))
+        with index.database.transaction() as writer:
+            writer.execute(text("UPDATE nearsim.document SET body = 'second' WHERE external_id = 'd2'"))
+        assert queue.dispatch(connection, 100) == (1, False)
+    assert queue.dispatch(connection, 100) == (1, False)  # with a smaller change_id than that before
+    connection.rollback()
+    rounds.dispatch(index.database.engine)
+    index.build()
+    assert_holds_the_documents(index)
+
+
+def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Connection) -> None:
+    profile = resolve(override(Recipe(), [RECIPES["words"]]))
+    generation = catalog.create_profile(
+        connection,
+        index._get_collection().collection_id,
+        "words",
+        to_mapping(profile.recipe),
+        profile.fingerprint,
+    )
+    connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
+    connection.commit()
+    rounds.dispatch(index.database.engine)
+    assert queue.count_work(connection, generation.leaves) == (1, 0)
+    found = queue.find_work(connection, None)
+    assert {generation_id for generation_id, _ in found} == {1} and generation.generation_id != 1
+    connection.commit()
+    index.build()
+    assert queue.count_work(connection, generation.leaves) == (0, 0)
+    connection.commit()
+    assert_holds_the_documents(index)

@@ -1,0 +1,299 @@
+"""Leases: who has which work, and what becomes of it when a worker fails, dies or is taken for dead."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+from sqlalchemy import Connection, text
+
+from nearsim_db import Index, rounds, steps
+from nearsim_db.batches import SignatureRows
+from nearsim_db.errors import DatabaseError
+from nearsim_db.progress import silent
+from nearsim_db.steps import Context
+from nearsim_db.store import leases, queue
+from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.locks import Lock, give_lock_back
+from nearsim_db.store.statements import Leaves
+
+_BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """A collection whose profile has a live index, without documents."""
+    with Index.connect(database_url) as index:
+        index.add([])
+        yield index
+
+
+@pytest.fixture
+def leaves(index: Index) -> Leaves:
+    """The names of the live generation's tables."""
+    return index._live()[0].leaves
+
+
+@pytest.fixture
+def other(index: Index) -> Iterator[Connection]:
+    """Somebody else's connection."""
+    with index.database.engine.connect() as connection:
+        yield connection
+
+
+def context_of(index: Index) -> Context:
+    """What a worker brings to work on the live generation."""
+    return index._context(*index._live())
+
+
+def write(index: Index, *bodies: str) -> None:
+    """Documents of another application, dispatched."""
+    collection_id = index._live()[0].collection_id
+    with index.database.transaction() as connection:
+        for body in bodies:
+            connection.execute(
+                text(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body)"
+                    " VALUES (:collection_id, gen_random_uuid(), :body)"
+                ),
+                {"collection_id": collection_id, "body": body},
+            )
+    rounds.dispatch(index.database.engine)
+
+
+def edit(index: Index, body: str) -> None:
+    """Every document says something else now; dispatched."""
+    run(index, "UPDATE nearsim.document SET body = :body", body=body)
+    rounds.dispatch(index.database.engine)
+
+
+def run(index: Index, command: str, **values: object) -> None:
+    """One statement, committed."""
+    with index.database.transaction() as connection:
+        connection.execute(text(command), values)
+
+
+def read(index: Index, command: str, **values: object) -> list[tuple[object, ...]]:
+    """What a query says."""
+    with index.database.transaction() as connection:
+        return [tuple(row) for row in connection.execute(text(command), values)]
+
+
+def signed(index: Index) -> int:
+    """How many documents are signed."""
+    return len(read(index, "SELECT FROM nearsim.signature"))
+
+
+def take(connection: Connection, leaves: Leaves, lease_id: int, batch: int = 1_000) -> list[list[int]]:
+    """The doc_ids of the batches of `sign` that a lease gets."""
+    return [
+        [task.doc_id for task in tasks] for tasks in queue.take(connection, leaves, "sign", lease_id, batch)
+    ]
+
+
+def test_batches_of_workers_that_take_at_once_are_disjoint(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    write(index, *_BODIES * 4)
+    one, two = leases.open_lease(connection, "one"), leases.open_lease(other, "two")
+    (first,), (second,) = take(connection, leaves, one, 5), take(other, leaves, two, 5)
+    assert first == list(range(1, 6)) and second == list(range(6, 11))
+    connection.commit()
+    other.commit()
+    assert take(connection, leaves, one, 5) == [[11, 12]]
+    assert take(other, leaves, two, 5) == []
+
+
+def test_a_lease_that_was_lost_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
+    write(index, *_BODIES)
+    lease_id = leases.open_lease(connection, "taken for dead")
+    connection.execute(text("DELETE FROM nearsim.lease"))
+    assert take(connection, leaves, lease_id) == []
+    assert not leases.beat(connection, lease_id)
+
+
+def test_a_worker_that_lost_its_lease_stores_nothing(
+    index: Index, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process takes it for dead between its reading and its storing."""
+    write(index, *_BODIES)
+    sign = steps.sign
+
+    def overtaken(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+        run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
+        with index.database.transaction() as freeing:
+            leases.free_lost_work(freeing)
+        return sign(context, batch)
+
+    with index.database.lease() as lease_id:
+        monkeypatch.setattr(steps, "sign", overtaken)
+        assert rounds.work_once(index.database.engine, context_of(index), "sign", lease_id) == 3
+        monkeypatch.undo()
+        assert signed(index) == 0
+    assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
+    index.build()
+    assert signed(index) == 3
+
+
+def test_finish_returns_nothing_that_is_another_s_by_now(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    write(index, *_BODIES)
+    one = leases.open_lease(connection, "one")
+    assert take(connection, leaves, one) == [[1, 2, 3]]
+    connection.commit()
+    give_lock_back(connection, Lock.WORKER, one)
+    connection.commit()
+    assert leases.free_lost_work(other) == 3
+    two = leases.open_lease(other, "two")
+    assert take(other, leaves, two, 16) == [[1]]  # each may be what the first one died of
+    other.commit()
+    assert queue.finish(connection, leaves, "sign", one, [1, 2, 3]) == []
+    assert not queue.continue_later(connection, leaves, "sign", one, 1, 7)
+    assert queue.fail(connection, leaves, "sign", one, [1, 2, 3], "late") == []
+    connection.commit()
+    assert queue.finish(other, leaves, "sign", two, [1, 2, 3]) == [1]
+
+
+def test_the_lease_of_a_living_worker_is_not_freed(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    write(index, *_BODIES)
+    lease_id = leases.open_lease(connection, "alive")
+    take(connection, leaves, lease_id)
+    connection.commit()
+    assert leases.free_lost_work(other) == 0
+    other.commit()
+    assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
+
+
+def test_what_changes_under_a_worker_stays_queued_and_is_done_again(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, *_BODIES)
+    lease_id = leases.open_lease(connection, "one")
+    take(connection, leaves, lease_id)
+    connection.commit()
+    run(index, "UPDATE nearsim.document SET body = 'edited meanwhile' WHERE doc_id = 2")
+    rounds.dispatch(index.database.engine)
+    assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
+    connection.commit()
+    assert take(connection, leaves, lease_id) == [[2]]
+    assert queue.finish(connection, leaves, "sign", lease_id, [2]) == [2]
+    assert queue.count_work(connection, leaves) == (0, 0)
+
+
+def test_a_dispatcher_that_meets_work_in_every_state_loses_no_change(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, *_BODIES)
+    edit(index, "free and new")  # stays one row each
+    lease_id = leases.open_lease(connection, "one")
+    assert take(connection, leaves, lease_id) == [[1, 2, 3]]
+    for _ in range(len(queue.DELAYS_SECONDS)):
+        queue.fail(connection, leaves, "sign", lease_id, [1], "bad")
+        connection.execute(text("UPDATE nearsim.work SET due_at = now() WHERE doc_id = 1"))
+        connection.execute(text("UPDATE nearsim.work SET lease_id = :id WHERE doc_id = 1"), {"id": lease_id})
+    assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == [1]  # set aside
+    queue.fail(connection, leaves, "sign", lease_id, [2], "bad")  # waits
+    connection.commit()
+    edit(index, "another")
+    assert read(
+        index,
+        "SELECT doc_id, lease_id IS NOT NULL, again, attempts, set_aside_at FROM nearsim.work ORDER BY 1",
+    ) == [(1, False, False, 0, None), (2, False, False, 0, None), (3, True, True, 0, None)]
+    queue.release(connection, leaves, "sign", lease_id, [3])
+    assert take(connection, leaves, lease_id) == [[1, 2, 3]]
+
+
+def test_failed_work_waits_longer_each_time_and_is_set_aside_with_its_error(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, _BODIES[0])
+    lease_id = leases.open_lease(connection, "one")
+    waits = []
+    for _ in queue.DELAYS_SECONDS:
+        assert take(connection, leaves, lease_id) == [[1]]
+        assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == []
+        rows = connection.execute(
+            text("SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work")
+        )
+        waits.append(float(rows.scalar_one()))
+        connection.execute(text("UPDATE nearsim.work SET due_at = clock_timestamp()"))
+    assert waits == list(queue.DELAYS_SECONDS)
+    assert take(connection, leaves, lease_id) == [[1]]
+    assert queue.fail(connection, leaves, "sign", lease_id, [1], "worse") == [1]
+    assert take(connection, leaves, lease_id) == []
+    assert queue.count_work(connection, leaves) == (0, 1)
+    assert connection.execute(text("SELECT error FROM nearsim.work")).scalar_one() == "worse"
+
+
+def test_attempts_narrow_down_what_a_worker_dies_of(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, *_BODIES * 20)
+    lease_id = leases.open_lease(connection, "one")
+    connection.execute(text("UPDATE nearsim.work SET attempts = 1 WHERE doc_id > 10"))
+    connection.execute(text("UPDATE nearsim.work SET attempts = 2 WHERE doc_id > 40"))
+    taken = take(connection, leaves, lease_id, 160)
+    assert taken == [list(range(1, 11)), list(range(11, 21)), [41]]
+
+
+def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(index, *_BODIES)
+    index.build()
+    assert len(list(index.pairs())) == 1
+    sign = steps.sign
+
+    def poisoned(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+        if any("poison" in str(one) for one in batch):
+            raise ValueError("poison")
+        return sign(context, batch)
+
+    run(index, "UPDATE nearsim.document SET body = body || ' poison' WHERE doc_id = 1")
+    run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 3")
+    rounds.dispatch(index.database.engine)
+    monkeypatch.setattr(steps, "sign", poisoned)
+    with index.database.lease() as lease_id:
+        while rounds.work_once(index.database.engine, context_of(index), "sign", lease_id):
+            run(index, "UPDATE nearsim.work SET due_at = now()")
+    assert read(index, "SELECT doc_id, error FROM nearsim.work WHERE set_aside_at IS NOT NULL") == [
+        (1, "ValueError: poison")
+    ]
+    assert read(index, "SELECT doc_id FROM nearsim.signature ORDER BY 1") == [(2,), (3,)]
+    monkeypatch.undo()
+    index.build()
+    assert list(index.pairs()) == []
+
+
+def test_who_frees_work_and_who_queues_it_lock_it_in_one_order(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    """However the rows lie in the table: a deadlock would have ended one of the two."""
+    write(index, *_BODIES)
+    lease_id = leases.open_lease(connection, "one")
+    assert take(connection, leaves, lease_id) == [[1, 2, 3]]
+    connection.commit()
+    run(index, "UPDATE nearsim.work SET error = 'moved behind the others' WHERE doc_id = 1")
+    pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    queue.queue_work(other, leaves, "sign", [1])
+    closing = threading.Thread(target=leases.close_lease, args=(connection, lease_id))
+    closing.start()
+    while not read(index, "SELECT WHERE pg_blocking_pids(:pid) <> '{}'", pid=pid):
+        pass
+    queue.queue_work(other, leaves, "sign", [2, 3])
+    other.commit()
+    closing.join()
+    connection.commit()
+    assert read(index, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NULL") == [(3,)]
+
+
+def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(index: Index) -> None:
+    write(index, *_BODIES)
+    with index.database.lease() as lease_id:
+        run(index, "DELETE FROM nearsim.lease")
+        with pytest.raises(DatabaseError, match="took this process for dead"):
+            rounds.settle(index.database.engine, context_of(index), lease_id, silent)
+    index.build()
+    assert signed(index) == 3
