@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.recipe import Recipe
-from nearsim_db.records import Cluster, Document, Match, Pair, Reject
+from nearsim_db.records import Cluster, Document, Duplicate, Match, Pair, Reject
 
 if TYPE_CHECKING:
     from nearsim_db.database import Database
@@ -15,6 +15,7 @@ __all__ = [
     "Cluster",
     "Database",
     "Document",
+    "Duplicate",
     "Index",
     "IngestSummary",
     "Match",

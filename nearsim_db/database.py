@@ -131,16 +131,20 @@ class Database:
             self._reading.pop().close()
 
     @contextmanager
-    def builder(self, collection_id: CollectionId) -> Iterator[None]:
-        """Be the only one to build or to drop indexes of a collection, after the one before."""
+    def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[None]:
+        """Be the only one to build or to drop indexes of a collection, after the one before.
+
+        Without `wait` the block runs all the same while somebody else is that.
+        """
         with translated(), self.engine.connect() as connection:
-            take_lock(connection, Lock.BUILD, collection_id)
+            taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
             connection.commit()
             try:
                 yield
             finally:
-                give_lock_back(connection, Lock.BUILD, collection_id)
-                connection.commit()
+                if taken:
+                    give_lock_back(connection, Lock.BUILD, collection_id)
+                    connection.commit()
 
     @contextmanager
     def lease(self) -> Iterator[int]:

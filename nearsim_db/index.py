@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -115,7 +116,8 @@ class Index:
                 self._bring_up_to_date(collection_id)
                 run = Guard(self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict)
             try:
-                run.write(records, self._progress)
+                with self._unbuilt_kept(collection_id):
+                    run.write(records, self._progress)
             except (InputError, DuplicateError):
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
@@ -295,6 +297,12 @@ class Index:
                     context = self._context(generation, restore(generation.recipe, generation.fingerprint))
                     build.build(self.database.engine, context, self._progress)
         return self._generations(collection_id)
+
+    def _unbuilt_kept(self, collection_id: CollectionId) -> AbstractContextManager[None]:
+        """Keep workers from building an index of the first few documents while the others come in."""
+        if all(one.state != "building" for one in self._generations(collection_id)):
+            return nullcontext()
+        return self.database.builder(collection_id, wait=False)
 
     def _as_far_as_possible(
         self, action: Callable[[CollectionId], object], collection_id: CollectionId

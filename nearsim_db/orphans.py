@@ -12,7 +12,7 @@ from nearsim_db.monitoring import Monitor
 from nearsim_db.notable import Notable, Tell
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog
+from nearsim_db.store import catalog, documents
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.engine import is_passing
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
@@ -60,6 +60,9 @@ class Orphans:
                     self._build_if_free(connection, generation)
 
     def _build_if_free(self, connection: Connection, generation: Generation) -> None:
+        # What is empty waits for its documents: most of them come at once, and are then built in bulk.
+        if not documents.any_document(connection, generation.collection_id):
+            return
         if not take_lock(connection, Lock.BUILD, generation.collection_id, wait=False):
             return
         try:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db import steps
 from nearsim_db.batches import VerifiedPairs, joined
-from nearsim_db.errors import DatabaseError, NotFoundError
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, documents, leases, notices, pairs, queue, signatures
@@ -63,6 +63,8 @@ def work_once(engine: Engine, context: Context, stage: Stage, lease_id: int) -> 
         connection.commit()
         for tasks in batches:
             try:
+                if any(task.is_deadly for task in tasks):
+                    raise NearsimError("each worker that was at it died or went silent")
                 again_after_conflicts(connection, partial(_WORK[stage], connection, context, lease_id, tasks))
             except Exception as error:
                 connection.rollback()

@@ -2,7 +2,6 @@
 
 from sqlalchemy import Connection
 
-from nearsim_db.store import queue
 from nearsim_db.store.engine import driver
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.statements import statement
@@ -43,5 +42,4 @@ def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECO
     lost = [int(str(row[0])) for row in inner.execute(statement("find_lost_leases"), parameters).fetchall()]
     if not lost:
         return 0
-    freed = {"lease_ids": lost, "most": len(queue.DELAYS_SECONDS)}
-    return inner.execute(statement("free_lost_work"), freed).rowcount
+    return inner.execute(statement("free_lost_work"), {"lease_ids": lost}).rowcount

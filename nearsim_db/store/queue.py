@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,16 @@ _RETAKEN = ((1, 1, 16), (2, 32_767, 1_000_000))
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A document that was taken; `reached` is how far an anchor has searched its buckets."""
+    """A document that was taken, for the how manieth time; `reached` is how far an anchor has searched its buckets."""
 
     doc_id: int
     reached: int
+    attempts: int
+
+    @property
+    def is_deadly(self) -> bool:
+        """Whether all attempts, the last ones at this document alone, ended with the worker's death."""
+        return self.attempts > len(DELAYS_SECONDS)
 
 
 def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
@@ -87,7 +93,7 @@ def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, ba
 
 def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping[str, object]) -> list[Task]:
     rows = driver(connection).execute(statement(name, leaves), parameters).fetchall()
-    return sorted((Task(int(str(doc_id)), int(str(reached))) for doc_id, reached in rows), key=_by_id)
+    return sorted((Task(*cast(tuple[int, int, int], row)) for row in rows), key=_by_id)
 
 
 def _by_id(task: Task) -> int:

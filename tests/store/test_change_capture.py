@@ -216,6 +216,6 @@ def test_what_replication_applies_is_not_noted_and_found_by_comparing(
 
 
 def test_a_change_names_a_document_or_everything(backend: Backend) -> None:
-    for values in ("(1, NULL)", "(NULL, 1)"):
+    for values in ((1, None), (None, 1)):
         with pytest.raises(psycopg.errors.CheckViolation):
-            backend.execute(f"INSERT INTO nearsim.change (collection_id, doc_id) VALUES {values}")
+            backend.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (%s, %s)", values)

@@ -297,3 +297,29 @@ def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(i
             rounds.settle(index.database.engine, context_of(index), lease_id, silent)
     index.build()
     assert signed(index) == 3
+
+
+def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, *_BODIES)
+    index.build()
+    run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 2")
+    rounds.dispatch(index.database.engine)
+    for deaths in range(5):
+        run(index, "UPDATE nearsim.work SET due_at = now()")
+        lease_id = leases.open_lease(connection, f"worker {deaths}")
+        assert take(connection, leaves, lease_id, 16) == [[2]]
+        connection.commit()
+        give_lock_back(connection, Lock.WORKER, lease_id)
+        connection.commit()
+        assert leases.free_lost_work(connection) == 1
+        connection.commit()
+    assert signed(index) == 3
+    with index.database.lease() as lease_id:
+        assert rounds.work_once(index.database.engine, context_of(index), "sign", lease_id) == 1
+    assert signed(index) == 2
+    ((error, is_aside),) = read(
+        index, "SELECT error, set_aside_at IS NOT NULL FROM nearsim.work WHERE stage = 'sign'"
+    )
+    assert "died" in str(error) and is_aside

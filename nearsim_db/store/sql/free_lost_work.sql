@@ -6,8 +6,7 @@ WITH lost AS MATERIALIZED (
 )
 UPDATE nearsim.work SET lease_id = NULL,
     attempts = CASE WHEN again THEN 0 ELSE attempts + 1 END, again = false,
-    error = 'the worker that was at it died or went silent',
-    set_aside_at = CASE WHEN NOT again AND attempts + 1 > %(most)s THEN clock_timestamp() END
+    error = 'the worker that was at it died or went silent'
 FROM lost
 WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND work.doc_id = lost.doc_id
 RETURNING work.doc_id

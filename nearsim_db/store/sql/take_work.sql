@@ -12,4 +12,4 @@ UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
 FROM alive
 WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s
     AND work.doc_id = ANY (ARRAY(SELECT doc_id FROM free))
-RETURNING work.doc_id, work.reached
+RETURNING work.doc_id, work.reached, work.attempts
