@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Ids = NDArray[np.int64]
 
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4_000
+_FEW_DOCUMENTS = 64
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 
@@ -143,7 +144,17 @@ def stream_documents(
     Those gone are left out, and those older than the age.
     """
     parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
-    return _stream(connection, "read_documents", parameters)
+    if len(doc_ids) > _FEW_DOCUMENTS:
+        yield from _stream(connection, "read_documents", parameters)
+    elif few := _read_few(connection, parameters):
+        yield few
+
+
+def _read_few(connection: Connection, parameters: Mapping[str, object]) -> list[StoredDocument]:
+    """A prepared statement, which for a few documents takes half as long as a COPY."""
+    with driver(connection).cursor(binary=True) as cursor:
+        rows = cursor.execute(statement("read_documents"), parameters, prepare=True).fetchall()
+    return [StoredDocument(*row) for row in cast(list[tuple[DocId, int, str | None, str | None]], rows)]
 
 
 def _stream(

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import rounds, steps
 from nearsim_db.store import documents
@@ -19,7 +20,7 @@ from tests.living_world import THRESHOLD, World
 
 Pair = tuple[int, int]
 
-SEEDS = 8
+SEEDS = 6
 
 WORLDS = {
     "no limit": ["match.bucket_limit=0", "bands.count=8", "bands.rows=1", "shingle.k=1"],
@@ -152,8 +153,8 @@ def play(world: World, monitor: psycopg.Connection[tuple[Any, ...]], seed: int) 
 def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """An administrator's connection; deadlocks are resolved at once from here on."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET deadlock_timeout = '5ms'")
-        connection.execute("SELECT pg_reload_conf()")
+        database = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET deadlock_timeout = '5ms'").format(database))
         yield connection
 
 
