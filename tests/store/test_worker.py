@@ -197,12 +197,21 @@ def test_a_generation_of_another_version_stops_no_other(database_url: str, other
         assert len(list(index.pairs())) == len(PAIRS)
 
 
-def test_a_profile_that_nobody_builds_is_built(database_url: str, other: Application) -> None:
+def test_a_profile_that_nobody_builds_is_built_when_it_has_documents(
+    database_url: str, other: Application
+) -> None:
     with Index.connect(database_url, collection="later") as index:
         index.create_profile("default", Recipe())
         index.database.create_collection("without a profile")
         assert Worker(database_url).drain() == 0
-        assert list(index.pairs()) == []
+        assert index.stats()["state"] == "building"
+        other.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body)"
+            " SELECT collection_id, n, 'the same text' FROM nearsim.collection, generate_series(1, 2) AS n"
+            " WHERE name = 'later'"
+        )
+        assert Worker(database_url).drain() == 0
+        assert [(pair.left, pair.right) for pair in index.pairs()] == [("1", "2")]
         assert index.stats()["state"] == "live"
 
 
