@@ -60,6 +60,9 @@ ALTER FUNCTION nearsim.note_inserted() RENAME TO note_written;
 CREATE TRIGGER document_note_updated AFTER UPDATE ON nearsim.document
     REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.note_written();
 
+-- 0 stands for a whole generation, and for what is not in the index.
+ALTER TABLE nearsim.document ADD CONSTRAINT document_doc_id_positive CHECK (doc_id > 0);
+
 ALTER TABLE nearsim.collection ADD COLUMN purged_at timestamptz;
 ALTER TABLE nearsim.generation ADD COLUMN expired_through timestamptz;
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
@@ -82,6 +85,7 @@ DOWNGRADE = """
 DROP INDEX nearsim.document_age;
 ALTER TABLE nearsim.generation DROP COLUMN expired_through;
 ALTER TABLE nearsim.collection DROP COLUMN purged_at;
+ALTER TABLE nearsim.document DROP CONSTRAINT document_doc_id_positive;
 DROP TRIGGER document_note_updated ON nearsim.document;
 ALTER FUNCTION nearsim.note_written() RENAME TO note_inserted;
 CREATE FUNCTION nearsim.note_updated() RETURNS trigger

@@ -77,6 +77,7 @@ document = Table(
     _moment("created_at"),
     _moment("updated_at"),
     UniqueConstraint("collection_id", "external_id", name="document_external_id_key"),
+    CheckConstraint("doc_id > 0", name="document_doc_id_positive"),
     CheckConstraint(
         "octet_length(external_id) >= 1 AND octet_length(external_id) <= 1024",
         name="document_external_id_length",

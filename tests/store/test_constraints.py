@@ -20,6 +20,8 @@ BREAKING = {
     "FROM nearsim.collection",
     "document_external_id_length": "UPDATE nearsim.document SET external_id = repeat('x', 1025) "
     "WHERE external_id = 'a'",
+    "document_doc_id_positive": "INSERT INTO nearsim.document (doc_id, collection_id, external_id) "
+    "OVERRIDING SYSTEM VALUE SELECT 0, collection_id, 'x' FROM nearsim.collection",
     "document_collection_fkey": "INSERT INTO nearsim.document (collection_id, external_id) VALUES (999, 'x')",
     "profile_name_key": "INSERT INTO nearsim.profile (collection_id, name) SELECT collection_id, name "
     "FROM nearsim.profile",
