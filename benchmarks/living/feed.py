@@ -63,7 +63,7 @@ def insert_all(url: str, collection_id: int, documents: Sequence[Document], most
                 cursor.executemany(_INSERT, rows)
             commits += 1
             while commits % _ASK_EVERY == 0 and read_backlog(connection).searching > most_waiting:
-                time.sleep(0.05)
+                time.sleep(0.25)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from nearsim_db.index import Index
 from nearsim_db.records import Document
 
 _POLL_SECONDS = 0.002
-_DRAIN_POLL_SECONDS = 0.02  # counting what waits is work for the server too
+_DRAIN_POLL_SECONDS = 0.1  # counting what waits is work for the server too
 _GIVE_UP_SECONDS = 600.0
 _WARM_UP = 200
 # Documents in no cluster: a member of a large bucket may rightly not be paired with its own copy.
