@@ -2,24 +2,25 @@
 
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import DuplicateError, NearsimError
 from nearsim_db.recipe import Recipe
-from nearsim_db.records import Cluster, Document, Duplicate, Match, Pair, Reject
+from nearsim_db.records import Cluster, Document, Duplicate, IngestSummary, Match, OnDuplicate, Pair, Reject
 
 if TYPE_CHECKING:
     from nearsim_db.database import Database
     from nearsim_db.index import Index
-    from nearsim_db.ingest import IngestSummary
 
 __all__ = [
     "Cluster",
     "Database",
     "Document",
     "Duplicate",
+    "DuplicateError",
     "Index",
     "IngestSummary",
     "Match",
     "NearsimError",
+    "OnDuplicate",
     "Pair",
     "Recipe",
     "Reject",
@@ -28,7 +29,6 @@ __all__ = [
 _HEAVY = {
     "Database": "nearsim_db.database",
     "Index": "nearsim_db.index",
-    "IngestSummary": "nearsim_db.ingest",
 }
 
 

@@ -1,7 +1,8 @@
 """The generations that a process works on, each with its context, kept from batch to batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -28,6 +29,31 @@ class Contexts:
         self._tell = tell
         self._kept: dict[GenerationId, Context] = {}
         self._purges: dict[CollectionId, datetime] = {}
+        self._collections: dict[CollectionId, str] = {}
+
+    def facts(self, generation: Generation) -> dict[str, object]:
+        """What tells a generation that was found here from others, for programs."""
+        return {
+            "collection": self._collections[generation.collection_id],
+            "profile": generation.profile,
+            "generation": generation.generation_id,
+        }
+
+    def shown(self, generation: Generation) -> str:
+        """The same for people."""
+        collection = self._collections[generation.collection_id]
+        return (
+            f"profile {generation.profile} of collection {collection} (generation {generation.generation_id})"
+        )
+
+    @contextmanager
+    def telling(self, tell: Tell) -> Iterator[None]:
+        """In the block warnings are told to another."""
+        before, self._tell = self._tell, tell
+        try:
+            yield
+        finally:
+            self._tell = before
 
     def refresh(self, connection: Connection) -> None:
         """Let go of generations that are gone, and of the features of collections from which texts were purged."""
@@ -46,7 +72,11 @@ class Contexts:
         if generation_id not in self._kept and generation_id not in self.refused:
             for generation in catalog.list_generations(connection):
                 if generation.generation_id == generation_id:
-                    self._take_in(generation)
+                    named = catalog.list_collections(connection)
+                    self._collections |= {one.collection_id: one.name for one in named}
+                    # Its collection may have been deleted since the generations were listed.
+                    if generation.collection_id in self._collections:
+                        self._take_in(generation)
         return self._kept.get(generation_id)
 
     def _take_in(self, generation: Generation) -> None:
@@ -55,15 +85,14 @@ class Contexts:
             encoder = Encoder(restore(generation.recipe, generation.fingerprint), settings.backend)
         except NearsimError as error:
             self.refused[generation.generation_id] = error
-            message = (
-                f"profile {generation.profile} (generation {generation.generation_id}) is left alone: {error}"
-            )
-            self._tell(Notable("refused", message, "error", {"generation": generation.generation_id}))
+            message = f"{self.shown(generation)} is left alone: {error}"
+            self._tell(Notable("refused", message, "error", self.facts(generation)))
             return
         self._kept[generation.generation_id] = Context(
             generation, encoder, self._pool, settings.threads, self._warner(generation)
         )
 
     def _warner(self, generation: Generation) -> Callable[[str], None]:
-        facts = {"generation": generation.generation_id}
-        return lambda message: self._tell(Notable("warning", message, "warning", facts))
+        facts = self.facts(generation)
+        place = f"{facts['collection']}/{generation.profile}"
+        return lambda message: self._tell(Notable("warning", f"{place}: {message}", "warning", facts))

@@ -19,7 +19,7 @@ from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import catalog, leases, partitions, schema
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import again_after_conflicts, check_server, open_engine, translated
-from nearsim_db.store.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.locks import Lock, give_lock_back, hold_lock, take_lock
 from nearsim_db.store.server_facts import server_version
 
 _KEPT_FOR_READING = 4
@@ -204,8 +204,9 @@ class Database:
         autocommit = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         with translated(), autocommit as connection:
             partitions.detach(connection, generation.leaves)
-        with self.transaction() as connection:
-            catalog.drop_generation(connection, generation)
+        with translated(), self.engine.connect() as connection:
+            again_after_conflicts(connection, partial(_drop_generation, connection, generation))
+            connection.commit()
 
     def _drop(self, collection: Collection) -> None:
         with self.transaction() as connection:
@@ -227,3 +228,10 @@ class Database:
                     self._drop(collection)
                 give_lock_back(connection, Lock.LEASE, collection.collection_id)
                 connection.commit()
+
+
+def _drop_generation(connection: Connection, generation: Generation) -> None:
+    """Whoever stores or links is let finish first: they lock the tables in another order than DROP."""
+    hold_lock(connection, Lock.STORE, generation.generation_id)
+    hold_lock(connection, Lock.LINK, generation.generation_id)
+    catalog.drop_generation(connection, generation)

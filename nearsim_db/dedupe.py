@@ -13,7 +13,6 @@ from typing import Any
 from nearsim_db.database import Database
 from nearsim_db.errors import InputError
 from nearsim_db.index import DEFAULT, Index
-from nearsim_db.ingest import IngestSummary
 from nearsim_db.output import json_line, replacing
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import Source, refuse_inputs
@@ -21,7 +20,7 @@ from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.source import READERS
 from nearsim_db.recipe import Recipe
-from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.records import IngestSummary, ReadDocument, Reject
 from nearsim_db.store.origins import origin, stream_unique_origins
 
 _TOLD_EVERY = 1_000

@@ -14,6 +14,7 @@ from nearsim_db import server
 from nearsim_db.address import database_url
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
+from nearsim_db.notable import counted
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import backlog, catalog, documents, leases, queue, schema, server_facts
 from nearsim_db.store.catalog import Collection
@@ -155,6 +156,7 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
         return
     yield Finding("schema", "ok", f"revision {schema.newest_revision()}")
     yield from _unfinished(connection)
+    yield from _unindexed(connection)
     yield _workers(connection)
     yield _set_aside(connection)
     yield _leftovers(connection)
@@ -200,13 +202,27 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     generations = catalog.list_generations(connection, collection.collection_id)
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in generations if one.state == "live")
     waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
-    return [*waiting, f"{queued:,} documents wait to be indexed"] if queued else waiting
+    return [*waiting, f"{counted(queued, 'document')} to be indexed"] if queued else waiting
+
+
+def _unindexed(connection: Connection) -> Iterator[Finding]:
+    for one in catalog.list_unindexed(connection):
+        finding = f"collection {one.name} has documents and no profile"
+        yield Finding("profiles", "warning", finding, f"nearsim build -c {one.name} makes one")
 
 
 def _workers(connection: Connection) -> Finding:
     workers = leases.list_workers(connection)
-    shown = f"{len(workers)} at work: {', '.join(workers)}" if workers else "none at work"
-    return Finding("workers", "ok", shown)
+    if workers:
+        return Finding("workers", "ok", f"{len(workers)} at work: {', '.join(workers)}")
+    waiting = backlog.read_backlog(connection, None)
+    counts = {"change": waiting.changes, "document": sum(waiting.by_stage.values())}
+    shown = [counted(number, noun) for noun, number in counts.items() if number]
+    if not shown:
+        return Finding("workers", "ok", "none at work")
+    waits = "waits" if sum(counts.values()) == 1 else "wait"
+    finding = f"{' and '.join(shown)} {waits} and no worker runs"
+    return Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
 
 
 def _set_aside(connection: Connection) -> Finding:
@@ -214,7 +230,7 @@ def _set_aside(connection: Connection) -> Finding:
     if not documents:
         return Finding("set aside", "ok", "no documents")
     advice = "nearsim work list --failed shows why; then: nearsim work retry, or discard"
-    return Finding("set aside", "warning", f"{documents:,} documents could not be indexed", advice)
+    return Finding("set aside", "warning", f"{counted(documents, 'document')} could not be indexed", advice)
 
 
 def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:

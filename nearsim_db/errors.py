@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nearsim_db.records import Match
+    from nearsim_db.records import IngestSummary, Match
 
 
 class NearsimError(Exception):
@@ -31,7 +31,9 @@ class RecipeError(NearsimError):
 
 
 class InputError(NearsimError):
-    """A file or a record cannot be read."""
+    """A file or a record cannot be read. Where an ingest ended by it, `summary` is what came before."""
+
+    summary: "IngestSummary | None" = None
 
 
 class NotFoundError(NearsimError):
@@ -43,7 +45,12 @@ class ConflictError(NearsimError):
 
 
 class DuplicateError(NearsimError):
-    """A document was not added because it has near-duplicates: `matches`, the most similar first."""
+    """A document was not added because it has near-duplicates: `matches`, the most similar first.
+
+    `summary` is what the ingest that ended by it came to.
+    """
+
+    summary: "IngestSummary | None" = None
 
     def __init__(self, external_id: str, matches: "Sequence[Match]") -> None:
         first, more = matches[0], len(matches) - 1

@@ -27,7 +27,8 @@ from nearsim_db.store.engine import again_after_conflicts, is_missing_table
 class Guard(Ingest):
     """Writes what readers yield, a transaction for each document, and decides on those that have near-duplicates.
 
-    "flag" adds them all the same, "skip" leaves them out, "raise" ends with DuplicateError; what came before stays.
+    "flag" adds them all the same, "skip" leaves them out, "raise" ends with DuplicateError; what came before stays. To
+    the last two, what is stored already exactly as it is given is unchanged, whatever else is like it.
     """
 
     def __init__(
@@ -76,8 +77,9 @@ class Guard(Ingest):
         """One transaction: the document's duplicates, and what became of it, None if it was left out."""
         serving, matches = self._find(connection, document)
         if matches and self._on_duplicate != "flag":
+            is_stored = documents.is_stored(connection, self._collection_id, document)
             connection.rollback()
-            return matches, None
+            return ([], "unchanged") if is_stored else (matches, None)
         doc_id, outcome = documents.upsert_document(connection, self._collection_id, document)
         context = serving.context
         age = context.encoder.profile.recipe.retain.seconds

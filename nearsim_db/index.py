@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from nearsim_db import build, forget, query, rounds, window
+from nearsim_db import build, forget, query, rounds, standing, window
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
@@ -22,13 +22,23 @@ from nearsim_db.errors import (
 )
 from nearsim_db.forget import Purged
 from nearsim_db.guard import Guard
-from nearsim_db.ingest import Ingest, IngestSummary
+from nearsim_db.ingest import Ingest
 from nearsim_db.lookup import Lookups, Serving
 from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import RejectWriter, from_documents
 from nearsim_db.recipe import Recipe, to_mapping
-from nearsim_db.records import Cluster, CollectionId, Document, Match, OnDuplicate, Pair, ReadDocument, Reject
+from nearsim_db.records import (
+    Cluster,
+    CollectionId,
+    Document,
+    IngestSummary,
+    Match,
+    OnDuplicate,
+    Pair,
+    ReadDocument,
+    Reject,
+)
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, clusters, documents, pairs
 from nearsim_db.store.catalog import Collection, Generation
@@ -118,10 +128,11 @@ class Index:
             try:
                 with self._unbuilt_kept(collection_id):
                     run.write(records, self._progress)
-            except (InputError, DuplicateError):
+            except (InputError, DuplicateError) as error:
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
                     self._bring_up_to_date(collection_id)
+                error.summary = run.summary
                 raise
             if not dry_run:
                 self._bring_up_to_date(collection_id)
@@ -146,12 +157,15 @@ class Index:
     def similar(self, external_id: str, min_similarity: float = 0.0) -> list[Match]:
         """The documents paired with one, the most similar first.
 
-        Raises NotFoundError, also for a document that is older than the profile retains.
+        Raises NotFoundError, also for a document that the index does not hold, with the reason. Where it holds an
+        older text of it, that is a warning.
         """
         generation, profile = self._live()
         doc_id = self.get(external_id)["doc_id"]
         with self.database.transaction() as connection:
             window.refuse_outside(connection, generation, profile, doc_id, external_id)
+            warning = standing.refuse_absent(connection, generation, doc_id, external_id)
+            self.warnings += [] if warning is None else [warning]
             return pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
 
     def similar_to_text(
@@ -279,12 +293,12 @@ class Index:
         with translated():
             rounds.dispatch(self.database.engine)
             generations = self._built(collection_id)
-        # Only now: a lease that is not heard of during a long build is taken for a dead process's.
-        with translated(), self.database.lease() as lease_id:
             for generation in generations:
                 context = self._context(generation, restore(generation.recipe, generation.fingerprint))
                 window.sweep(self.database.engine, context)
-                rounds.settle(self.database.engine, context, lease_id, self._progress)
+                # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
+                with self.database.lease() as lease_id:
+                    rounds.settle(self.database.engine, context, lease_id, self._progress)
 
     def _built(self, collection_id: CollectionId) -> list[Generation]:
         """The collection's generations, built if they were not; without any, that of the default recipe."""
@@ -338,11 +352,18 @@ class Index:
     def _live(self) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying which profiles there are."""
         generation, profile = self._newest()
-        if generation.state != "live":
+        if generation.state == "live":
+            return generation, profile
+        with self.database.transaction() as connection:
+            filled = documents.any_document(connection, generation.collection_id)
+        if filled and generation.state == "building":
             raise NotFoundError(
-                f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
+                f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
+                "done; if nobody is at it, run: nearsim build"
             )
-        return generation, profile
+        raise NotFoundError(
+            f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
+        )
 
     def _newest(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
         """The live generation of a profile, else its newest. Raises NotFoundError, saying which profiles there are."""

@@ -1,7 +1,6 @@
 """Documents into a collection: in batches, by external_id, with every record accounted for."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
@@ -9,31 +8,12 @@ from nearsim_db.database import Database
 from nearsim_db.errors import InputError
 from nearsim_db.progress import Progress
 from nearsim_db.readers import RejectWriter
-from nearsim_db.records import CollectionId, Duplicate, ReadDocument, Reject
+from nearsim_db.records import CollectionId, IngestSummary, ReadDocument, Reject
 from nearsim_db.store import documents
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
 _REJECTS_SHOWN = 5
-
-
-@dataclass(slots=True)
-class IngestSummary:
-    """What became of the records read: read = inserted + updated + unchanged + skipped + rejected.
-
-    `skipped` were left out because of near-duplicates; `duplicates` are all that had some, where they were looked up.
-    `replaced_characters` counts characters that PostgreSQL cannot hold, or that were not UTF-8, each now U+FFFD.
-    """
-
-    read: int = 0
-    inserted: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    skipped: int = 0
-    rejected: int = 0
-    replaced_characters: int = 0
-    first_rejects: list[Reject] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
 
 
 class Ingest:

@@ -17,4 +17,9 @@ class Notable:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, as "1 document" or "2,000 documents"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 Tell = Callable[[Notable], None]

@@ -53,6 +53,8 @@ class Orphans:
         with self._engine.connect() as connection:
             lasting = {one.collection_id for one in catalog.list_collections(connection)}
             generations = catalog.list_generations(connection, collection_id)
+        there = {one.generation_id for one in generations}
+        self.failed = {id: error for id, error in self.failed.items() if id in there}
         for generation in generations:
             due = time.monotonic() >= self._again_at.get(generation.generation_id, 0.0)
             if generation.state == "building" and generation.collection_id in lasting and due:
@@ -77,8 +79,7 @@ class Orphans:
 
     def _build_one(self, context: Context) -> None:
         generation = context.generation
-        shown = f"profile {generation.profile} (generation {generation.generation_id})"
-        facts = {"generation": generation.generation_id}
+        shown, facts = self._contexts.shown(generation), self._contexts.facts(generation)
         self._tell(Notable("build", f"building {shown}", facts=facts))
         try:
             with self._monitor.batch("build"):

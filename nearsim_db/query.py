@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
-from nearsim_db.store import bands, catalog, leases, partitions, queue
+from nearsim_db.store import backlog, bands, catalog, leases, partitions, queue
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.documents import count_outside
 
@@ -34,6 +34,7 @@ def stats(
         "stage": generation.stage,
         "documents": documents,
         "outside_window": outside,
+        "changes_waiting": backlog.count_changes(connection, collection.collection_id),
         "queued": queued,
         "set_aside": set_aside,
         "workers": len(leases.list_workers(connection)),

@@ -95,3 +95,22 @@ class Duplicate:
 
     external_id: str
     matches: tuple[Match, ...]
+
+
+@dataclass(slots=True)
+class IngestSummary:
+    """What became of the records read: read = inserted + updated + unchanged + skipped + rejected.
+
+    `skipped` were left out because of near-duplicates; `duplicates` are all that had some, where they were looked up.
+    `replaced_characters` counts characters that PostgreSQL cannot hold, or that were not UTF-8, each now U+FFFD.
+    """
+
+    read: int = 0
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    rejected: int = 0
+    replaced_characters: int = 0
+    first_rejects: list[Reject] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)

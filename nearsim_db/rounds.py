@@ -65,7 +65,9 @@ def work_once(engine: Engine, context: Context, stage: Stage, lease_id: int) -> 
             try:
                 if any(task.is_deadly for task in tasks):
                     raise NearsimError("each worker that was at it died or went silent")
-                again_after_conflicts(connection, partial(_WORK[stage], connection, context, lease_id, tasks))
+                again_after_conflicts(
+                    connection, partial(_attempt, connection, context, stage, lease_id, tasks)
+                )
             except Exception as error:
                 connection.rollback()
                 if is_passing(error):
@@ -100,6 +102,13 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
         connection.commit()
 
 
+def _attempt(
+    connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task]
+) -> None:
+    context.forget_findings()
+    _WORK[stage](connection, context, lease_id, tasks)
+
+
 def _compare(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
     queue.finish(connection, context.leaves, "compare", lease_id, [WHOLE])
     collection_id, age = context.generation.collection_id, context.encoder.profile.recipe.retain.seconds
@@ -129,6 +138,7 @@ def _search(connection: Connection, context: Context, lease_id: int, tasks: list
     doc_ids = [task.doc_id for task in tasks]
     candidates, wide = steps.search(connection, context, doc_ids)
     verified = _verify(connection, context, candidates)
+    hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     queue.finish(connection, context.leaves, "search", lease_id, doc_ids)
     queue.queue_work(connection, context.leaves, "anchor", wide)
     _keep(connection, context, verified)
@@ -138,6 +148,7 @@ def _widen(connection: Connection, context: Context, lease_id: int, tasks: list[
     for task in tasks:
         candidates = steps.widen(connection, context, task.doc_id, task.reached, _MEMBERS_AT_ONCE)
         verified = _verify(connection, context, candidates)
+        hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
         if len(candidates) < _MEMBERS_AT_ONCE:
             queue.finish(connection, context.leaves, "anchor", lease_id, [task.doc_id])
         else:
@@ -162,18 +173,16 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
 
 def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
     """Store pairs and let clusters grow by them, and write down what else verification found."""
-    hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    # Their text was being changed; once it is signed again, they are searched.
+    queue.queue_work(connection, context.leaves, "search", sorted(context.stale), _STALE_SECONDS)
     stored = 0
     for found in verified:
         fresh = pairs.store_pairs(connection, context.leaves, found)
         steps.join(connection, context, fresh)
         stored += len(fresh)
-    # Their text was being changed; once it is signed again, they are searched.
-    queue.queue_work(connection, context.leaves, "search", sorted(context.stale), _STALE_SECONDS)
-    context.stale.clear()
     catalog.count_up(connection, context.generation, context.figures)
-    context.figures.clear()
     connection.commit()
+    context.forget_findings()
     context.tally["pairs"] += stored
 
 
@@ -200,9 +209,7 @@ def _fail(
     connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], error: Exception
 ) -> None:
     """Write down what went wrong. What cannot be signed leaves the index: its signature is of another text."""
-    context.figures.clear()
-    context.stale.clear()
-    context.doubles.clear()
+    context.forget_findings()
     told = f"{type(error).__name__}: {error}"
     doc_ids = [task.doc_id for task in tasks]
     set_aside = queue.fail(connection, context.leaves, stage, lease_id, doc_ids, told)

@@ -15,7 +15,7 @@ from nearsim_db.contexts import Contexts
 from nearsim_db.database import Database
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.monitoring import Monitor
-from nearsim_db.notable import Notable, Tell
+from nearsim_db.notable import Notable, Tell, counted
 from nearsim_db.orphans import Orphans
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
@@ -27,6 +27,7 @@ from nearsim_db.store.queue import Stage
 
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 60.0
+_LOOK_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ class Shift:
         self._stopping = stopping
         self._silence_seconds = silence_seconds
         self._contexts = Contexts(database.settings, pool, tell)
+        self._told_of: set[CollectionId] = set()
         self.lease_id = self._open_lease()
         heartbeat = Duty(1.0, self._beat)
         self._orphans = Orphans(
@@ -71,6 +73,7 @@ class Shift:
             Duty(1.0, self._free_lost_work),
             Duty(1.0, self._refresh),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
+            Duty(_LOOK_SECONDS, self._tell_of_unindexed),
             Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
         ]
 
@@ -118,16 +121,18 @@ class Shift:
 
     def _work(self, context: Context, stage: Stage) -> int:
         before = context.tally.copy()
-        with self._monitor.batch(stage):
+        heard: list[Notable] = []
+        with self._monitor.batch(stage), self._contexts.telling(heard.append):
             taken = rounds.work_once(self._engine, context, stage, self.lease_id)
         came = context.tally - before
         self._monitor.count(stage, taken, came)
         if came["set aside"]:
-            message = (
-                f"{came['set aside']} documents were set aside at {stage}; see: nearsim work list --failed"
-            )
-            facts = {"generation": context.generation.generation_id, "stage": stage}
-            self._tell(Notable("set_aside", message, "error", {**facts, "documents": came["set aside"]}))
+            # What was heard says that, and of which error; both are told as one.
+            message = "; ".join([*(one.message for one in heard), "see: nearsim work list --failed"])
+            facts = {"stage": stage, "documents": came["set aside"]}
+            heard = [Notable("set_aside", message, "error", self._contexts.facts(context.generation) | facts)]
+        for notable in heard:
+            self._tell(notable)
         return taken
 
     def _open_lease(self) -> int:
@@ -148,7 +153,8 @@ class Shift:
         freed = leases.free_lost_work(self._holding, self._silence_seconds)
         self._holding.commit()
         if freed:
-            message = f"{freed} documents that lost workers had are free again"
+            had, are = ("that a lost worker had", "is") if freed == 1 else ("that lost workers had", "are")
+            message = f"{counted(freed, 'document')} {had} {are} free again"
             self._tell(Notable("freed", message, "warning", {"documents": freed}))
 
     def _refresh(self) -> None:
@@ -156,6 +162,16 @@ class Shift:
             if self._collection is not None:
                 self._collection_id = catalog.get_collection(connection, self._collection).collection_id
             self._contexts.refresh(connection)
+
+    def _tell_of_unindexed(self) -> None:
+        with self._engine.connect() as connection:
+            found = catalog.list_unindexed(connection)
+        for one in found:
+            mine = self._collection_id in (None, one.collection_id)
+            if mine and one.collection_id not in self._told_of:
+                self._told_of.add(one.collection_id)
+                message = f"collection {one.name} has documents and no profile: nearsim build -c {one.name} makes one"
+                self._tell(Notable("no_profile", message, "warning", {"collection": one.name}))
 
     def _sweep(self, meanwhile: Callable[[], None]) -> None:
         with self._engine.connect() as connection:

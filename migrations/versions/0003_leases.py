@@ -33,7 +33,10 @@ ALTER TABLE nearsim.work
     DROP CONSTRAINT work_stage_known,
     ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')),
     SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id) WHERE attempts > 0;
+CREATE INDEX work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0;
+CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
+    WHERE attempts > 0 AND set_aside_at IS NULL;
+CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL;
 COMMENT ON TABLE nearsim.work IS
     'What a generation has still to sign, search or link: who is at it, since when, and what went wrong before';
 
@@ -80,8 +83,20 @@ END
 $$;
 """
 
-# The leaves keep their key on cluster_id: the earlier version neither needs nor minds it.
 DOWNGRADE = """
+DO $$
+DECLARE
+    leaf regclass;
+    key name;
+BEGIN
+    FOR leaf, key IN
+        SELECT conrelid, conname FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+        WHERE contype = 'u' AND relnamespace = 'nearsim'::regnamespace AND relname LIKE 'cluster_member_%'
+    LOOP
+        EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', leaf, key);
+    END LOOP;
+END
+$$;
 DROP INDEX nearsim.document_age;
 ALTER TABLE nearsim.generation DROP COLUMN expired_through;
 ALTER TABLE nearsim.collection DROP COLUMN purged_at;
@@ -113,7 +128,7 @@ ALTER TABLE nearsim.change RESET (autovacuum_vacuum_scale_factor, autovacuum_vac
     REPLICA IDENTITY DEFAULT,
     ADD COLUMN change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY;
 DELETE FROM nearsim.work WHERE stage = 'anchor';
-DROP INDEX nearsim.work_tried_before;
+DROP INDEX nearsim.work_set_aside, nearsim.work_tried_before, nearsim.work_not_tried;
 ALTER TABLE nearsim.work
     RESET (fillfactor, autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold),
     DROP COLUMN queued_at,

@@ -77,7 +77,7 @@ def similar(
     if id is not None and title is not None:
         raise UsageError("--title goes with --text or --file; a document has its own")
     chosen = options.chosen_format(format, output)
-    from nearsim_db.cli import listing
+    from nearsim_db.cli import listing, summaries
     from nearsim_db.index import Index
 
     body = text if file is None else _content(file)
@@ -87,6 +87,7 @@ def similar(
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
         listing.write(listing.MATCHES, (match for match in found), chosen, output, limit, quiet=quiet)
+    summaries.print_warnings(index.warnings)
 
 
 def _content(file: Path) -> str:

@@ -59,9 +59,8 @@ def check(
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing, summaries
     from nearsim_db.index import Index
-    from nearsim_db.ingest import IngestSummary
     from nearsim_db.readers import Fields, RejectWriter, Source, refuse_inputs
-    from nearsim_db.records import Document
+    from nearsim_db.records import Document, IngestSummary
 
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
     given = files or []

@@ -8,7 +8,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
-from nearsim_db.errors import InputError
+from nearsim_db.errors import DuplicateError, InputError, NearsimError
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Source
@@ -60,17 +60,25 @@ def ingest(
         progress_bars(quiet or as_json, records.source) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
-        summary = index.ingest(
-            records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
-        )
+        error: NearsimError | None = None
+        try:
+            summary = index.ingest(
+                records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
+            )
+        except (InputError, DuplicateError) as refused:
+            if refused.summary is None or not as_json:
+                raise
+            summary, error = refused.summary, refused
         profiles = [] if dry_run else summaries.profile_stats(index)
     if as_json:
         summaries.print_ingest_document(
-            summary, profiles, dry_run=dry_run, error=records.damage, on_duplicate=decision
+            summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
         )
     elif not quiet:
         summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
     summaries.print_warnings(index.warnings)
+    if error is not None:
+        raise error
     if records.damage is not None:
         raise records.damage if dry_run else InputError(f"{records.damage}; what was read before is kept")
     if summary.read and summary.rejected == summary.read:

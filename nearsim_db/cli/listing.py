@@ -185,6 +185,11 @@ def _check_object(check: Check) -> dict[str, object]:
     return row | {"duplicate": bool(check[1]), "matches": [_match_object(match) for match in check[1]]}
 
 
+def _work_row(item: WorkItem) -> Row:
+    *others, error = (getattr(item, name) for name in _WORK_SHOWN)
+    return *others, error and " ".join(error.split())
+
+
 def _just(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
     return lambda answer: (row(answer),)
 
@@ -237,13 +242,14 @@ _WORK_COLUMNS = (
     *("id", "collection", "profile", "generation", "stage", "state", "attempts", "due_at", "queued_at"),
     *("worker", "error"),
 )
-_WORK_SHOWN = ("id", "collection", "stage", "state", "attempts", "due_at", "worker", "error")
+_WORK_SHOWN = ("id", "collection", "profile", "stage", "state", "attempts", "due_at", "worker", "error")
 WORK: Layout[WorkItem] = Layout(
     plural="documents to be worked on",
     as_json=lambda item: item,
     csv_columns=_WORK_COLUMNS,
     csv_rows=_just(attrgetter(*_WORK_COLUMNS)),
     table_columns=_WORK_SHOWN,
-    table_row=attrgetter(*_WORK_SHOWN),
+    table_row=_work_row,
+    shorten=("id",),
     wrap=("error",),
 )

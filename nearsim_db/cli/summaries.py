@@ -7,12 +7,11 @@ from typing import Any, TextIO
 
 from nearsim_db.cli import render
 from nearsim_db.dedupe import DedupeSummary
-from nearsim_db.errors import InputError
+from nearsim_db.errors import NearsimError
 from nearsim_db.forget import Purged
 from nearsim_db.index import Index
-from nearsim_db.ingest import IngestSummary
 from nearsim_db.output import STANDARD_OUTPUT
-from nearsim_db.records import OnDuplicate, Reject
+from nearsim_db.records import IngestSummary, OnDuplicate, Reject
 
 _OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
 
@@ -34,10 +33,10 @@ def print_ingest_document(
     profiles: list[dict[str, Any]],
     *,
     dry_run: bool,
-    error: InputError | None,
+    error: NearsimError | None,
     on_duplicate: OnDuplicate | None,
 ) -> None:
-    """One JSON document; `error` is null unless a file could not be read on."""
+    """One JSON document; `error` is null unless it ended early."""
     render.document(
         {
             "read": summary.read,

@@ -1,5 +1,6 @@
 """Commands on what is still to be done: list, retry, discard."""
 
+from collections import Counter
 from collections.abc import Generator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from nearsim_db.cli import options
 from nearsim_db.cli.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import NotFoundError
+from nearsim_db.notable import counted
 
 if TYPE_CHECKING:
     from nearsim_db.database import Database
@@ -39,7 +41,7 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ID]...", help="Ids as the list shows them.", show_default=False),
 ]
-All = Annotated[bool, typer.Option("--all", help="All that was set aside.")]
+All = Annotated[bool, typer.Option("--all", help="All that failed or was set aside.")]
 
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
@@ -70,11 +72,14 @@ def list_work(
         Database.connect() as database,
         closing(_items(database, collection, stage, failed=failed)) as items,
     ):
+        changes = _count_changes(database, collection)
         if as_json:
-            render.document({"work": list(islice(items, limit))})
+            render.document({"work": list(islice(items, limit)), "changes_waiting": changes})
             return
-        chosen = format or options.Format.TABLE
-        listing.write(listing.WORK, items, chosen, None, limit, quiet=quiet)
+        chosen, states = format or options.Format.TABLE, Counter[str]()
+        listing.write(listing.WORK, _counted(items, states), chosen, None, limit, quiet=quiet)
+    if chosen is options.Format.TABLE and not quiet:
+        _print_totals(states, changes)
 
 
 @work.command(epilog="Example: nearsim work retry story-17")
@@ -85,9 +90,9 @@ def retry(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make documents that were set aside due again now; a worker takes them up.
+    """Make documents that failed or were set aside due now; a worker takes them up.
 
-    Ends with exit code 1 if some of the ids were not set aside; the others are due all the same.
+    Ends with exit code 1 if some of the ids neither failed nor were set aside; the others are due all the same.
     """
     from nearsim_db.cli import render
     from nearsim_db.database import Database
@@ -95,11 +100,11 @@ def retry(
 
     wanted = _wanted(ids, everything)
     with Database.connect() as database, database.transaction() as connection:
-        found = worklist.retry_set_aside(connection, _collection_id(database, collection), wanted)
+        found = worklist.retry(connection, _collection_id(database, collection), wanted)
     if as_json:
         render.document({"retried": sorted(found)})
     elif not quiet:
-        render.note(f"due again: {len(found):,}")
+        render.note(f"due again: {len(found):,}" if found else "nothing to retry")
     _complain_of_unknown(wanted, found)
 
 
@@ -112,24 +117,28 @@ def discard(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take documents that were set aside off the queue for good; on a terminal it asks first.
+    """Take documents that failed or were set aside off the queue for good; on a terminal it asks first.
 
-    They stay out of the index, or without part of their pairs, until they change again. Ends with exit code 1 if some
-    of the ids were not set aside; the others are discarded all the same.
+    Until they change again they stay out of the index, or without part of their pairs, or in it by an older text. Ends
+    with exit code 1 if some of the ids neither failed nor were set aside; the others are discarded all the same.
     """
     from nearsim_db.cli import render
     from nearsim_db.database import Database
     from nearsim_db.store import worklist
 
     wanted = _wanted(ids, everything)
-    shown = "all documents that were set aside" if wanted is None else f"{len(wanted):,} documents"
-    confirm(f"Take {shown} off the queue? They stay out of the index until they change again.", yes=yes)
+    every = "all documents that failed or were set aside"
+    shown = every if wanted is None else counted(len(wanted), "document")
+    confirm(
+        f"Take {shown} off the queue? What is in the index of them stays until they change again.", yes=yes
+    )
     with Database.connect() as database, database.transaction() as connection:
-        found = worklist.discard_set_aside(connection, _collection_id(database, collection), wanted)
+        found = worklist.discard(connection, _collection_id(database, collection), wanted)
     if as_json:
         render.document({"discarded": sorted(found)})
     elif not quiet:
-        render.note(f"discarded: {len(found):,}; they stay out of the index until they change again")
+        stays = "what is in the index of them stays until they change again"
+        render.note(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
     _complain_of_unknown(wanted, found)
 
 
@@ -143,6 +152,34 @@ def _items(
     with database.transaction() as connection:
         chosen = None if stage is None else STAGES[list(Stage).index(stage)]
         yield from worklist.stream_work(connection, collection_id, chosen, failed=failed)
+
+
+def _counted(
+    items: "Generator[WorkItem, None, None]", states: Counter[str]
+) -> "Generator[WorkItem, None, None]":
+    for item in items:
+        states[item.state] += 1
+        yield item
+
+
+def _count_changes(database: "Database", collection: str | None) -> int:
+    from nearsim_db.store import backlog
+
+    collection_id = _collection_id(database, collection)
+    with database.transaction() as connection:
+        return backlog.count_changes(connection, collection_id)
+
+
+def _print_totals(states: Counter[str], changes: int) -> None:
+    from nearsim_db.cli import render
+
+    if states:
+        named = ("waiting", "being done", "failing", "set aside")
+        render.line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
+    if changes:
+        wait, them = ("waits", "it") if changes == 1 else ("wait", "them")
+        told = f"{counted(changes, 'change')} of documents {wait} to be dispatched"
+        render.line(f"{told}: a worker or nearsim build takes {them} in")
 
 
 def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":
@@ -165,5 +202,5 @@ def _complain_of_unknown(wanted: list[str] | None, found: list[str]) -> None:
     unknown = sorted(set(wanted or ()) - set(found))
     if unknown:
         raise NotFoundError(
-            f"nothing is set aside of {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
+            f"nothing failed or is set aside of {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
         )

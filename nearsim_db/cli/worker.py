@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli.failures import INTERRUPTED
+from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
     from nearsim_db.notable import Notable
@@ -56,24 +57,32 @@ def worker(
     teller = _Teller(quiet=quiet, as_json=as_json)
     at_work = Worker(collection=collection, tell=teller)
     served = nullcontext() if http is None else monitoring.serve(at_work.monitor, http_host, http)
-    with _until_signalled(at_work) as received, served as address:
-        facts = {"pid": os.getpid(), "http": address}
-        shown = f", its metrics at {address}/metrics" if address else ""
-        teller(Notable("start", f"worker {os.getpid()} starts{shown}", facts=facts))
-        if once:
-            _warn(teller, at_work.drain())
-        else:
-            at_work.run()
+    try:
+        with _until_signalled(at_work) as received, served as address:
+            facts = {"pid": os.getpid(), "http": address}
+            shown = f", its metrics at {address}/metrics" if address else ""
+            start = Notable("start", f"worker {os.getpid()} starts{shown}", facts=facts)
+            # Nobody else knows which port was free.
+            teller.write(start) if http == 0 else teller(start)
+            if once:
+                _warn(teller, at_work.drain())
+            else:
+                at_work.run()
+    except NearsimError as error:
+        if not as_json:
+            raise
+        teller(Notable("failed", str(error), "error"))
+        raise typer.Exit(error.exit_code) from error
     teller(Notable("stop", f"worker {os.getpid()} stops", facts={"pid": os.getpid()}))
     if signal.SIGINT in received:
         raise typer.Exit(INTERRUPTED)
 
 
 def _warn(teller: "_Teller", set_aside: int) -> None:
-    from nearsim_db.notable import Notable
+    from nearsim_db.notable import Notable, counted
 
     if set_aside:
-        message = f"set aside: {set_aside:,} documents; see: nearsim work list --failed"
+        message = f"set aside: {counted(set_aside, 'document')}; see: nearsim work list --failed"
         teller(Notable("set_aside", message, "warning", {"documents": set_aside}))
 
 
@@ -85,8 +94,11 @@ class _Teller:
         self._as_json = as_json
 
     def __call__(self, notable: "Notable") -> None:
-        if self._quiet and notable.level != "error":
-            return
+        if not self._quiet or notable.level == "error":
+            self.write(notable)
+
+    def write(self, notable: "Notable") -> None:
+        """Write it even when quiet."""
         from nearsim_db.cli import render
         from nearsim_db.output import json_line
 

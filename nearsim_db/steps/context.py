@@ -43,3 +43,9 @@ class Context:
     def count(self, name: str, amount: int) -> None:
         """Add to a figure."""
         self.figures[name] = self.figures.get(name, 0) + amount
+
+    def forget_findings(self) -> None:
+        """Begin a transaction's work with nothing counted and nothing found yet."""
+        self.figures.clear()
+        self.stale.clear()
+        self.doubles.clear()

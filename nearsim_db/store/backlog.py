@@ -39,6 +39,13 @@ def read_backlog(connection: Connection, collection_id: CollectionId | None) -> 
     )
 
 
+def count_changes(connection: Connection, collection_id: CollectionId | None) -> int:
+    """How many noted changes of a collection, or of all lasting ones, are not work yet."""
+    row = driver(connection).execute(statement("count_changes"), {"collection_id": collection_id}).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
 def is_anything_left(
     connection: Connection, collection_id: CollectionId | None, without: list[GenerationId]
 ) -> bool:

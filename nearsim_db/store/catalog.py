@@ -82,6 +82,19 @@ def list_collections(connection: Connection, *, temporary: bool = False) -> list
     return [Collection(*row) for row in rows]
 
 
+def list_unindexed(connection: Connection) -> list[Collection]:
+    """The lasting collections that have documents and no profile."""
+    profile, document = tables.profile, tables.document
+    profiled = set(connection.execute(select(profile.c.collection_id).distinct()).scalars())
+    bare = [one for one in list_collections(connection) if one.collection_id not in profiled]
+    any_document = select(document.c.doc_id).limit(1)
+    return [
+        one
+        for one in bare
+        if connection.execute(any_document.where(document.c.collection_id == one.collection_id)).first()
+    ]
+
+
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
     """Make a collection. Raises ConflictError when the name is taken."""
     if not _insert_collection(connection, name, temporary=temporary):

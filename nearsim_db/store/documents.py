@@ -77,7 +77,22 @@ def upsert_document(
     connection: Connection, collection_id: CollectionId, document: Document
 ) -> tuple[DocId, Outcome]:
     """Write one document by external_id: its doc_id, and what became of it."""
-    parameters = {
+    parameters = _parameters(collection_id, document)
+    while True:
+        row = driver(connection).execute(statement("upsert_document"), parameters).fetchone()
+        if row is not None:
+            doc_id, is_new = row
+            return DocId(int(str(doc_id))), _OUTCOMES[is_new]  # type: ignore[index]
+
+
+def is_stored(connection: Connection, collection_id: CollectionId, document: Document) -> bool:
+    """Whether a document is stored exactly as it is given."""
+    row = driver(connection).execute(statement("find_same"), _parameters(collection_id, document)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _parameters(collection_id: CollectionId, document: Document) -> dict[str, object]:
+    return {
         "collection_id": collection_id,
         "external_id": document.external_id,
         "title": document.title,
@@ -87,11 +102,6 @@ def upsert_document(
         "published_at": document.published_at,
         "attributes": _json(document.attributes),
     }
-    while True:
-        row = driver(connection).execute(statement("upsert_document"), parameters).fetchone()
-        if row is not None:
-            doc_id, is_new = row
-            return DocId(int(str(doc_id))), _OUTCOMES[is_new]  # type: ignore[index]
 
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}

@@ -47,8 +47,12 @@ def _connect(
     dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
 ) -> "psycopg.Connection[tuple[object, ...]]":
     connection = psycopg.connect(*arguments, **parameters)
-    connection.execute(statement("begin_session"))
-    connection.commit()
+    try:
+        connection.execute(statement("begin_session"))
+        connection.commit()
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -88,7 +92,15 @@ def again_after_conflicts(connection: Connection, action: Callable[[], Result]) 
 
 def _is_conflict(error: BaseException) -> bool:
     cause = error.orig if isinstance(error, DBAPIError) else error
-    return isinstance(cause, pg.DeadlockDetected | pg.SerializationFailure)
+    match cause:
+        case pg.DeadlockDetected() | pg.SerializationFailure():
+            return True
+        case pg.UniqueViolation():  # somebody else signed the document at the same time
+            return (cause.diag.table_name or "").startswith("signature_")
+        case pg.ForeignKeyViolation():  # the generation was dropped meanwhile
+            return cause.diag.constraint_name == "work_generation_fkey"
+        case _:
+            return False
 
 
 def is_missing_table(error: Exception) -> bool:
@@ -150,6 +162,10 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
             )
         case pg.InsufficientPrivilege():
             return DatabaseError(f"the database refuses: {error.diag.message_primary or message}")
+        case pg.DeadlockDetected():
+            return DatabaseError(
+                "too many others worked on the same documents; nothing was changed, try again"
+            )
         case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
             return UnreachableError(f"the server is shutting down or starting: {message}; try again")
         case psycopg.OperationalError():

@@ -42,4 +42,6 @@ def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECO
     lost = [int(str(row[0])) for row in inner.execute(statement("find_lost_leases"), parameters).fetchall()]
     if not lost:
         return 0
-    return inner.execute(statement("free_lost_work"), {"lease_ids": lost}).rowcount
+    freed = inner.execute(statement("free_lost_work"), {"lease_ids": lost}).rowcount
+    inner.execute(statement("drop_lost_leases"), {"lease_ids": lost})
+    return freed

@@ -7,6 +7,9 @@ from enum import Enum
 
 from sqlalchemy import Connection, text
 
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import statement
+
 
 class Lock(Enum):
     """What may be held; the values are the first key of the advisory locks ("ns" and on), an id is the second."""
@@ -32,9 +35,9 @@ def give_lock_back(connection: Connection, kind: Lock, id: int) -> None:
 
 
 def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
-    """Take a lock until this transaction, or the savepoint it is taken under, ends."""
-    if shared:
-        command = "SELECT pg_advisory_xact_lock_shared(:kind, :id)"
-    else:
-        command = "SELECT pg_advisory_xact_lock(:kind, :id)"
-    connection.execute(text(command), {"kind": kind.value, "id": id})
+    """Take a lock until this transaction, or the savepoint it is taken under, ends.
+
+    A process that freezes in such a transaction must not stop all others: the server ends it after a minute.
+    """
+    name = "hold_lock_shared" if shared else "hold_lock"
+    driver(connection).execute(statement(name), {"kind": kind.value, "id": id})

@@ -227,13 +227,21 @@ work = Table(
     _moment("set_aside_at", required=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
     CheckConstraint("stage IN ('sign', 'search', 'anchor', 'link', 'compare')", name="work_stage_known"),
+    Index("work_not_tried", "generation_id", "stage", "doc_id", postgresql_where=text("attempts = 0")),
     Index(
         "work_tried_before",
         "generation_id",
         "stage",
         "attempts",
         "doc_id",
-        postgresql_where=text("attempts > 0"),
+        postgresql_where=text("attempts > 0 AND set_aside_at IS NULL"),
+    ),
+    Index(
+        "work_set_aside",
+        "generation_id",
+        "stage",
+        "doc_id",
+        postgresql_where=text("set_aside_at IS NOT NULL"),
     ),
     comment="What a generation has still to sign, search or link: who is at it, since when, and what went wrong before",
 )

@@ -50,21 +50,19 @@ def stream_work(
             yield WorkItem(*cast(_Row, row))
 
 
-def retry_set_aside(
+def retry(connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None) -> list[str]:
+    """Make work that failed or was set aside due now, of some ids or of all; returns whose it was."""
+    return _on_failed(connection, "retry_work", collection_id, ids)
+
+
+def discard(
     connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None
 ) -> list[str]:
-    """Make work that was set aside due again, of some ids or of all; returns whose it was."""
-    return _on_set_aside(connection, "retry_set_aside", collection_id, ids)
+    """Take work that failed or was set aside off the queue, of some ids or of all; returns whose it was."""
+    return _on_failed(connection, "discard_work", collection_id, ids)
 
 
-def discard_set_aside(
-    connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None
-) -> list[str]:
-    """Take work that was set aside off the queue, of some ids or of all; returns whose it was."""
-    return _on_set_aside(connection, "discard_set_aside", collection_id, ids)
-
-
-def _on_set_aside(
+def _on_failed(
     connection: Connection, name: str, collection_id: CollectionId | None, ids: Sequence[str] | None
 ) -> list[str]:
     parameters = {"collection_id": collection_id, "ids": None if ids is None else list(ids)}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.acceptance.command_line import (
@@ -86,6 +87,34 @@ def test_a_table_in_a_file_is_whole_unless_limited(nearsim: CommandLine, tmp_pat
         assert len([line for line in path.read_text().splitlines() if line.startswith("n")]) == rows
     assert nearsim.succeed("pairs", "-o", "-").out == nearsim.succeed("pairs").out
     assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
+
+
+def test_similar_says_why_a_document_is_not_in_the_index(filled: CommandLine, database_url: str) -> None:
+    new = (
+        "INSERT INTO nearsim.document (collection_id, external_id, body)"
+        " SELECT collection_id, %s, %s FROM nearsim.collection"
+    )
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(new, ("new", STORM))
+        assert "document 'new' waits to be indexed by profile 'default'" in filled.fail("similar", "new")
+        other.execute("UPDATE nearsim.document SET body = body || ' anew' WHERE external_id = 'storm'")
+        older = filled.succeed("similar", "storm", "--format", "jsonl")
+        assert {row["id"] for row in older.rows()} == {"storm-again", "storm-twin"}
+        assert older.err.startswith("warning: a newer text of document 'storm' waits to be indexed")
+        other.execute(
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage, attempts, set_aside_at)"
+            " SELECT 1, doc_id, 'sign', 5, now() FROM nearsim.document WHERE external_id = 'new'"
+        )
+        other.execute("TRUNCATE nearsim.change")
+        told = filled.fail("similar", "new")
+        assert "was set aside at sign" in told and told.endswith("see: nearsim work list --failed")
+        assert "newer text of document 'storm' is not indexed" in filled.succeed("similar", "storm").err
+        filled.succeed("work", "discard", "new", "--yes")
+        assert "document 'new' is not in the index of profile 'default'" in filled.fail("similar", "new")
+        other.execute(new, ("empty", ""))
+        filled.succeed("build", "-q")
+        empty = filled.succeed("similar", "empty")
+        assert empty.out == "no similar documents\n" and "'empty' has no features" in empty.err
 
 
 def test_pairs_from_a_similarity_on(filled: CommandLine) -> None:

@@ -185,6 +185,10 @@ def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path
     assert f"(similarity {similarity:.4f}) and 1 more" in told
     assert filled.succeed("get", "new").document()["id"] == "new"
     filled.fail("get", "bridge")
+    outcome = filled.run("ingest", new, "--on-duplicate", "raise", "--json")
+    summary = outcome.document()
+    assert (outcome.exit_code, summary["unchanged"], summary["skipped"]) == (1, 1, 1)
+    assert "document 'again' was not added" in summary["error"] and summary["profiles"][0]["documents"] == 4
     assert "goes without --dry-run" in filled.fail(
         "ingest", new, "--on-duplicate", "flag", "--dry-run", exit_code=2
     )

@@ -97,6 +97,10 @@ def test_strict_stops_at_the_first_reject(nearsim: CommandLine, tmp_path: Path) 
     path = tmp_path / "broken.jsonl"
     path.write_text("{broken\n")
     assert "line 1: not JSON" in nearsim.fail("ingest", path, "--strict")
+    outcome = nearsim.run("ingest", path, "--strict", "--json")
+    told = outcome.document()
+    assert (outcome.exit_code, told["read"], told["rejected"]) == (1, 1, 1)
+    assert outcome.err == f"error: {told['error']}\n" and "line 1: not JSON" in told["error"]
 
 
 def test_a_dry_run_writes_nothing(nearsim: CommandLine, stories: Path) -> None:

@@ -59,6 +59,41 @@ def test_stats(filled: CommandLine) -> None:
     assert "0.70         0.9998\n" in shown
 
 
+def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> None:
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
+    assert filled.succeed("work", "list").out == "no documents to be worked on\n"
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO nearsim.collection (name, temporary) VALUES ('own', false), ('gone', true)"
+        )
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id)"
+            " SELECT collection_id, 'e' FROM nearsim.collection"
+        )
+        connection.execute("UPDATE nearsim.document SET title = 'anew' WHERE external_id LIKE 'storm%'")
+        connection.execute("INSERT INTO nearsim.change DEFAULT VALUES")
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 5
+    assert "changes waiting                   5\n" in filled.succeed("stats").out
+    listed = filled.succeed("work", "list", "--collection", "own").out
+    assert listed.splitlines() == [
+        "no documents to be worked on",
+        "2 changes of documents wait to be dispatched: a worker or nearsim build takes them in",
+    ]
+    assert filled.succeed("work", "list", "--json").document() == {"work": [], "changes_waiting": 6}
+    (finding,) = [
+        one for one in filled.run("doctor", "--json").document()["checks"] if one["check"] == "workers"
+    ]
+    assert (finding["verdict"], finding["advice"]) == ("warning", "nearsim worker, or nearsim build")
+    assert finding["finding"].endswith("changes wait and no worker runs")
+    shown = filled.run("doctor").out
+    assert (
+        "collection own has documents and no profile\n" in shown
+        and "nearsim build -c own makes one\n" in shown
+    )
+    filled.succeed("build")
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
+
+
 def test_collections(nearsim: CommandLine) -> None:
     nearsim.succeed("collection", "create", "news")
     assert "there is a collection 'news' already" in nearsim.fail("collection", "create", "news")
@@ -171,6 +206,8 @@ def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: 
         connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
     shown = filled.succeed("doctor").out
     assert "collection default: profile default is not built\n" in shown
+    for command in (["pairs"], ["clusters"], ["similar", "storm"]):
+        assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
     assert "nearsim build --collection default\n" in shown
     assert "1 left by killed runs of dedupe\n" in shown
 

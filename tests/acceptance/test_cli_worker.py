@@ -115,6 +115,15 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
         with running(database_url, "--http", port) as refused:
             assert refused.ends() == 1
             assert f"error: cannot serve at 127.0.0.1, port {port}" in refused.lines[-1]
+        with running(database_url, "--http", port, "--json") as refused:
+            assert refused.ends() == 1
+            told = json.loads(refused.lines[-1])
+            assert told["level"] == "error" and f"port {port}" in told["message"]
+    with running(database_url, "--http", "0", "--quiet") as quiet:
+        address = quiet.says("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+        assert get(f"{address}/metrics")[0] == 200
+        quiet.signal(signal.SIGTERM)
+        assert quiet.ends() == 0 and len(quiet.lines) == 1
 
 
 def test_a_worker_goes_on_after_its_server_was_killed() -> None:
@@ -182,8 +191,13 @@ def test_what_was_set_aside_is_listed_retried_and_discarded(
         ("set aside", "sign", "ValueError: this text is poison")
     }
     assert nearsim.succeed("work", "list", "--json", "--limit", "1").document()["work"][0]["attempts"] == 5
-    assert nearsim.succeed("work", "list", "--stage", "search").out == "no documents to be worked on\n"
-    assert "set aside" in nearsim.succeed("work", "list", "--collection", "default").out
+    assert nearsim.succeed("work", "list", "--stage", "search").out.splitlines() == [
+        "no documents to be worked on",
+        "1 change of documents waits to be dispatched: a worker or nearsim build takes it in",
+    ]
+    shown = nearsim.succeed("work", "list", "--collection", "default").out.splitlines()
+    assert shown[0].split()[:4] == ["id", "collection", "profile", "stage"]
+    assert "set aside 3" in shown[-2:]
     findings = nearsim.run("doctor", "--json").document()["checks"]
     assert [one["finding"] for one in findings if one["check"] == "set aside"] == [
         "3 documents could not be indexed"
@@ -195,8 +209,11 @@ def test_what_was_set_aside_is_listed_retried_and_discarded(
     assert nearsim.succeed("work", "discard", "d4", "--json", "--yes").document() == {"discarded": ["d4"]}
     assert nearsim.run("work", "retry").exit_code == 2
     nearsim.succeed("work", "retry", "--all")
+    assert nearsim.succeed("work", "retry", "--all", "--collection", "default").err.startswith("due again: 2")
     nearsim.succeed("worker", "--once")
     assert ask(other, "SELECT NOT EXISTS (SELECT FROM nearsim.work)")
+    assert nearsim.succeed("work", "discard", "--all", "--yes").err == "nothing to discard\n"
+    assert nearsim.succeed("work", "retry", "--all").err == "nothing to retry\n"
     stats = nearsim.succeed("stats", "--json").document()
     assert (stats["documents"], stats["indexed"], stats["set_aside"]) == (9, 8, 0)
     other.execute("UPDATE nearsim.document SET title = 'better' WHERE external_id = 'd4'")

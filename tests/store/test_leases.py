@@ -13,7 +13,7 @@ from nearsim_db.progress import silent
 from nearsim_db.steps import Context
 from nearsim_db.store import leases, queue
 from nearsim_db.store.documents import StoredDocument
-from nearsim_db.store.locks import Lock, give_lock_back
+from nearsim_db.store.locks import Lock, give_lock_back, hold_lock
 from nearsim_db.store.statements import Leaves
 
 _BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
@@ -323,3 +323,30 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
         index, "SELECT error, set_aside_at IS NOT NULL FROM nearsim.work WHERE stage = 'sign'"
     )
     assert "died" in str(error) and is_aside
+
+
+def test_a_worker_that_froze_while_it_stored_stops_nobody(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    write(index, *_BODIES)
+    frozen = leases.open_lease(connection, "frozen")
+    take(connection, leaves, frozen)
+    connection.execute(text("UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'"))
+    connection.commit()
+    assert queue.finish(connection, leaves, "sign", frozen, [1]) == [1]
+    other.execute(text("SET lock_timeout = '100ms'"))
+    assert leases.free_lost_work(other) == 2
+    assert read(index, "SELECT count(*) FROM nearsim.lease") == [(1,)]
+    other.commit()
+    connection.rollback()
+    assert leases.free_lost_work(other) == 1
+    other.commit()
+    assert read(index, "SELECT count(*) FROM nearsim.lease") == [(0,)]
+
+
+def test_who_holds_a_generation_and_freezes_is_ended_by_the_server(connection: Connection) -> None:
+    hold_lock(connection, Lock.STORE, 1)
+    shown = "SHOW idle_in_transaction_session_timeout"
+    assert connection.execute(text(shown)).scalar_one() == "1min"
+    connection.rollback()
+    assert connection.execute(text(shown)).scalar_one() == "0"

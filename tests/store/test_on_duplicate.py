@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 from threading import Barrier
 
@@ -14,10 +16,10 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
-from nearsim_db import Document, Index, Recipe
-from nearsim_db.errors import DuplicateError, NotFoundError
+from nearsim_db import Document, DuplicateError, Index, OnDuplicate, Recipe
+from nearsim_db.errors import NotFoundError
 from nearsim_db.recipe import from_mapping
-from nearsim_db.records import GenerationId, OnDuplicate
+from nearsim_db.records import GenerationId
 from nearsim_db.store import lookups
 from nearsim_db.store.engine import open_engine
 from nearsim_db.store.statements import Leaves
@@ -108,6 +110,30 @@ def test_a_document_is_no_duplicate_of_itself(index: Index) -> None:
     changed = Document("d0", body=edited(rng, document.body or ""))
     assert index.add([changed], on_duplicate="raise").updated == 1
     assert index.get("d0")["body"] == changed.body
+
+
+@pytest.mark.parametrize("decision", ["skip", "raise"])
+def test_what_is_stored_as_it_is_given_is_unchanged_whatever_is_like_it(
+    index: Index, decision: OnDuplicate
+) -> None:
+    given = [
+        replace(
+            one, title="t", url="u", published_at=datetime(2024, 5, 31, tzinfo=UTC), attributes={"tags": [1]}
+        )
+        for one in family(random.Random(12), 3)
+    ]
+    index.add(given)
+    summary = index.add(given, on_duplicate=decision)
+    assert (summary.read, summary.unchanged, summary.skipped, summary.duplicates) == (3, 3, 0, [])
+    other = replace(given[0], attributes={"tags": [2]})
+    if decision == "skip":
+        assert index.add([other], on_duplicate=decision).skipped == 1
+    else:
+        with pytest.raises(DuplicateError) as caught:
+            index.add([given[1], other], on_duplicate=decision)
+        ended = caught.value.summary
+        assert ended is not None and (ended.unchanged, ended.skipped) == (1, 1)
+    assert index.get("d0")["attributes"] == {"tags": [1]}
 
 
 def test_what_others_wrote_in_plain_sql_before_the_call_is_seen(index: Index, database_url: str) -> None:

@@ -8,8 +8,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 
+from nearsim_db import Index
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, pairs, partitions, signatures
 from nearsim_db.store.engine import driver
@@ -20,10 +21,12 @@ HEADS, BANDS, LIMIT = 20_000, 8, 16
 HOT = 5
 
 
-def plan(connection: Connection, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+def plan(
+    connection: Connection, name: str, parameters: dict[str, object], leaves: Leaves = LEAVES
+) -> list[dict[str, Any]]:
     """The nodes of the plan that ran, the outermost first."""
     command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, BUFFERS OFF, TIMING OFF) {}").format(
-        statement(name, LEAVES)
+        statement(name, leaves)
     )
     row = driver(connection).execute(command, parameters).fetchone()
     assert row is not None
@@ -134,8 +137,13 @@ def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:
 
 def test_twins_are_found_by_index(loaded: Connection) -> None:
     serve(loaded)
+    driver(loaded).execute(
+        "INSERT INTO nearsim.signature_7 "
+        "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
+        "SELECT n, 1, 1, gen_random_uuid(), '\\x00', 0, n FROM generate_series(1, 5000) AS n"
+    )
     nodes = plan(loaded, "read_twins", {"digests": [UUID(int=1)]})
-    scans = [node for node in nodes if node.get("Relation Name")]
+    scans = [node for node in nodes if node.get("Relation Name") == "signature_7"]
     assert scans and "Seq Scan" not in {node["Node Type"] for node in scans}
 
 
@@ -160,3 +168,34 @@ def test_deleting_bands_uses_the_index(loaded: Connection) -> None:
     nodes = plan(loaded, "delete_bands", {"doc_ids": [3, 4], "bucket_hashes": [HOT, HOT]})
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
     loaded.rollback()
+
+
+@pytest.mark.parametrize("name", ["take_work", "find_work"])
+def test_a_queue_that_nobody_has_analyzed_is_read_up_to_what_is_taken(engine: Engine, name: str) -> None:
+    with Index.connect(engine.url.render_as_string(hide_password=False)) as index:
+        index.add([])
+        ((generation, _),) = index.profiles()
+        with index.database.transaction() as connection:
+            connection.execute(
+                text(
+                    "INSERT INTO nearsim.work (generation_id, stage, doc_id, lease_id, attempts, set_aside_at) "
+                    "SELECT :generation, 'sign', n, CASE WHEN n <= 1000 THEN 1 END, "
+                    "CASE WHEN n <= 20000 THEN 5 ELSE 0 END, CASE WHEN n <= 20000 THEN now() END "
+                    "FROM generate_series(1, 50000) AS n"
+                ),
+                {"generation": generation.generation_id},
+            )
+            parameters: dict[str, object] = {
+                "take_work": {"stage": "sign", "lease_id": 1, "batch": 100},
+                "find_work": {"stages": ["sign", "search"], "collection_id": None},
+            }[name]  # type: ignore[assignment]
+            nodes = plan(connection, name, parameters, generation.leaves)
+        scans = [
+            node for node in nodes if node.get("Relation Name") == "work" and "Scan" in node["Node Type"]
+        ]
+        assert scans and {node["Node Type"] for node in scans} <= {
+            "Index Scan",
+            "Index Only Scan",
+            "Tid Scan",
+        }
+        assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= 300

@@ -141,15 +141,61 @@ def test_what_cannot_be_done_is_set_aside_alone(
     (item,) = failed(engine)
     assert (item.id, item.stage, item.state, item.attempts) == ("d9", "sign", "set aside", 5)
     assert item.error == "ValueError: this text is poison"
-    assert [one.level for one in told if one.event == "set_aside"] == ["error"]
+    (given_up,) = [one for one in told if one.event == "set_aside"]
+    assert given_up.level == "error" and told[-1] is given_up
+    assert given_up.facts["collection"] == given_up.facts["profile"] == "default"
+    assert given_up.message.startswith("default/default: sign of 1 ")
+    assert given_up.message.endswith(": ValueError: this text is poison; see: nearsim work list --failed")
+    # A batch of all, smaller ones, then it alone: each failure is told once.
+    assert len(told) == len([one for one in told if "this text is poison" in one.message]) == 5
 
     poison.undo()
     assert worker.drain() == 1
     with engine.begin() as connection:
-        assert worklist.retry_set_aside(connection, None, ["d9", "d8"]) == ["d9"]
+        assert worklist.retry(connection, None, ["d9", "d8"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == PAIRS
     assert failed(engine) == []
+
+
+def test_what_fails_is_due_at_once_when_told_and_can_be_discarded(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    poison.setattr(queue, "DELAYS_SECONDS", (3600.0, 3600.0))
+    other.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'd1', 'poison')"
+    )
+    worker = Worker(database_url)
+    with worker._shift() as shift:
+        while shift.round():
+            pass
+        assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
+        assert not shift.round()
+        with engine.begin() as connection:
+            assert worklist.retry(connection, None, None) == ["d1"]
+        assert shift.round()
+    assert [(one.state, one.attempts) for one in failed(engine)] == [("failing", 2)]
+    with engine.begin() as connection:
+        assert worklist.discard(connection, None, ["d1", "d2"]) == ["d1"]
+        assert worklist.discard(connection, None, None) == []
+
+
+def test_a_collection_without_a_profile_is_told_of_once(database_url: str, other: Application) -> None:
+    other.execute("INSERT INTO nearsim.collection (name) VALUES ('news'), ('empty')")
+    other.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id)"
+        " SELECT collection_id, 'a' FROM nearsim.collection WHERE name = 'news'"
+    )
+    told: list[Notable] = []
+    worker = Worker(database_url, tell=told.append)
+    with worker._shift() as shift:
+        for _ in range(2):
+            shift._tell_of_unindexed()
+    assert [(one.message, one.level) for one in told] == [
+        ("collection news has documents and no profile: nearsim build -c news makes one", "warning")
+    ]
+    Worker(database_url, "default", tell=told.append).drain()
+    assert len(told) == 1
 
 
 def test_another_text_needs_no_retry(
@@ -174,7 +220,7 @@ def test_what_is_discarded_stays_out_until_it_changes(
     other.execute("DELETE FROM nearsim.document WHERE external_id = 'd10'")
     poison.undo()
     with engine.begin() as connection:
-        assert worklist.discard_set_aside(connection, None, ["d9"]) == ["d9"]
+        assert worklist.discard(connection, None, ["d9"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == {pair for pair in PAIRS if not {"d9", "d10"} & set(pair)}
     other.execute("UPDATE nearsim.document SET title = 'cured' WHERE external_id = 'd9'")
@@ -191,7 +237,9 @@ def test_a_generation_of_another_version_stops_no_other(database_url: str, other
     told: list[Notable] = []
     with pytest.raises(FingerprintError):
         Worker(database_url, tell=told.append).drain()
-    assert [one.facts for one in told if one.event == "refused"] == [{"generation": 2}]
+    assert [one.facts for one in told if one.event == "refused"] == [
+        {"collection": "default", "profile": "older", "generation": 2}
+    ]
     assert ask(other, "SELECT array_agg(DISTINCT generation_id)::text FROM nearsim.work") == "{2}"
     with Index.connect(database_url, profile="default") as index:
         assert len(list(index.pairs())) == len(PAIRS)
@@ -230,7 +278,7 @@ def test_a_build_that_fails_stops_no_other(
         assert len(list(index.pairs())) == len(PAIRS) - 3
     poison.undo()
     with engine.begin() as connection:
-        worklist.retry_set_aside(connection, None, None)
+        worklist.retry(connection, None, None)
     assert Worker(database_url).drain() == 0
     with Index.connect(database_url, profile="second") as index:
         assert len(list(index.pairs())) == len(PAIRS)

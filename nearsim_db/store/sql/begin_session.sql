@@ -8,6 +8,9 @@ SET jit = off;
 SET enable_bitmapscan = off;
 -- Every statement of a round must see what is committed by then, whatever a role's default is.
 SET default_transaction_isolation = 'read committed';
+-- Sessions that hold a lock are idle for long, and streams are read as slowly as their readers like.
+SET idle_session_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
 -- The server should notice within a minute that a worker's machine is gone.
 SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;

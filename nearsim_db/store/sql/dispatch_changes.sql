@@ -4,15 +4,18 @@ WITH taken AS (
     DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM nearsim.change LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
     RETURNING collection_id, doc_id
+), chosen AS MATERIALIZED (
+    SELECT profile.collection_id, generation.generation_id
+    FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
+    WHERE generation.state <> 'abandoned' AND profile.collection_id IN (SELECT taken.collection_id FROM taken)
+    FOR KEY SHARE OF generation
 ), queued AS (
     INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
-    SELECT DISTINCT generation.generation_id, taken.doc_id, 'sign'
-    FROM taken
-    JOIN nearsim.profile ON profile.collection_id = taken.collection_id
-    JOIN nearsim.generation ON generation.profile_id = profile.profile_id AND generation.state <> 'abandoned'
+    SELECT DISTINCT chosen.generation_id, taken.doc_id, 'sign' FROM taken JOIN chosen USING (collection_id)
     ORDER BY 1, 2
     ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-        again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now()
+        again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
+        queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
     WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
 )
 SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken

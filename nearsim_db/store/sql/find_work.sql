@@ -1,6 +1,7 @@
 -- The generations and stages that have work to take now, those of one collection or of all lasting ones. Work of a
 -- generation that is being built waits for it. The order makes both queries walk their index up to the first row that is
--- free, whatever the planner thinks of a queue's size. Relies on work_pkey and work_tried_before.
+-- free, whatever the planner thinks of a queue's size. Relies on work_not_tried and
+-- work_tried_before.
 SELECT generation.generation_id, stage.name
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)

@@ -12,5 +12,6 @@ FULL JOIN {signature} AS signature USING (doc_id)
 WHERE document.revision IS DISTINCT FROM signature.revision
 ORDER BY 2
 ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now()
+    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
+    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
