@@ -173,8 +173,9 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
 
 def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
     """Store pairs and let clusters grow by them, and write down what else verification found."""
-    # Their text was being changed; once it is signed again, they are searched.
-    queue.queue_work(connection, context.leaves, "search", sorted(context.stale), _STALE_SECONDS)
+    # Their text was being changed; once it is signed again, they are searched. Those that are gone are not.
+    stale = signatures.read_signed(connection, context.leaves, sorted(context.stale))
+    queue.queue_work(connection, context.leaves, "search", sorted(stale), _STALE_SECONDS)
     stored = 0
     for found in verified:
         fresh = pairs.store_pairs(connection, context.leaves, found)
