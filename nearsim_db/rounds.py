@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from nearsim_db import steps
 from nearsim_db.batches import VerifiedPairs, joined
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
+from nearsim_db.notable import counted
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, documents, leases, notices, pairs, queue, signatures
@@ -218,7 +219,9 @@ def _fail(
         steps.store(connection, context, set_aside, steps.sign(context, []))
     connection.commit()
     context.tally.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
-    context.warn(f"{stage} of {len(tasks)} documents failed, {len(set_aside)} of them are set aside: {told}")
+    context.warn(
+        f"{stage} of {counted(len(tasks), 'document')} failed, {len(set_aside)} of them set aside: {told}"
+    )
 
 
 _WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]] = {
