@@ -182,7 +182,9 @@ def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
 ) -> None:
     records = [{"id": f"n{n}", "text": unlike_any_other(n)} for n in range(2_100)]
     lines = write_jsonl(tmp_path / "many.jsonl", records).read_bytes()
-    program = [sys.executable, "-c", "from nearsim_db.cli import main; main()", "ingest", "-"]
+    # What runs in the background of a shell ignores SIGINT, and so do its children unless they say otherwise.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = [sys.executable, "-c", f"{heeding}; from nearsim_db.cli import main; main()", "ingest", "-"]
     environment = {**os.environ, **nearsim.environment}
     with subprocess.Popen(
         program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
