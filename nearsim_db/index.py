@@ -387,7 +387,13 @@ def _create_profile(
     connection: Connection, collection: Collection, name: str, profile: Profile
 ) -> Generation:
     return catalog.create_profile(
-        connection, collection.collection_id, name, to_mapping(profile.recipe), profile.fingerprint
+        connection,
+        collection.collection_id,
+        name,
+        to_mapping(profile.recipe),
+        profile.fingerprint,
+        profile.bands,
+        profile.rows,
     )
 
 

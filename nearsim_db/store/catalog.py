@@ -138,7 +138,13 @@ def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
 
 
 def create_profile(
-    connection: Connection, collection_id: CollectionId, name: str, recipe: dict[str, Any], fingerprint: str
+    connection: Connection,
+    collection_id: CollectionId,
+    name: str,
+    recipe: dict[str, Any],
+    fingerprint: str,
+    bands: int,
+    rows: int,
 ) -> Generation:
     """Make a profile and its first generation, in state `building`. Raises ConflictError when the name is taken."""
     profile = tables.profile
@@ -151,7 +157,9 @@ def create_profile(
         insert(profile).values(collection_id=collection_id, name=name).returning(profile.c.profile_id)
     ).scalar_one()
     connection.execute(
-        insert(tables.generation).values(profile_id=profile_id, recipe=recipe, fingerprint=fingerprint)
+        insert(tables.generation).values(
+            profile_id=profile_id, recipe=recipe, fingerprint=fingerprint, bands=bands, rows=rows
+        )
     )
     (generation,) = [
         one for one in list_generations(connection, collection_id) if one.profile_id == profile_id

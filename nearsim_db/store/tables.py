@@ -123,6 +123,8 @@ generation = Table(
     _moment("created_at"),
     _moment("live_at", required=False),
     _moment("expired_through", required=False),
+    Column("bands", SmallInteger),
+    Column("rows", SmallInteger),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
         name="generation_state_known",
@@ -130,6 +132,60 @@ generation = Table(
     CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
     comment="One build of a profile, with its whole recipe and the fingerprint of what makes its sketches",
+)
+
+collection_access = Table(
+    "collection_access",
+    metadata,
+    Column(
+        "collection_id",
+        Integer,
+        ForeignKey(
+            "nearsim.collection.collection_id", name="collection_access_collection_fkey", ondelete="CASCADE"
+        ),
+        nullable=False,
+    ),
+    Column("role_name", Text, nullable=False),
+    _moment("granted_at"),
+    PrimaryKeyConstraint("collection_id", "role_name", name="collection_access_pkey"),
+    comment="Which roles may read which collections, where readers are kept apart (nearsim db isolation)",
+)
+
+verdict = Table(
+    "verdict",
+    metadata,
+    Column("verdict_id", BigInteger, Identity(always=True), nullable=False),
+    Column(
+        "collection_id",
+        Integer,
+        ForeignKey("nearsim.collection.collection_id", name="verdict_collection_fkey", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("left_id", BigInteger, nullable=False),
+    Column("right_id", BigInteger, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    _moment("at"),
+    Column("undone_by", Text),
+    Column("undone_why", Text),
+    _moment("undone_at", required=False),
+    PrimaryKeyConstraint("verdict_id", name="verdict_pkey"),
+    CheckConstraint("left_id < right_id", name="verdict_ordered"),
+    CheckConstraint("verdict IN ('pinned', 'vetoed')", name="verdict_known"),
+    CheckConstraint(
+        "(undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL)",
+        name="verdict_undone_whole",
+    ),
+    Index(
+        "verdict_one_standing",
+        "left_id",
+        "right_id",
+        unique=True,
+        postgresql_where=text("undone_at IS NULL"),
+    ),
+    comment="Pairs that a person pinned (they belong together) or vetoed (they do not), with who, why and what was "
+    "undone",
 )
 
 signature = Table(

@@ -34,6 +34,8 @@ class World:
             "default",
             to_mapping(profile.recipe),
             profile.fingerprint,
+            profile.bands,
+            profile.rows,
         )
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)

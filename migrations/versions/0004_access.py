@@ -1,0 +1,101 @@
+"""Who may read which collection, once readers are kept apart; and how a generation's bands are cut.
+
+Revision ID: 0004
+Revises: 0003
+"""
+
+import json
+
+import sqlalchemy as sa
+from alembic import op
+
+from nearsim_db.profile import resolve
+from nearsim_db.recipe import from_mapping
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+UPGRADE = """
+ALTER TABLE nearsim.generation ADD COLUMN bands smallint, ADD COLUMN rows smallint;
+
+CREATE TABLE nearsim.collection_access (
+    collection_id integer NOT NULL CONSTRAINT collection_access_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    role_name text NOT NULL,
+    granted_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT collection_access_pkey PRIMARY KEY (collection_id, role_name)
+);
+COMMENT ON TABLE nearsim.collection_access IS
+    'Which roles may read which collections, where readers are kept apart (nearsim db isolation)';
+
+CREATE FUNCTION nearsim.caller() RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+RETURN CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END;
+COMMENT ON FUNCTION nearsim.caller() IS
+    'The role that asks, inside of functions that run with the rights of their owner too';
+
+CREATE FUNCTION nearsim.is_isolated() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT relrowsecurity FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
+END;
+COMMENT ON FUNCTION nearsim.is_isolated() IS
+    'Whether readers see only the collections that they were granted';
+
+CREATE FUNCTION nearsim.sees_collection(collection_id integer) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT NOT nearsim.is_isolated()
+        OR pg_has_role(nearsim.caller(), relowner, 'USAGE')
+        OR EXISTS (
+            SELECT FROM nearsim.collection_access AS access
+            JOIN pg_roles ON rolname = access.role_name
+            WHERE access.collection_id = sees_collection.collection_id
+                AND pg_has_role(nearsim.caller(), pg_roles.oid, 'USAGE'))
+    FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
+END;
+COMMENT ON FUNCTION nearsim.sees_collection(integer) IS
+    'Whether the caller may read a collection; for functions that run with the rights of their owner';
+
+CREATE FUNCTION nearsim.sees_generation(generation_id integer) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT coalesce((
+        SELECT nearsim.sees_collection(profile.collection_id)
+        FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+        WHERE generation.generation_id = sees_generation.generation_id), false);
+END;
+COMMENT ON FUNCTION nearsim.sees_generation(integer) IS
+    'Whether the caller may read a generation; for functions that run with the rights of their owner';
+"""
+
+DOWNGRADE = """
+DROP FUNCTION nearsim.sees_generation(integer);
+DROP FUNCTION nearsim.sees_collection(integer);
+DROP FUNCTION nearsim.is_isolated();
+DROP FUNCTION nearsim.caller();
+DROP TABLE nearsim.collection_access;
+ALTER TABLE nearsim.generation DROP COLUMN bands, DROP COLUMN rows;
+"""
+
+FILL = sa.text(
+    "UPDATE nearsim.generation SET bands = :bands, rows = :rows WHERE generation_id = :generation_id"
+)
+
+
+def upgrade() -> None:
+    """Generations that are there get the bands that their recipe resolves to."""
+    op.execute(UPGRADE)
+    connection = op.get_bind()
+    found = connection.execute(sa.text("SELECT generation_id, recipe FROM nearsim.generation")).all()
+    for generation_id, recipe in found:
+        profile = resolve(from_mapping(json.loads(recipe) if isinstance(recipe, str) else recipe))
+        values = {"bands": profile.bands, "rows": profile.rows, "generation_id": generation_id}
+        connection.execute(FILL, values)
+
+
+def downgrade() -> None:
+    """What was granted is forgotten."""
+    op.execute(DOWNGRADE)

@@ -1,0 +1,28 @@
+"""An outbox of what changes: pairs found and gone, clusters merged and split, survivors changed.
+
+Revision ID: 0007
+Revises: 0006
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+STATEMENTS = Path(__file__).parents[1] / "sql" / revision
+
+CREATED: tuple[str, ...] = ()
+
+
+def upgrade() -> None:
+    """Create what is in the files, in this order."""
+    for name in CREATED:
+        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
+
+
+def downgrade() -> None:
+    """Drop it."""
