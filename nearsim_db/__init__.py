@@ -4,20 +4,33 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.errors import DuplicateError, NearsimError
 from nearsim_db.recipe import Recipe
-from nearsim_db.records import Cluster, Document, Duplicate, IngestSummary, Match, OnDuplicate, Pair, Reject
+from nearsim_db.records import (
+    Cluster,
+    Document,
+    Duplicate,
+    IngestSummary,
+    Judgement,
+    Match,
+    OnDuplicate,
+    Pair,
+    Reject,
+)
 
 if TYPE_CHECKING:
     from nearsim_db.database import Database
     from nearsim_db.index import Index
+    from nearsim_db.result_set import Deduper
 
 __all__ = [
     "Cluster",
     "Database",
+    "Deduper",
     "Document",
     "Duplicate",
     "DuplicateError",
     "Index",
     "IngestSummary",
+    "Judgement",
     "Match",
     "NearsimError",
     "OnDuplicate",
@@ -28,6 +41,7 @@ __all__ = [
 
 _HEAVY = {
     "Database": "nearsim_db.database",
+    "Deduper": "nearsim_db.result_set",
     "Index": "nearsim_db.index",
 }
 

@@ -12,7 +12,17 @@ from nearsim_db import forecast, steps
 from nearsim_db.batches import VerifiedPairs
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
-from nearsim_db.store import bands, catalog, documents, pairs, partitions, queue, signatures, windows
+from nearsim_db.store import (
+    attachments,
+    bands,
+    catalog,
+    documents,
+    pairs,
+    partitions,
+    queue,
+    signatures,
+    windows,
+)
 from nearsim_db.store.catalog import Generation
 
 _SKETCHES_AT_ONCE = 20_000
@@ -49,7 +59,9 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     total -= documents.count_outside(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
-    with closing(documents.stream_after(reading, generation.collection_id, signed, age)) as batches:
+    with closing(
+        documents.stream_after(reading, generation.collection_id, signed, age, reading.rollback)
+    ) as batches:
         for batch in batches:
             rows = steps.sign(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
@@ -57,6 +69,9 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
             done += len(batch)
             progress("sign", done, total)
     signatures.index_signatures(writing, context.leaves)
+    if attachments.find_attachment(writing, generation.collection_id) is not None:
+        # Texts that were another than was known have been left out; they are looked at again.
+        queue.queue_work(writing, context.leaves, "compare", [queue.WHOLE])
     catalog.set_stage(writing, generation, "bands")
     writing.commit()
 

@@ -3,26 +3,36 @@
 import os
 import socket
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from nearsim_db import follow
 from nearsim_db.address import database_url
 from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import catalog, leases, partitions, schema
+from nearsim_db.store import access, catalog, leases, partitions, schema
 from nearsim_db.store.catalog import Collection, Generation
-from nearsim_db.store.engine import again_after_conflicts, check_server, open_engine, translated
+from nearsim_db.store.engine import (
+    again_after_conflicts,
+    check_server,
+    is_missing_table,
+    is_passing,
+    open_engine,
+    translated,
+)
 from nearsim_db.store.locks import Lock, give_lock_back, hold_lock, take_lock
 from nearsim_db.store.server_facts import server_version
 
 _KEPT_FOR_READING = 4
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,23 @@ class Database:
         else:
             connection.close()
 
+    def ask(self, action: Callable[[Connection], Result | None]) -> Result | None:
+        """What an action reads, also after the server was started anew; None where a table of it is gone.
+
+        The driver's errors leave it as they are.
+        """
+        try:
+            with self.reading() as connection:
+                return action(connection)
+        except Exception as error:
+            if is_missing_table(error):
+                return None
+            if not is_passing(error):
+                raise
+        # The server may have been started anew since the connection was last used.
+        with self.reading() as connection:
+            return action(connection)
+
     def _stop_reading(self) -> None:
         while self._reading:
             self._reading.pop().close()
@@ -195,6 +222,7 @@ class Database:
         with self.transaction() as connection:
             collection = catalog.get_collection(connection, name)
         with self.builder(collection.collection_id):
+            follow.release(self.engine, collection.collection_id)
             documents = self.count_documents(collection)
             self._drop(collection)
         return documents
@@ -220,7 +248,8 @@ class Database:
         """Drop temporary collections whose lease nobody holds."""
         with self.transaction() as connection:
             left = catalog.list_collections(connection, temporary=True)
-        for collection in left:
+            may_drop = bool(left) and access.has_owners_rights(connection)
+        for collection in left if may_drop else ():
             with translated(), self.engine.connect() as connection:
                 if not take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
                     continue

@@ -16,7 +16,8 @@ from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.notable import counted
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import backlog, catalog, documents, leases, queue, schema, server_facts
+from nearsim_db.store import access, backlog, catalog, documents, leases, queue, schema, server_facts
+from nearsim_db.store.access import Roles
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
@@ -139,12 +140,17 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
         yield Finding("server version", "warning", f"PostgreSQL {major} is newer than what was tested")
     yield from _server_settings(connection, embedded=embedded)
     rights = server_facts.missing_rights(connection)
-    if rights:
+    roles = access.read_roles(connection)
+    limited = roles is not None and not roles.owns and bool(roles.mine) and "nearsim_admin" not in roles.mine
+    if roles is not None and limited:
+        yield Finding("rights", "ok", f"those of {roles.mine[-1]}; to build indexes, be a nearsim_admin")
+    elif rights:
         lacking = ", ".join(one.right for one in rights)
         remedy = "; ".join(one.remedy for one in rights)
         yield Finding("rights", "problem", f"this user lacks {lacking}", f"ask the owner for: {remedy}")
         return
-    yield Finding("rights", "ok", "enough to work in the schema nearsim")
+    else:
+        yield Finding("rights", "ok", "enough to work in the schema nearsim")
     missing = schema.current_revision(connection) is None
     if missing and embedded:
         yield Finding("schema", "ok", "not there yet; the first command makes it")
@@ -155,11 +161,32 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
         yield Finding("schema", "problem", str(error))
         return
     yield Finding("schema", "ok", f"revision {schema.newest_revision()}")
+    if roles is not None:
+        yield _roles(roles)
+        if roles.isolated and limited:
+            return
     yield from _unfinished(connection)
     yield from _unindexed(connection)
     yield _workers(connection)
     yield _set_aside(connection)
     yield _leftovers(connection)
+
+
+def _roles(roles: Roles) -> Finding:
+    if roles.missing:
+        advice = "to let others in, as a user that may create roles: nearsim db grant USER ROLE"
+        return Finding("roles", "warning", f"the server has no {', '.join(roles.missing)}", advice)
+    again = "psql \"$(nearsim db url)\" -c 'SELECT nearsim.grant_rights()'"
+    if roles.owner != "nearsim_admin":
+        finding = f"the index belongs to {roles.owner}: members of nearsim_admin cannot build here"
+        advice = f"GRANT nearsim_admin TO {roles.owner}; then, as {roles.owner}: {again}"
+        return Finding("roles", "warning", finding, advice)
+    if roles.strays or not roles.readable:
+        return Finding(
+            "roles", "warning", "owners or privileges in the schema are not as they should be", again
+        )
+    sees = "readers see their collections only" if roles.isolated else "readers see all collections"
+    return Finding("roles", "ok", f"nearsim_reader, nearsim_writer, nearsim_admin; {sees}")
 
 
 def _server_settings(connection: Connection, *, embedded: bool) -> Iterator[Finding]:

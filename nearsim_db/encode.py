@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db import sketch
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.profile import Profile, make_family
 from nearsim_db.text import Shingler
@@ -84,11 +83,11 @@ class Encoder:
 
     def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
         """The bucket hashes of sketches: (n, bands) uint64."""
-        return sketch.band_keys(sketches, *self._banding, backend=self.backend)
+        return self.family.band_keys(sketches, *self._banding)
 
     def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
         """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
-        return sketch.count_shared_bands(left, right, *self._banding)
+        return self.family.count_shared_bands(left, right, *self._banding)
 
     def sign(self, texts: Sequence[str]) -> NDArray[np.uint64]:
         """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring, and for queries."""

@@ -6,6 +6,7 @@ NearsimError
 ├── NotFoundError           a collection, profile or document that is not there
 ├── ConflictError           something of that name exists already, or someone else holds it
 ├── DuplicateError          a document that has near-duplicates, where that is refused
+├── MissedEventsError       events that were removed before they were read
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
 ├── DatabaseError           the server refused, is full, or went away
 │   ├── UnreachableError    no server answers at the address
@@ -61,6 +62,17 @@ class DuplicateError(NearsimError):
         )
         self.external_id = external_id
         self.matches = tuple(matches)
+
+
+class MissedEventsError(NearsimError):
+    """Events were removed before they were read; `through` is the number of the last of them."""
+
+    def __init__(self, after: int, through: int) -> None:
+        super().__init__(
+            f"events after {after} were removed before they were read, the last of them was {through}: take what the "
+            "index holds now, and go on from the newest event (nearsim events --follow --new)"
+        )
+        self.through = through
 
 
 class FingerprintError(NearsimError):

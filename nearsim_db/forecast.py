@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 SAMPLE = 1_000
 MANY = 100  # candidates per document beyond which a recipe deserves a warning
 
-_ROWS_AT_ONCE = 100
-
 
 def candidates_per_document(keys: NDArray[np.uint64], min_shared_bands: int, documents: int) -> float:
     """How many candidates a document of the corpus will have, the bucket limit left out of account.
@@ -18,10 +16,13 @@ def candidates_per_document(keys: NDArray[np.uint64], min_shared_bands: int, doc
     size = len(keys)
     if size < 2:
         return 0.0
+    buckets, places = np.unique(keys, return_inverse=True)
+    places, own = places.reshape(keys.shape), np.zeros(len(buckets), bool)
     linked = 0
-    for begin in range(0, size, _ROWS_AT_ONCE):
-        equal = keys[begin : begin + _ROWS_AT_ONCE, None, :] == keys[None, :, :]
-        linked += int((np.count_nonzero(equal, axis=2) >= min_shared_bands).sum())
+    for mine in places:
+        own[mine] = True
+        linked += int((np.count_nonzero(own[places], axis=1) >= min_shared_bands).sum())
+        own[mine] = False
     # Each document is linked with itself, which is no pair; each pair is met from both sides.
     return (linked - size) / (size * (size - 1)) * (documents - 1)
 

@@ -15,12 +15,12 @@ from nearsim_db.output import replacing
 from nearsim_db.readers.rejects import RejectLines, lines_about
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, purges, queue, signatures
+from nearsim_db.store import catalog, events, probes, purges, queue, signatures, verdicts
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.engine import again_after_conflicts
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.purges import Traces
-from nearsim_db.store.queue import STAGES
+from nearsim_db.store.queue import STAGES, WHOLE
 
 Ids = NDArray[np.int64]
 FindContext = Callable[[Generation], Context | None]
@@ -34,7 +34,8 @@ class Purged:
     """What a purge removed, and from where.
 
     `deleted` were documents; `not_found` were neither that nor in a reject file. `generations` are those that have
-    tables, each with the rows that it held. `changes` include the notes of the deletion itself.
+    tables, each with the rows that it held. `changes` include the notes of the deletion itself. `probes` are all that
+    the collection had, as any of them may have asked about such a text. `events` said how similar they were to others.
     """
 
     deleted: list[str]
@@ -42,6 +43,9 @@ class Purged:
     generations: list[tuple[Generation, Traces]]
     work: int
     changes: int
+    probes: int
+    events: int
+    verdicts: int
     rejects: list[tuple[Path, int]]
     caches_emptied_at: datetime
 
@@ -52,6 +56,9 @@ class _Struck:
     traces: dict[GenerationId, tuple[Generation, Traces]]
     work: int
     changes: int
+    probes: int
+    events: int
+    verdicts: int
     at: datetime
 
     def unbuilt(self) -> set[GenerationId]:
@@ -87,6 +94,7 @@ def purge(
             )
             struck.traces |= built.traces
             struck.work += built.work
+            struck.events += built.events
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in struck.traces.values()])
     told = {external_id for found in in_rejects.values() for external_id in found.external_ids}
@@ -96,6 +104,9 @@ def purge(
         list(struck.traces.values()),
         struck.work,
         struck.changes,
+        struck.probes,
+        struck.events,
+        struck.verdicts,
         [(path, found.removed) for path, found in in_rejects.items()],
         struck.at,
     )
@@ -114,12 +125,25 @@ def _strike(
     changes = purges.delete_changes(connection, ids)
     generations = catalog.list_generations(connection, collection_id)
     work = sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in generations)
-    struck = _Struck(doc_ids, {}, work, changes, datetime.min)
+    struck = _Struck(doc_ids, {}, work, changes, 0, 0, 0, datetime.min)
     for generation in generations:
         _strike_generation(connection, generation, ids, struck, find_context)
+    struck.probes = probes.drop_all(connection, collection_id)
+    # Under the locks of all generations: nobody can find another pair of them. That they are gone is told at commit.
+    struck.events = events.purge_events(connection, collection_id, ids)
+    _strike_verdicts(connection, ids, struck)
     struck.at = purges.note_purge(connection, collection_id)
     connection.commit()
     return struck
+
+
+def _strike_verdicts(connection: Connection, ids: Ids, struck: _Struck) -> None:
+    """After the clusters, which are put right by what is known to have parted them. What is being built may have been
+    linked already: that is done once more."""
+    struck.verdicts, was_vetoed = verdicts.purge_verdicts(connection, ids)
+    for generation, _ in struck.traces.values():
+        if was_vetoed and generation.state == "building":
+            queue.queue_work(connection, generation.leaves, "link", [WHOLE])
 
 
 def _strike_built(
@@ -127,11 +151,12 @@ def _strike_built(
 ) -> _Struck:
     """Another transaction, for generations that were being built in the first."""
     ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
-    struck = _Struck(before.doc_ids, {}, 0, 0, before.at)
+    struck = _Struck(before.doc_ids, {}, 0, 0, 0, 0, 0, before.at)
     for generation in catalog.list_generations(connection, collection_id):
         if generation.generation_id in before.unbuilt():
             struck.work += purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
             _strike_generation(connection, generation, ids, struck, find_context)
+    struck.events = events.purge_events(connection, collection_id, ids)
     connection.commit()
     return struck
 

@@ -7,9 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection
-
-from nearsim_db import build, forget, query, rounds, standing, window
+from nearsim_db import build, follow, forget, profiles, query, rounds, serving, standing, window
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
@@ -20,6 +18,8 @@ from nearsim_db.errors import (
     NotFoundError,
     RecipeError,
 )
+from nearsim_db.events import Event, Follower, choose, read
+from nearsim_db.follow import Swept
 from nearsim_db.forget import Purged
 from nearsim_db.guard import Guard
 from nearsim_db.ingest import Ingest
@@ -27,7 +27,7 @@ from nearsim_db.lookup import Lookups, Serving
 from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import RejectWriter, from_documents
-from nearsim_db.recipe import Recipe, to_mapping
+from nearsim_db.recipe import Recipe
 from nearsim_db.records import (
     Cluster,
     CollectionId,
@@ -38,13 +38,15 @@ from nearsim_db.records import (
     Pair,
     ReadDocument,
     Reject,
+    Verdict,
 )
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, clusters, documents, pairs
+from nearsim_db.store import attachments, catalog, clusters, documents, pairs, verdicts
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import translated
+from nearsim_db.store.verdicts import Decision
 
-DEFAULT = "default"
+DEFAULT = serving.DEFAULT
 
 
 class Index:
@@ -64,7 +66,7 @@ class Index:
         self.warnings: list[str] = []
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
-        self._lookups = Lookups(database, self._serving)
+        self._lookups = Lookups(database, self.serving)
 
     @classmethod
     def connect(
@@ -120,6 +122,7 @@ class Index:
         """
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
+        self._refuse_attached(collection_id, "write")
         with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:
@@ -142,6 +145,20 @@ class Index:
         """Finish what was interrupted, and take in what other applications wrote."""
         self._bring_up_to_date(self._get_collection().collection_id)
 
+    def sweep(self) -> Swept:
+        """Compare all of the table that the collection follows with its documents, and bring every profile up to date.
+
+        Raises NotFoundError where it follows none, or one that cannot be followed now.
+        """
+        collection_id = self._get_collection().collection_id
+        with self.database.transaction() as connection:
+            attachments.get_attachment(connection, collection_id, self.collection)
+        with translated(), self._unbuilt_kept(collection_id):
+            swept = follow.sweep(self.database.engine, collection_id, self._progress)
+        assert swept is not None
+        self._bring_up_to_date(collection_id)
+        return swept
+
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
         """All verified pairs, twins expanded, as a stream in no order; close it when leaving it early."""
         generation, profile = self._live()
@@ -154,6 +171,19 @@ class Index:
         with self.database.transaction() as connection:
             yield from clusters.stream_clusters(connection, generation.leaves)
 
+    def events(
+        self, after: int | None = None, *, follow: bool = False, new: bool = False
+    ) -> Generator[Event, None, None]:
+        """What happened to pairs and clusters, in the order of commits: events after one, or all that are kept.
+
+        With `follow` it waits for more, and with `new` those there are already are left out. Raises MissedEventsError
+        where some were removed before they were read.
+        """
+        wanted = choose(self.database, self.collection, self.profile)
+        if not follow:
+            return read(self.database, wanted, after)
+        return Follower(self.database, wanted, after, new=new).follow()
+
     def similar(self, external_id: str, min_similarity: float = 0.0) -> list[Match]:
         """The documents paired with one, the most similar first.
 
@@ -161,7 +191,7 @@ class Index:
         older text of it, that is a warning.
         """
         generation, profile = self._live()
-        doc_id = self.get(external_id)["doc_id"]
+        doc_id = self._find(external_id, with_text=False)["doc_id"]
         with self.database.transaction() as connection:
             window.refuse_outside(connection, generation, profile, doc_id, external_id)
             warning = standing.refuse_absent(connection, generation, doc_id, external_id)
@@ -190,9 +220,14 @@ class Index:
 
     def get(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
+        return self._find(external_id, with_text=True)
+
+    def _find(self, external_id: str, *, with_text: bool) -> dict[str, Any]:
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            found = documents.find_document(connection, collection.collection_id, external_id)
+            found = documents.find_document(
+                connection, collection.collection_id, external_id, with_text=with_text
+            )
         if found is None:
             raise NotFoundError(f"collection {collection.name!r} has no document {external_id!r}")
         return found
@@ -207,6 +242,7 @@ class Index:
         if purge:
             return self.purge(external_ids, rejects).deleted
         collection_id = self._get_collection().collection_id
+        self._refuse_attached(collection_id, "delete the rows")
         with self.database.transaction() as connection:
             gone = documents.delete_documents(connection, collection_id, list(external_ids))
         self._bring_up_to_date(collection_id)
@@ -220,6 +256,7 @@ class Index:
         """
         collection_id = self._get_collection().collection_id
         with translated():
+            follow.refuse_kept(self.database.engine, collection_id, list(external_ids))
             purged = forget.purge(
                 self.database.engine,
                 collection_id,
@@ -255,7 +292,7 @@ class Index:
         collection = self._writable(dry_run=False)
         assert collection is not None
         with self.database.transaction() as connection:
-            _create_profile(connection, collection, name, profile)
+            profiles.create(connection, collection, name, profile)
             filled = documents.any_document(connection, collection.collection_id)
         if filled:
             self._bring_up_to_date(collection.collection_id)
@@ -263,15 +300,39 @@ class Index:
 
     def delete_profile(self, name: str) -> None:
         """Drop a profile and its index; the documents stay. Raises NotFoundError."""
+        profiles.drop(self.database, self._get_collection(), name)
+
+    def pin(self, left: str, right: str, why: str, by: str | None = None) -> None:
+        """Decide that two documents belong together: they are in one cluster from now on, alike or not.
+
+        A verdict replaces the one that stood on the pair. `by` is who decides, the database user if not given. Raises
+        NotFoundError, and NearsimError for what cannot be decided, such as without a reason.
+        """
+        self._judge("pin", left, right, why, by)
+
+    def veto(self, left: str, right: str, why: str, by: str | None = None) -> None:
+        """Decide, as `pin` does, that two documents do not belong together: they are never in one cluster."""
+        self._judge("veto", left, right, why, by)
+
+    def undo(self, left: str, right: str, why: str, by: str | None = None) -> None:
+        """Undo what was decided about two documents. Raises NotFoundError where nothing is."""
+        self._judge("undo", left, right, why, by)
+
+    def verdicts(self, by: str | None = None, *, undone: bool = False) -> Generator[Verdict, None, None]:
+        """What was decided about pairs, the newest first, by one person or all; with `undone` also what was undone."""
         collection_id = self._get_collection().collection_id
-        with self.database.builder(collection_id):
-            generations = [one for one in self._generations(collection_id) if one.profile == name]
-            if not generations:
-                raise NotFoundError(f"collection {self.collection!r} has no profile {name!r}")
-            for generation in generations:
-                self.database.drop_generation(generation)
-            with self.database.transaction() as connection:
-                catalog.delete_profile(connection, collection_id, name)
+        with self.database.transaction() as connection:
+            yield from verdicts.stream_verdicts(connection, collection_id, by, undone=undone)
+
+    def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
+        collection = self._get_collection()
+        with self.database.transaction() as connection:
+            verdicts.judge(connection, decision, collection.name, left, right, why, by)
+        self._bring_up_to_date(collection.collection_id)
+
+    def _refuse_attached(self, collection_id: CollectionId, doing: str) -> None:
+        with self.database.transaction() as connection:
+            attachments.refuse_attached(connection, collection_id, doing)
 
     def _writable(self, dry_run: bool) -> Collection | None:
         with self.database.transaction() as connection:
@@ -289,8 +350,9 @@ class Index:
             return catalog.list_generations(connection, collection_id)
 
     def _bring_up_to_date(self, collection_id: CollectionId) -> None:
-        """Build generations that are building; let live ones catch up with the documents."""
+        """Build generations that are building; let live ones catch up with the documents, and these with a table."""
         with translated():
+            follow.bring_up(self.database.engine, collection_id, self._progress)
             rounds.dispatch(self.database.engine)
             generations = self._built(collection_id)
             for generation in generations:
@@ -329,7 +391,7 @@ class Index:
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self.database.transaction() as connection:
             collection = catalog.get_collection(connection, self.collection)
-            return _create_profile(connection, collection, DEFAULT, resolve(Recipe()))
+            return profiles.create(connection, collection, DEFAULT, resolve(Recipe()))
 
     def _context(self, generation: Generation, profile: Profile) -> Context:
         settings = self.database.settings
@@ -343,58 +405,25 @@ class Index:
         except (FingerprintError, RecipeError):
             return None
 
-    def _serving(self) -> Serving:
+    def serving(self) -> Serving:
+        """The generation that answers now, at work. Raises NotFoundError, saying why none does."""
         generation, profile = self._live()
         with self.database.transaction() as connection:
             purges = catalog.read_purges(connection)
         return Serving(self._context(generation, profile), purges.get(generation.collection_id))
 
     def _live(self) -> tuple[Generation, Profile]:
-        """The generation that answers. Raises NotFoundError, saying which profiles there are."""
-        generation, profile = self._newest()
-        if generation.state == "live":
-            return generation, profile
+        """The generation that answers. Raises NotFoundError, saying why none does."""
+        generations = self._generations(self._get_collection().collection_id)
         with self.database.transaction() as connection:
-            filled = documents.any_document(connection, generation.collection_id)
-        if filled and generation.state == "building":
-            raise NotFoundError(
-                f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
-                "done; if nobody is at it, run: nearsim build"
-            )
-        raise NotFoundError(
-            f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
-        )
+            chosen = serving.choose_live(connection, self.collection, generations, self.profile)
+        return chosen, restore(chosen.recipe, chosen.fingerprint)
 
     def _newest(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
         """The live generation of a profile, else its newest. Raises NotFoundError, saying which profiles there are."""
         generations = self._generations(self._get_collection().collection_id)
-        names = sorted({one.profile for one in generations})
-        named = profile_name or self.profile
-        if named is None and len(names) > 1:
-            raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
-        wanted = named or (names[0] if names else DEFAULT)
-        own = [one for one in generations if one.profile == wanted]
-        if not own:
-            raise NotFoundError(
-                f"collection {self.collection!r} has no profile {wanted!r}; "
-                f"there are: {', '.join(names) or 'none yet'}"
-            )
-        chosen = next((one for one in own if one.state == "live"), own[-1])
+        chosen = serving.choose_newest(self.collection, generations, profile_name or self.profile)
         return chosen, restore(chosen.recipe, chosen.fingerprint)
-
-
-def _create_profile(
-    connection: Connection, collection: Collection, name: str, profile: Profile
-) -> Generation:
-    return catalog.create_profile(
-        connection,
-        collection.collection_id,
-        name,
-        to_mapping(profile.recipe),
-        profile.fingerprint,
-        profile.bands,
-        profile.rows,
-    )
 
 
 _NOWHERE = CollectionId(0)  # no collection has this id: a dry run into one that is not there yet

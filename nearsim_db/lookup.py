@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -19,7 +20,7 @@ from nearsim_db.records import Document, Match
 from nearsim_db.steps import Context
 from nearsim_db.store import lookups
 from nearsim_db.store.codec import digest_uuid
-from nearsim_db.store.engine import is_missing_table, is_passing, translated
+from nearsim_db.store.engine import translated
 from nearsim_db.verify import Screened, count_overlaps, screen
 
 _ASKED = 0  # the doc_id of what is not in the index: smaller than any document's
@@ -42,6 +43,14 @@ class Question:
     digest: UUID
     sketch: NDArray[np.generic]
     keys: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document that was found, by number, and what is told of it."""
+
+    doc_id: int
+    match: Match
 
 
 class Lookups:
@@ -71,33 +80,28 @@ class Lookups:
 
         Twins are expanded; the document that this one would replace is left out.
         """
+        return others(document, self.find_all(document))
+
+    def find_all(self, document: Document) -> list[Found]:
+        """The same with the numbers of the documents, that which this one would replace included."""
         for _ in range(_ATTEMPTS):
             serving = self.serving()
             question = encode(serving.context.encoder, document)
             with translated():
-                found = [] if question is None else self._ask(serving, question)
+                found = (
+                    []
+                    if question is None
+                    else self._database.ask(partial(look_up, serving=serving, question=question))
+                )
             if found is not None:
-                return others(document, found)
+                return found
             self.forget()
         raise NotFoundError("the index is being replaced again and again; try later")
 
-    def _ask(self, serving: Serving, question: Question) -> list[Match] | None:
-        try:
-            with self._database.reading() as connection:
-                return look_up(connection, serving, question)
-        except Exception as error:
-            if is_missing_table(error):
-                return None
-            if not is_passing(error):
-                raise
-        # The server may have been started anew since the connection was last used.
-        with self._database.reading() as connection:
-            return look_up(connection, serving, question)
 
-
-def others(document: Document, matches: list[Match]) -> list[Match]:
-    """Matches without the document that this one would replace."""
-    return [match for match in matches if match.external_id != document.external_id]
+def others(document: Document, found: list[Found]) -> list[Match]:
+    """What was found without the document that this one would replace."""
+    return [one.match for one in found if one.match.external_id != document.external_id]
 
 
 def encode(encoder: Encoder, document: Document) -> Question | None:
@@ -111,7 +115,7 @@ def encode(encoder: Encoder, document: Document) -> Question | None:
     )
 
 
-def look_up(connection: Connection, serving: Serving, question: Question) -> list[Match] | None:
+def look_up(connection: Connection, serving: Serving, question: Question) -> list[Found] | None:
     """All that a question would be paired with, or None where the generation does not serve any more.
 
     What is committed before is seen; a document whose text is newer than its signature is not.
@@ -134,12 +138,15 @@ def look_up(connection: Connection, serving: Serving, question: Question) -> lis
         return []
     evidences = list(evidence.values())
     twins = lookups.read_twins(connection, context.leaves, list(evidence))
-    matches = [Match(external_id, title, *evidences[place - 1]) for place, _, external_id, title in twins]
-    return sorted(matches, key=_least_similar_last)
+    found = [
+        Found(doc_id, Match(external_id, title, *evidences[place - 1]))
+        for place, doc_id, external_id, title in twins
+    ]
+    return sorted(found, key=_least_similar_last)
 
 
-def _least_similar_last(match: Match) -> float:
-    return -match.similarity
+def _least_similar_last(found: Found) -> float:
+    return -found.match.similarity
 
 
 Evidence = tuple[float, int, int, float, int]  # similarity, intersection, union, estimate, shared bands
@@ -155,9 +162,7 @@ def _verify(
     screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
     match = context.encoder.profile.recipe.match
     if match.verify == "estimate":
-        k = context.encoder.family.k
-        intersection = np.rint(screened.estimate * k).astype(np.int64)
-        return _evidence(signed, screened, intersection, np.full_like(intersection, k))
+        return _evidence(signed, screened, screened.agreeing, screened.compared)
     features = _features(connection, context, question, signed, screened.right.tolist())
     screened = screened.take(np.array([row in features for row in screened.right.tolist()], bool))
     sets = [question.ids, *(features[row] for row in screened.right.tolist())]

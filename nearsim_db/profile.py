@@ -52,7 +52,8 @@ def resolve(recipe: Recipe) -> Profile:
     word_filter(recipe.shingle, str)
     given, match, k = recipe.bands, recipe.match, recipe.sketch.k
     if given.recall is not None:
-        choice = lsh.choose_bands(k, match.threshold, given.recall, match.min_shared_bands)
+        choose = lsh.choose_bands if make_family(recipe, "numpy").positional else lsh.choose_keys
+        choice = choose(k, match.threshold, given.recall, match.min_shared_bands)
         bands, rows, recall = choice.bands, choice.rows, choice.expected_recall
     else:
         assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"

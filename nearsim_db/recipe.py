@@ -54,7 +54,7 @@ class Hash(_Section, frozen=True):
 class Sketch(_Section, frozen=True):
     """The sketch family, its size and seed; `functions` is minhash's own option, prime32 by default."""
 
-    family: Literal["fast_similarity", "minhash"] = "fast_similarity"
+    family: Literal["fast_similarity", "minhash", "bottom_k"] = "fast_similarity"
     k: Annotated[int, Meta(ge=1, le=4096)] = 128
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     functions: Literal["prime32", "java32"] | None = None
@@ -319,6 +319,14 @@ def _check_fields(fields: tuple[str, ...]) -> None:
 def _check_bands(bands: Bands, sketch: Sketch, match: Match) -> None:
     if (bands.count is None) != (bands.rows is None):
         raise RecipeError("bands: give count and rows together, or recall alone")
+    if sketch.family == "bottom_k" and (bands.rows or 1) != 1:
+        raise RecipeError(
+            f"bands.rows is {bands.rows}; a band of bottom_k is one of the smallest ids: give rows = 1, or recall alone"
+        )
+    if sketch.family == "bottom_k" and bands.hash != "mix64":
+        raise RecipeError(
+            f"bands.hash is {bands.hash!r}, which hashes several values; a band of bottom_k is one id: leave it out"
+        )
     if bands.count is not None and bands.rows is not None:
         if bands.recall is not None:
             raise RecipeError("bands: give either recall, or count and rows, not both")

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NewType
+from typing import Generic, Literal, NamedTuple, NewType, TypeVar
 
 DocId = NewType("DocId", int)
 CollectionId = NewType("CollectionId", int)
 ProfileId = NewType("ProfileId", int)
 GenerationId = NewType("GenerationId", int)
+
+Id = TypeVar("Id", int, str)
 
 OnDuplicate = Literal["flag", "skip", "raise"]  # what to do with a document that has near-duplicates
 
@@ -97,6 +99,22 @@ class Duplicate:
     matches: tuple[Match, ...]
 
 
+class Judgement(NamedTuple, Generic[Id]):
+    """What becomes of a document of a result set: it is kept, or a duplicate of one that is kept before it.
+
+    Documents are named as they were given, by doc_id or external id. What is not `indexed` has no sketch to compare.
+    """
+
+    id: Id
+    duplicate_of: Id | None
+    indexed: bool
+
+    @property
+    def keep(self) -> bool:
+        """Whether it is no duplicate."""
+        return self.duplicate_of is None
+
+
 @dataclass(slots=True)
 class IngestSummary:
     """What became of the records read: read = inserted + updated + unchanged + skipped + rejected.
@@ -114,3 +132,21 @@ class IngestSummary:
     replaced_characters: int = 0
     first_rejects: list[Reject] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person decided about two documents: `left` and `right` are external ids, or #numbers of what is gone.
+
+    `verdict` is "pinned" (always in one cluster) or "vetoed" (never). What `undone_` says is None while it stands.
+    """
+
+    left: str
+    right: str
+    verdict: Literal["pinned", "vetoed"]
+    by: str
+    why: str
+    at: datetime
+    undone_by: str | None
+    undone_why: str | None
+    undone_at: datetime | None

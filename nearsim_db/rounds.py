@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from nearsim_db import steps
+from nearsim_db import follow, steps
 from nearsim_db.batches import VerifiedPairs, joined
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.notable import counted
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog, documents, leases, notices, pairs, queue, signatures
+from nearsim_db.store import attachments, catalog, documents, leases, notices, pairs, queue, signatures
 from nearsim_db.store.engine import again_after_conflicts, is_passing
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.queue import STAGES, WHOLE, Stage, Task
@@ -36,8 +36,11 @@ _BATCHES: dict[Stage, int] = {"compare": 1, "sign": 1_000, "search": 500, "ancho
 
 
 def dispatch(engine: Engine) -> int:
-    """Turn noted changes into work; returns how many. After a TRUNCATE indexes are compared with their documents."""
-    done, taken = 0, _CHANGES_AT_ONCE
+    """Turn noted changes into work; returns how many. After a TRUNCATE indexes are compared with their documents.
+
+    What was noted of tables that collections follow becomes changes of their documents first.
+    """
+    done, taken = follow.catch_up(engine), _CHANGES_AT_ONCE
     with engine.connect() as connection:
         while taken == _CHANGES_AT_ONCE:
             taken, everything = again_after_conflicts(
@@ -124,6 +127,8 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
     with closing(documents.stream_documents(connection, collection_id, changed, age)) as batches:
         rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
+    missing = np.setdiff1d(changed, rows.doc_ids)
+    attachments.doubt_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()
     held = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
     mine = np.intersect1d(held, changed)
@@ -177,6 +182,7 @@ def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs
     # Their text was being changed; once it is signed again, they are searched. Those that are gone are not.
     stale = signatures.read_signed(connection, context.leaves, sorted(context.stale))
     queue.queue_work(connection, context.leaves, "search", sorted(stale), _STALE_SECONDS)
+    attachments.note_texts(connection, sorted(stale))
     stored = 0
     for found in verified:
         fresh = pairs.store_pairs(connection, context.leaves, found)

@@ -9,16 +9,20 @@ from nearsim_db.errors import NearsimError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`database_url` is None when the embedded server is to be used; `home` holds its data."""
+    """`database_url` is None when the embedded server is to be used; `home` holds its data.
+
+    Workers remove events older than `keep_events`, an age such as "7 days", or none.
+    """
 
     database_url: str | None
     home: Path
     backend: str | None
     threads: int
+    keep_events: str = "7 days"
 
 
 def from_environment() -> Settings:
-    """Read NEARSIM_DATABASE_URL, NEARSIM_HOME, NEARSIM_BACKEND (numba or numpy) and NEARSIM_THREADS."""
+    """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS and _KEEP_EVENTS."""
     home = os.environ.get("NEARSIM_HOME")
     backend = os.environ.get("NEARSIM_BACKEND") or None
     if backend not in (None, "numba", "numpy"):
@@ -28,6 +32,7 @@ def from_environment() -> Settings:
         home=Path(home).expanduser().absolute() if home else default_home(),
         backend=backend,
         threads=_threads(os.environ.get("NEARSIM_THREADS")),
+        keep_events=os.environ.get("NEARSIM_KEEP_EVENTS") or "7 days",
     )
 
 

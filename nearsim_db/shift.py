@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from nearsim_db import rounds, window
+from nearsim_db import events, follow, rounds, window
 from nearsim_db.contexts import Contexts
 from nearsim_db.database import Database
-from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.monitoring import Monitor
 from nearsim_db.notable import Notable, Tell, counted
 from nearsim_db.orphans import Orphans
+from nearsim_db.probes import Prober
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
-from nearsim_db.store import backlog, catalog, leases, notices, queue
+from nearsim_db.store import attachments, backlog, catalog, leases, notices, probes, queue
 from nearsim_db.store.backlog import Backlog
 from nearsim_db.store.engine import translated
 from nearsim_db.store.locks import Lock, give_lock_back
@@ -28,6 +29,7 @@ from nearsim_db.store.queue import Stage
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 60.0
 _LOOK_SECONDS = 10.0
+_EVENTS_AT_ONCE = 100_000
 
 
 @dataclass(slots=True)
@@ -52,8 +54,10 @@ class Shift:
         monitor: Monitor,
         stopping: Callable[[], bool],
         silence_seconds: float,
+        keep_events: str,
     ) -> None:
         self._engine = database.engine
+        self._events_age_seconds = events.kept_seconds(keep_events)
         self._holding, self._listening = connections
         self._collection = collection
         self._collection_id: CollectionId | None = None
@@ -63,6 +67,7 @@ class Shift:
         self._silence_seconds = silence_seconds
         self._contexts = Contexts(database.settings, pool, tell)
         self._told_of: set[CollectionId] = set()
+        self._troubled: set[tuple[str, str]] = set()
         self.lease_id = self._open_lease()
         heartbeat = Duty(1.0, self._beat)
         self._orphans = Orphans(
@@ -72,10 +77,15 @@ class Shift:
             heartbeat,
             Duty(1.0, self._free_lost_work),
             Duty(1.0, self._refresh),
+            Duty(1.0, lambda: self._prober.check()),
+            Duty(_SWEEP_SECONDS, self._drop_old_probes),
+            Duty(_SWEEP_SECONDS, self._prune_events),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
+            Duty(1.0, lambda: self._sweep_sources(lambda: _see_to([heartbeat]))),
             Duty(_LOOK_SECONDS, self._tell_of_unindexed),
             Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
         ]
+        self._prober = Prober(database, collection)
 
     def round(self) -> bool:
         """Do what is due, dispatch, and take a batch of every stage of every generation that has work; whether any."""
@@ -102,7 +112,9 @@ class Shift:
     def is_anything_left(self) -> bool:
         """Whether anything is still to be done by anyone, but what was set aside or cannot be done here."""
         with self._engine.connect() as connection:
-            return backlog.is_anything_left(connection, self._collection_id, list(self.troubles))
+            return backlog.is_anything_left(
+                connection, self._collection_id, list(self.troubles)
+            ) or probes.is_any_waiting(connection, self._collection)
 
     def read_backlog(self) -> Backlog:
         """What waits now; any thread may ask."""
@@ -116,6 +128,7 @@ class Shift:
 
     def end(self) -> None:
         """Give the lease back; what it still had is free at once."""
+        self._prober.end()
         leases.close_lease(self._holding, self.lease_id)
         self._holding.commit()
 
@@ -157,6 +170,14 @@ class Shift:
             message = f"{counted(freed, 'document')} {had} {are} free again"
             self._tell(Notable("freed", message, "warning", {"documents": freed}))
 
+    def _drop_old_probes(self) -> None:
+        probes.drop_old(self._holding)
+        self._holding.commit()
+
+    def _prune_events(self) -> None:
+        if self._events_age_seconds is not None:
+            events.prune(self._engine, self._events_age_seconds, _EVENTS_AT_ONCE)
+
     def _refresh(self) -> None:
         with self._engine.connect() as connection:
             if self._collection is not None:
@@ -172,6 +193,23 @@ class Shift:
                 self._told_of.add(one.collection_id)
                 message = f"collection {one.name} has documents and no profile: nearsim build -c {one.name} makes one"
                 self._tell(Notable("no_profile", message, "warning", {"collection": one.name}))
+
+    def _sweep_sources(self, meanwhile: Callable[[], None]) -> None:
+        """Sweep the tables that collections follow, as they are due, and tell of those that cannot be followed."""
+        with self._engine.connect() as connection:
+            due = attachments.find_due_sweeps(connection, self._collection_id)
+        for collection_id in due:
+            # What is wrong with a table is written down there, for all workers to tell of.
+            with suppress(NotFoundError):
+                follow.sweep(
+                    self._engine, collection_id, wait=False, meanwhile=meanwhile, stopping=self._stopping
+                )
+        with self._engine.connect() as connection:
+            there = attachments.list_attachments(connection, self._collection_id)
+        troubled = {(one.collection, one.trouble) for one in there if one.trouble is not None}
+        for collection, trouble in sorted(troubled - self._troubled):
+            self._tell(Notable("not_followed", trouble, "error", {"collection": collection}))
+        self._troubled = troubled
 
     def _sweep(self, meanwhile: Callable[[], None]) -> None:
         with self._engine.connect() as connection:
@@ -195,9 +233,11 @@ def begin(
     monitor: Monitor,
     stopping: Callable[[], bool],
     silence_seconds: float = leases.SILENCE_SECONDS,
+    keep_events: str | None = None,
 ) -> Iterator[Shift]:
     """Begin a shift, which ends with the block; errors of the database leave it as ours."""
     engine = database.engine
+    kept = keep_events or database.settings.keep_events
     autocommit = {"isolation_level": "AUTOCOMMIT"}
     with (
         translated(),
@@ -207,7 +247,7 @@ def begin(
     ):
         notices.listen(listening)
         connections = (holding, listening)
-        shift = Shift(database, pool, connections, collection, tell, monitor, stopping, silence_seconds)
+        shift = Shift(database, pool, connections, collection, tell, monitor, stopping, silence_seconds, kept)
         monitor.read_backlog = shift.read_backlog
         try:
             yield shift

@@ -20,18 +20,30 @@ _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7,
 class Screened:
     """Candidates that their sketches let through, all of length m.
 
-    `left` and `right` are rows into the signatures; `shared_bands` and `estimate` are what the sketches say.
+    `left` and `right` are rows into the signatures; the others are what the sketches say: `estimate` is
+    `agreeing` / `compared`.
     """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     shared_bands: NDArray[np.int64]
-    estimate: NDArray[np.float64]
+    agreeing: NDArray[np.int64]
+    compared: NDArray[np.int64]
+
+    @property
+    def estimate(self) -> NDArray[np.float64]:
+        """The estimated similarities, float64 of m."""
+        shares: NDArray[np.float64] = self.agreeing / self.compared
+        return shares
 
     def take(self, chosen: NDArray[np.bool_]) -> "Screened":
         """The candidates that a mask chooses."""
         return Screened(
-            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.estimate[chosen]
+            self.left[chosen],
+            self.right[chosen],
+            self.shared_bands[chosen],
+            self.agreeing[chosen],
+            self.compared[chosen],
         )
 
 
@@ -47,18 +59,15 @@ def screen(
     shared = encoder.shared_bands(signatures.sketches[left], signatures.sketches[right])
     enough = shared >= match.min_shared_bands
     left, right, shared = left[enough], right[enough], shared[enough]
-    estimate = encoder.family.estimate(signatures.sketches[left], signatures.sketches[right])
+    family = encoder.family
+    screened = Screened(
+        left, right, shared, *family.agreements(signatures.sketches[left], signatures.sketches[right])
+    )
     if match.verify == "estimate":
-        kept = np.rint(estimate * encoder.family.k) >= _least(match.threshold, encoder.family.k)
+        kept = metrics.which_reach(screened.agreeing, screened.compared, match.threshold)
     else:
-        error = encoder.family.standard_error(match.threshold)
-        kept = estimate >= match.threshold - _SIGMAS * error
-    return Screened(left[kept], right[kept], shared[kept], estimate[kept])
-
-
-def _least(threshold: float, k: int) -> int:
-    exact = metrics.exact_threshold(threshold) * k
-    return -(-exact.numerator // exact.denominator)
+        kept = screened.estimate >= match.threshold - _SIGMAS * family.standard_error(match.threshold)
+    return screened.take(kept)
 
 
 class FeatureCache:

@@ -21,7 +21,8 @@ _SLICE_SECONDS = 0.1
 class Worker:
     """Works on one collection, or on all lasting ones; any number of workers may, on any number of machines.
 
-    `url` as in `Database.connect`. Work of workers that were silent for `silence_seconds` is taken from them.
+    `url` as in `Database.connect`. Work of workers that were silent for `silence_seconds` is taken from them. Events
+    older than `keep_events` are removed: an age such as "7 days", or none, if given, else as the settings say.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Worker:
         tell: Tell = lambda notable: None,
         monitor: Monitor | None = None,
         silence_seconds: float = SILENCE_SECONDS,
+        keep_events: str | None = None,
     ) -> None:
         self.monitor = monitor or Monitor()
         self._url = url
         self._collection = collection
         self._tell = tell
         self._silence_seconds = silence_seconds
+        self._keep_events = keep_events
         self._stopping = False
         self._lost = False
 
@@ -94,6 +97,7 @@ class Worker:
                 self.monitor,
                 lambda: self._stopping,
                 self._silence_seconds,
+                self._keep_events,
             ) as begun,
         ):
             yield begun

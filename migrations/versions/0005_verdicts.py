@@ -4,6 +4,8 @@ Revision ID: 0005
 Revises: 0004
 """
 
+from pathlib import Path
+
 from alembic import op
 
 revision = "0005"
@@ -11,38 +13,27 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
-UPGRADE = """
-CREATE TABLE nearsim.verdict (
-    verdict_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT verdict_pkey PRIMARY KEY,
-    collection_id integer NOT NULL CONSTRAINT verdict_collection_fkey
-        REFERENCES nearsim.collection ON DELETE CASCADE,
-    left_id bigint NOT NULL,
-    right_id bigint NOT NULL,
-    verdict text NOT NULL,
-    by text NOT NULL,
-    why text NOT NULL,
-    at timestamptz NOT NULL DEFAULT now(),
-    undone_by text,
-    undone_why text,
-    undone_at timestamptz,
-    CONSTRAINT verdict_ordered CHECK (left_id < right_id),
-    CONSTRAINT verdict_known CHECK (verdict IN ('pinned', 'vetoed')),
-    CONSTRAINT verdict_undone_whole CHECK
-        ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
-);
-CREATE UNIQUE INDEX verdict_one_standing ON nearsim.verdict (left_id, right_id) WHERE undone_at IS NULL;
-COMMENT ON TABLE nearsim.verdict IS
-    'Pairs that a person pinned (they belong together) or vetoed (they do not), with who, why and what was undone';
-"""
+STATEMENTS = Path(__file__).parents[1] / "sql" / revision
+
+CREATED = ("verdict", "judge", "functions")
 
 DOWNGRADE = """
+DROP FUNCTION nearsim.pin_pair(text, text, text, text, text), nearsim.veto_pair(text, text, text, text, text),
+    nearsim.undo_verdict(text, text, text, text, text), nearsim.pin_pair(bigint, bigint, text, text),
+    nearsim.veto_pair(bigint, bigint, text, text), nearsim.undo_verdict(bigint, bigint, text, text),
+    nearsim.documents_named(text, text, text), nearsim.judge(text, bigint, bigint, text, text),
+    nearsim.undo_standing(bigint, bigint, text, text);
 DROP TABLE nearsim.verdict;
+DROP FUNCTION nearsim.note_verdict();
+DELETE FROM nearsim.change WHERE stage IS NOT NULL;
+ALTER TABLE nearsim.change DROP COLUMN stage;
 """
 
 
 def upgrade() -> None:
     """Nothing is decided yet."""
-    op.execute(UPGRADE)
+    for name in CREATED:
+        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:

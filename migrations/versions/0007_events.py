@@ -15,14 +15,15 @@ depends_on = None
 
 STATEMENTS = Path(__file__).parents[1] / "sql" / revision
 
-CREATED: tuple[str, ...] = ()
+CREATED = ("event", "drafts", "watch", "tell", "events", "begin")
 
 
 def upgrade() -> None:
-    """Create what is in the files, in this order."""
+    """Create what is in the files, in this order; the last one begins to use it."""
     for name in CREATED:
         op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Nothing is told any more, and what was told is forgotten."""
+    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))

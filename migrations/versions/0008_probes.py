@@ -15,7 +15,19 @@ depends_on = None
 
 STATEMENTS = Path(__file__).parents[1] / "sql" / revision
 
-CREATED: tuple[str, ...] = ()
+CREATED = ("probe", "ask", "call")
+
+DOWNGRADE = """
+DROP PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, double precision, interval);
+DROP PROCEDURE nearsim.commit_question();
+DROP FUNCTION nearsim.answer_to(bigint);
+DROP FUNCTION nearsim.similar_to_text(bigint);
+DROP FUNCTION nearsim.await_answer(bigint);
+DROP FUNCTION nearsim.ask(text, text, text, text, double precision, interval);
+DROP TABLE nearsim.probe_match;
+DROP TABLE nearsim.probe;
+DROP FUNCTION nearsim.note_probe();
+"""
 
 
 def upgrade() -> None:
@@ -25,4 +37,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Questions that nobody answered yet are lost."""
+    op.execute(DOWNGRADE)

@@ -15,7 +15,7 @@ depends_on = None
 
 STATEMENTS = Path(__file__).parents[1] / "sql" / revision
 
-CREATED: tuple[str, ...] = ()
+CREATED = ("attachment", "source_ids", "note_source", "body_of")
 
 
 def upgrade() -> None:
@@ -25,4 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """The triggers on others' tables go, and with them the collections that followed those."""
+    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))

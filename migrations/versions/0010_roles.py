@@ -15,14 +15,15 @@ depends_on = None
 
 STATEMENTS = Path(__file__).parents[1] / "sql" / revision
 
-CREATED: tuple[str, ...] = ()
+CREATED = ("roles", "ownership", "rights", "policies", "begin")
 
 
 def upgrade() -> None:
-    """Create what is in the files, in this order."""
+    """Create what is in the files, in this order; the last one begins to use it."""
     for name in CREATED:
         op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Everything belongs to the one who does this, and is open to PUBLIC as it was."""
+    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))

@@ -5,16 +5,20 @@ from typing import Annotated
 
 import typer
 
+from nearsim_db.cli.access import grant, isolation, revoke
 from nearsim_db.cli.answers import clusters, pairs, similar
+from nearsim_db.cli.attach import attach, detach, sweep
 from nearsim_db.cli.check import check
 from nearsim_db.cli.collections import collections
 from nearsim_db.cli.dedupe import dedupe
 from nearsim_db.cli.doctor import doctor
 from nearsim_db.cli.documents import delete, get, stats
+from nearsim_db.cli.events import events
 from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
 from nearsim_db.cli.server import db
+from nearsim_db.cli.verdicts import verdicts
 from nearsim_db.cli.work import work
 from nearsim_db.cli.worker import worker
 
@@ -34,6 +38,9 @@ _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     (_TAKING_IN, build, "nearsim build --collection news"),
     (_TAKING_IN, worker, "nearsim worker --collection news --http 9180"),
     (_TAKING_IN, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
+    (_TAKING_IN, attach, "nearsim attach news.story --id story_id --text body --title headline"),
+    (_TAKING_IN, sweep, "nearsim sweep story"),
+    (_TAKING_IN, detach, "nearsim detach story --keep"),
     (_ANSWERS, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
     (_ANSWERS, clusters, "nearsim clusters --format csv"),
     (_ANSWERS, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
@@ -50,8 +57,16 @@ _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
 
 for _panel, _command, _example in _COMMANDS:
     app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(_command)
+for _command, _example in (
+    (grant, "nearsim db grant anna reader, or: nearsim db grant tenant_a writer --collection news"),
+    (revoke, "nearsim db revoke anna reader"),
+    (isolation, "nearsim db isolation status"),
+):
+    db.command(epilog=f"Example: {_example}")(_command)
+app.add_typer(events, name="events", rich_help_panel=_ANSWERS)
 app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
 app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
+app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGING)
 app.add_typer(work, name="work", rich_help_panel=_MANAGING)
 app.add_typer(db, name="db", rich_help_panel=_MANAGING)
 

@@ -29,14 +29,17 @@ def create(name: Name, quiet: options.Quiet = False) -> None:
 @collections.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(as_json: options.AsJson = False) -> None:
     """List the collections."""
+    from nearsim_db.attach import list_attachments
     from nearsim_db.cli import render
     from nearsim_db.database import Database
 
     with Database.connect() as database:
+        follows = {one.collection: one.table or "a table that is gone" for one in list_attachments(database)}
         found = [
             {
                 "collection": one.name,
                 "documents": database.count_documents(one),
+                "follows": follows.get(one.name),
                 "created_at": one.created_at,
             }
             for one in database.collections()

@@ -14,7 +14,7 @@ from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 INTERRUPTED = 130
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_DISK = 50 * 1000**2
-_RESUMABLE = {"ingest", "build", "profile"}
+_RESUMABLE = {"ingest", "build", "profile", "attach", "sweep", "detach"}
 
 
 class UsageError(NearsimError):

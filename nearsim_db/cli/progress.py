@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SHOWN = {
     "read": ("reading", "documents"),
+    "follow": ("comparing", "rows"),
+    "keep": ("copying", "documents"),
     "sign": ("signing", "documents"),
     "bands": ("filing band keys", "documents"),
     "candidates": ("verifying", "candidates"),

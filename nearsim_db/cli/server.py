@@ -19,12 +19,21 @@ db = typer.Typer(
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
 def init(quiet: options.Quiet = False) -> None:
     """Make the schema nearsim in the database, or bring it up to date."""
+    from nearsim_db import access
     from nearsim_db.cli import render
     from nearsim_db.database import Database
 
     revision = Database.initialise()
-    if not quiet:
-        render.note(f"the schema nearsim is at revision {revision}")
+    if quiet:
+        return
+    render.note(f"the schema nearsim is at revision {revision}")
+    with Database.connect() as database:
+        missing = access.missing_roles(database)
+    if missing:
+        render.warn(
+            f"this user may not make the roles {', '.join(missing)}; to let others in, have one who may run: "
+            "nearsim db grant USER ROLE"
+        )
 
 
 @db.command(epilog="Example: nearsim db start")

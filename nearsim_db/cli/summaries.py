@@ -160,6 +160,9 @@ def purged_places(purged: Purged) -> dict[str, Any]:
         ],
         "work": purged.work,
         "changes": purged.changes,
+        "probes": purged.probes,
+        "events": purged.events,
+        "verdicts": purged.verdicts,
         "rejects": [{"path": str(path), "lines": lines} for path, lines in purged.rejects],
         "caches": f"emptied at {purged.caches_emptied_at.isoformat()}",
     }
@@ -180,6 +183,9 @@ def print_purged(purged: Purged) -> None:
             },
             "work": purged.work,
             "changes": purged.changes,
+            "probes": purged.probes,
+            "events": purged.events,
+            "verdicts": purged.verdicts,
             **{f"rejects in {path}": f"{lines:,} lines" for path, lines in purged.rejects},
             "caches": f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}",
         }

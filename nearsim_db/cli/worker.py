@@ -31,6 +31,15 @@ Port = Annotated[
     ),
 ]
 Host = Annotated[str, typer.Option("--http-host", metavar="HOST", help="The address to serve them at.")]
+KeepEvents = Annotated[
+    str | None,
+    typer.Option(
+        "--keep-events",
+        metavar="AGE",
+        help='Remove events that are older, as in "2 days"; or none. [default: NEARSIM_KEEP_EVENTS, else 7 days]',
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Tell of errors only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Tell what happens in JSON lines.")]
 
@@ -40,6 +49,7 @@ def worker(
     once: Once = False,
     http: Port = None,
     http_host: Host = "127.0.0.1",
+    keep_events: KeepEvents = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,13 +59,17 @@ def worker(
     ends; killed, it leaves what it had to the others. What happens is told on standard error.
     """
     from nearsim_db.cli import monitoring
+    from nearsim_db.events import kept_seconds
     from nearsim_db.notable import Notable
     from nearsim_db.worker import Worker
+
+    if keep_events is not None:
+        kept_seconds(keep_events)
 
     # That the database is lost is told in a line; the pool would add the traceback of every connection.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     teller = _Teller(quiet=quiet, as_json=as_json)
-    at_work = Worker(collection=collection, tell=teller)
+    at_work = Worker(collection=collection, tell=teller, keep_events=keep_events)
     served = nullcontext() if http is None else monitoring.serve(at_work.monitor, http_host, http)
     try:
         with _until_signalled(at_work) as received, served as address:

@@ -7,14 +7,19 @@ from nearsim_db.sketch.bands import (
     count_shared_bands,
     shared_bands,
 )
+from nearsim_db.sketch.bottom_k import BottomK
 from nearsim_db.sketch.family import FAMILIES, Family, make_family
 from nearsim_db.sketch.fast_similarity import FastSimilarity
+from nearsim_db.sketch.kernels import UNDECIDED, Decided
 from nearsim_db.sketch.minhash import MinHash
 
 __all__ = [
     "BAND_SCHEME_VERSION",
     "FAMILIES",
     "MAX_BANDS",
+    "UNDECIDED",
+    "BottomK",
+    "Decided",
     "Family",
     "FastSimilarity",
     "MinHash",

@@ -1,13 +1,55 @@
 """What the families share whose sketches agree in a position with probability equal to the similarity."""
 
 import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.backend import Backend
 from nearsim_db.errors import RecipeError
+from nearsim_db.sketch import bands as cut
+from nearsim_db.sketch.kernels import Counts, Decided, sketch_kernels
 
 MAX_K = 65536
+
+
+class Positional:
+    """What the families have in common whose sketches are compared position by position, and cut into bands."""
+
+    positional = True
+    k: int
+    _backend: Backend
+
+    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+        """Equal positions of all positions; see `Family.agreements`."""
+        equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
+        return equal, np.full(len(equal), self.k, np.int64)
+
+    def band_keys(
+        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.uint64]:
+        """Runs of `rows` positions, hashed; see `Family.band_keys`."""
+        return cut.band_keys(sketches, bands, rows, scheme, seed, backend=self._backend)
+
+    def count_shared_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> Counts:
+        """Runs of `rows` positions that agree; see `Family.count_shared_bands`."""
+        return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
+
+    def first_alike(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    ) -> Counts:
+        """Stops at a pair as soon as the positions left change nothing; see `Family.first_alike`."""
+        kernels = sketch_kernels(self._backend)
+        return kernels.first_alike_positions(sketches, present, least_agreeing(threshold, self.k), decided)
+
+
+def least_agreeing(threshold: Fraction, compared: int) -> int:
+    """The least number of agreements among so many comparisons that reaches a threshold."""
+    return -(-threshold.numerator * compared // threshold.denominator)
 
 
 def agreement(left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ SCHEMES = ("mix64", "xor", "djb2a-joined")
 
 Keys = NDArray[np.uint64]
 
-_HASH_MASK = np.uint64((1 << 56) - 1)
+HASH_MASK = np.uint64((1 << 56) - 1)
 _BAND_SHIFT = np.uint64(56)
 _PRIME = np.uint64(PRIME)
 _DJB2A_START, _DJB2A_FACTOR = np.uint32(5381), np.uint32(33)
@@ -56,7 +56,7 @@ def band_keys(
         hashes = _exclusive_or(table, *(coefficients or _draw_coefficients(seed)))
     else:
         kernels = sketch_kernels(backends.resolve(backend))
-        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, _mix_start(seed)) & _HASH_MASK
+        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, mix_start(seed)) & HASH_MASK
     return hashes | (np.arange(bands, dtype=np.uint64) << _BAND_SHIFT)
 
 
@@ -110,7 +110,8 @@ def _unsigned(sketches: NDArray[Any]) -> NDArray[Any]:
 
 
 @cache
-def _mix_start(seed: int) -> int:
+def mix_start(seed: int) -> int:
+    """Where mix64 starts under a seed."""
     return int(random_words(seed, "band keys mix64", 1)[0])
 
 

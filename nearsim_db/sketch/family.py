@@ -1,18 +1,19 @@
 """The contract of a sketch family, and the families there are."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch import fast_similarity, minhash
-from nearsim_db.sketch.kernels import Ids, Offsets
+from nearsim_db.sketch import bottom_k, fast_similarity, minhash
+from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets
 
 
 class Family(Protocol):
-    """A way to summarise a set of ids in k positions, so that two sketches tell how alike the sets are.
+    """A way to summarise a set of ids in k values, so that two sketches tell how alike the sets are.
 
     Sketches are compared only with sketches of the same family, k, seed, id bits, options and scheme version.
     """
@@ -23,11 +24,11 @@ class Family(Protocol):
 
     @property
     def k(self) -> int:
-        """Positions of a sketch."""
+        """Values of a sketch."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of a position."""
+        """The type of a value."""
 
     @property
     def metric(self) -> str:
@@ -36,6 +37,13 @@ class Family(Protocol):
     @property
     def scheme_version(self) -> int:
         """Raised whenever the same parameters come to give other sketches."""
+
+    @property
+    def positional(self) -> bool:
+        """Whether sketches are compared position by position, so that bands may have any number of rows.
+
+        Where they are not, each band key is made of one id, and bands have one row.
+        """
 
     def sketch(self, ids: Ids, offsets: Offsets) -> NDArray[Any]:
         """The sketches of n documents: (n, k) of `dtype`.
@@ -48,8 +56,33 @@ class Family(Protocol):
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """The estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each in [0, 1]."""
 
+    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+        """What the estimate is the ratio of, row by row: how many places agree, and how many were compared."""
+
+    def band_keys(
+        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.uint64]:
+        """The bucket hashes (n, bands): the band's number in the top byte, a hash of what is in it below.
+
+        Raises RecipeError for a banding or a scheme that the family cannot have.
+        """
+
+    def count_shared_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> Counts:
+        """How many band keys two sketches have in common, row by row: (m, k) and (m, k) to int64 of m."""
+
+    def first_alike(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    ) -> Counts:
+        """For each sketch the row of the first earlier one that stays and is alike, -1 where there is none.
+
+        A row stays if it has none. Alike are rows whose estimate reaches the threshold, above 0; rows that are not
+        `present` have no sketch and are like none. `decided` says otherwise of single pairs.
+        """
+
     def collision_probability(self, similarity: float) -> float:
-        """The probability that two documents of this similarity agree in one position."""
+        """The probability that two documents of this similarity agree in one position, or share a key of one id."""
 
     def standard_error(self, similarity: float) -> float:
         """The standard deviation of the estimate at this similarity, or an upper bound of it."""
@@ -60,6 +93,7 @@ FamilyMaker = Callable[[int, int, int, Mapping[str, str], str | None], Family]
 FAMILIES: dict[str, FamilyMaker] = {
     fast_similarity.NAME: fast_similarity.make,
     minhash.NAME: minhash.make,
+    bottom_k.NAME: bottom_k.make,
 }
 
 

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch.agreement import agreement, binomial_standard_error, check_id_bits, check_size
+from nearsim_db.sketch.agreement import (
+    Positional,
+    agreement,
+    binomial_standard_error,
+    check_id_bits,
+    check_size,
+)
 from nearsim_db.sketch.kernels import Ids, Offsets, Throws, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
@@ -24,7 +30,7 @@ NAME = "fast_similarity"
 ROUNDS = 16
 
 
-class FastSimilarity:
+class FastSimilarity(Positional):
     """Sketches of k uint32 for Jaccard similarity."""
 
     name = NAME

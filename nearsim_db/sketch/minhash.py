@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch.agreement import agreement, binomial_standard_error, check_id_bits, check_size
+from nearsim_db.sketch.agreement import (
+    Positional,
+    agreement,
+    binomial_standard_error,
+    check_id_bits,
+    check_size,
+)
 from nearsim_db.sketch.java import next_ints
 from nearsim_db.sketch.kernels import PRIME, Ids, Offsets, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
@@ -26,7 +32,7 @@ FUNCTIONS = ("prime32", "java32")
 Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
 
-class MinHash:
+class MinHash(Positional):
     """Sketches of k positions, uint64 (prime32) or int32 (java32), for Jaccard similarity.
 
     The functions take 32 bits: x is the id itself for ids of 32 bits, its upper half for ids of 64.

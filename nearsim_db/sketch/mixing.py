@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-# MurmurHash3's 64-bit finaliser (Appleby 2011).
+# MurmurHash3's finalisers (Appleby 2011).
 FMIX64_FIRST = 0xFF51AFD7ED558CCD
 FMIX64_SECOND = 0xC4CEB9FE1A85EC53
 
@@ -24,6 +24,16 @@ def fmix64(values: Words) -> Words:
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(FMIX64_SECOND)
     mixed ^= mixed >> np.uint64(33)
+    return mixed
+
+
+def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The same for uint32."""
+    mixed = values ^ (values >> np.uint32(16))
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= mixed >> np.uint32(13)
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed ^= mixed >> np.uint32(16)
     return mixed
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.batches import SignatureRows, Signatures
 from nearsim_db.steps.context import Context
-from nearsim_db.store import bands, pairs, queue, signatures
+from nearsim_db.store import bands, pairs, queue, signatures, verdicts
 from nearsim_db.store.locks import Lock, hold_lock
 
 
@@ -118,7 +118,9 @@ def _carry_out(connection: Connection, context: Context, plan: _Plan) -> None:
     _exchange_bands(connection, context, gone, come.joined(added))
     twins = fresh.doc_ids[~alone | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
-    touched = np.concatenate((removed, plan.kept.doc_ids, twins, gone.doc_ids, come.doc_ids))
+    # A pin ties once both of its documents are signed.
+    pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
+    touched = np.concatenate((removed, plan.kept.doc_ids, twins, gone.doc_ids, come.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
 
 

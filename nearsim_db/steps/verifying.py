@@ -51,14 +51,8 @@ def _verify_signed(
     screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
     context.count("screened", len(screened.left))
     if context.encoder.profile.recipe.match.verify == "estimate":
-        return _estimated_pairs(context, signed, screened)
+        return _pairs(signed, screened, screened.agreeing, screened.compared)
     return _exact_pairs(connection, context, signed, screened)
-
-
-def _estimated_pairs(context: Context, signed: Signatures, screened: Screened) -> VerifiedPairs:
-    k = context.encoder.family.k
-    equal = np.rint(screened.estimate * k).astype(np.int64)
-    return _pairs(signed, screened, equal, np.full(len(equal), k, np.int64))
 
 
 def _exact_pairs(

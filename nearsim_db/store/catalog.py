@@ -199,6 +199,13 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
     return [Generation(*tuple(row)) for row in rows]
 
 
+def list_live(connection: Connection) -> set[GenerationId]:
+    """The generations that answer."""
+    table = tables.generation
+    live = select(table.c.generation_id).where(table.c.state == "live")
+    return {GenerationId(one) for one in connection.execute(live).scalars()}
+
+
 def reread(connection: Connection, generation: Generation) -> Generation:
     """The generation as it is now. Raises NotFoundError when it was dropped meanwhile."""
     for one in list_generations(connection, generation.collection_id):

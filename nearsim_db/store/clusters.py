@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.records import Cluster
+from nearsim_db.records import Cluster, CollectionId
 from nearsim_db.store.arrays import packed, packed_ids
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
@@ -18,25 +18,38 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What ties documents together: `pairs` (m, 2) int64 of heads, `twins` (t, 2) int64 of (head, twin).
+    """What ties documents together: `pairs` (m, 2) int64 of heads, `twins` (t, 2) of (head, twin), `pins` (p, 2).
 
-    Where the numbers must be the same, the first of the twins of one number stands for the head.
+    Where the numbers must be the same, the first of the twins of one number stands for the head. Ties that were read
+    from both ends are there twice.
     """
 
     pairs: Ids
     twins: Ids
+    pins: Ids
 
     @property
     def edges(self) -> Ids:
-        """Both kinds together."""
-        return np.concatenate((self.pairs, self.twins))
+        """All kinds together."""
+        return np.concatenate((self.pairs, self.twins, self.pins))
 
     def joined(self, other: "Ties") -> "Ties":
         """These and others."""
-        return Ties(np.concatenate((self.pairs, other.pairs)), np.concatenate((self.twins, other.twins)))
+        kinds = zip(self._kinds, other._kinds, strict=True)
+        return Ties(*(np.concatenate(both) for both in kinds))
+
+    def among(self, doc_ids: Ids) -> "Ties":
+        """Those between documents that are given sorted, each once, the smaller document first but for twins."""
+        pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in self._kinds)
+        return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
+
+    @property
+    def _kinds(self) -> tuple[Ids, Ids, Ids]:
+        return self.pairs, self.twins, self.pins
 
 
-NO_TIES = Ties(np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64))
+NO_EDGES: Ids = np.zeros((0, 2), np.int64)
+NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,11 @@ class Members:
     doc_ids: Ids
     cluster_ids: Ids
     survives: NDArray[np.bool_]
+
+    @property
+    def edges(self) -> Ids:
+        """Each member with its cluster_id, (m, 2)."""
+        return np.stack((self.doc_ids, self.cluster_ids), axis=1)
 
     def take(self, chosen: NDArray[np.bool_]) -> "Members":
         """The rows that a mask chooses."""
@@ -64,15 +82,30 @@ class Members:
 NO_MEMBERS = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
-def read_ties(connection: Connection, leaves: Leaves, *, same_numbers: bool) -> Ties:
-    """All ties of a generation; with `same_numbers` only those between texts of equal numbers."""
-    return _ties(connection, "read_ties_same_numbers" if same_numbers else "read_ties", leaves, {})
+def read_ties(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, *, same_numbers: bool
+) -> Ties:
+    """All ties of a generation; with `same_numbers` pairs and twins of equal numbers only."""
+    name = "read_ties_same_numbers" if same_numbers else "read_ties"
+    return _ties(connection, name, leaves, {"collection_id": collection_id})
 
 
-def read_ties_of(connection: Connection, leaves: Leaves, doc_ids: Ids, *, same_numbers: bool) -> Ties:
+def read_ties_of(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, *, same_numbers: bool
+) -> Ties:
     """The ties of some documents; some may be given twice."""
     name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
-    return _ties(connection, name, leaves, {"doc_ids": packed_ids(doc_ids)})
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    return _ties(connection, name, leaves, parameters)
+
+
+def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDArray[np.float64]:
+    """How similar documents are of which a head or twin is paired with one of the other: (m, 2) int64 -> (m,)."""
+    parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
+    row = (
+        driver(connection).execute(statement("read_similarities", leaves), parameters, binary=True).fetchone()
+    )
+    return np.frombuffer(cast(tuple[bytes], row)[0], ">f8").astype(np.float64)
 
 
 def read_family_firsts(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
@@ -153,29 +186,29 @@ def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:
 
 
 def _ties(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> Ties:
-    keys, are_twins, others = _unpacked(connection, name, leaves, parameters)
+    keys, kinds, others = _unpacked(connection, name, leaves, parameters)
     edges = np.stack((keys, others), axis=1)
-    return Ties(edges[~are_twins], edges[are_twins])
+    return Ties(*(edges[kinds == kind] for kind in range(3)))
 
 
 def _members(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> Members:
     cluster_ids, survives, doc_ids = _unpacked(connection, name, leaves, parameters)
     order = np.argsort(doc_ids)
-    return Members(doc_ids[order], cluster_ids[order], survives[order])
+    return Members(doc_ids[order], cluster_ids[order], survives[order] > 0)
 
 
 def _unpacked(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> tuple[Ids, NDArray[np.bool_], Ids]:
-    """Rows of (id, flag, many packed ids) as three arrays of a length, id and flag repeated."""
+) -> tuple[Ids, Ids, Ids]:
+    """Rows of (id, kind, many packed ids) as three arrays of a length, id and kind repeated."""
     with driver(connection).cursor(binary=True) as cursor:
         rows = cast(
-            list[tuple[int, bool, bytes]], cursor.execute(statement(name, leaves), parameters).fetchall()
+            list[tuple[int, int, bytes]], cursor.execute(statement(name, leaves), parameters).fetchall()
         )
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
-    flags = np.array([row[1] for row in rows], bool)
-    return np.repeat(keys, lengths), np.repeat(flags, lengths), _ids(b"".join(row[2] for row in rows))
+    kinds = np.array([row[1] for row in rows], np.int64)
+    return np.repeat(keys, lengths), np.repeat(kinds, lengths), _ids(b"".join(row[2] for row in rows))
 
 
 def _ids(content: bytes) -> Ids:

@@ -1,6 +1,6 @@
 """Documents: written in batches by external_id, read in doc_id order."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -10,9 +10,10 @@ from psycopg import sql
 from sqlalchemy import Connection, delete, select
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
-from nearsim_db.store import tables
+from nearsim_db.store import sources, tables
 from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
+from nearsim_db.store.sources import Source
 from nearsim_db.store.statements import statement
 
 Ids = NDArray[np.int64]
@@ -20,6 +21,7 @@ Ids = NDArray[np.int64]
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4_000
 _FEW_DOCUMENTS = 64
+_ELSEWHERE_AT_ONCE = 500
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 
@@ -133,14 +135,28 @@ def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> Non
 
 
 def stream_after(
-    connection: Connection, collection_id: CollectionId, after: int, age_seconds: int | None
+    connection: Connection,
+    collection_id: CollectionId,
+    after: int,
+    age_seconds: int | None,
+    between: Callable[[], None] = lambda: None,
 ) -> Generator[list[StoredDocument], None, None]:
     """Documents of a collection with a doc_id above `after`, in order, in batches of bounded size.
 
-    Those older than the age are left out, by published_at, else by created_at.
+    Those older than the age are left out, by published_at, else by created_at, and those whose texts are elsewhere and
+    are not what they were known to be. A table that is followed is read in slices; `between` two of them its lock can
+    be let go of.
     """
     parameters = {"collection_id": collection_id, "after": after, "age": age_seconds}
-    return _stream(connection, "read_documents_after", parameters)
+    source = sources.find_source(connection, collection_id)
+    if source is None:
+        yield from _stream(connection, statement("read_documents_after"), parameters)
+        return
+    command = source.statement("read_documents_after_elsewhere")
+    while rows := _read(connection, command, parameters | {"amount": _ELSEWHERE_AT_ONCE}):
+        yield _at_hand(rows)
+        between()
+        parameters["after"] = rows[-1][0]
 
 
 def stream_documents(
@@ -151,36 +167,65 @@ def stream_documents(
 ) -> Generator[list[StoredDocument], None, None]:
     """Some documents of a collection, in doc_id order, in batches of bounded size.
 
-    Those gone are left out, and those older than the age.
+    Those gone are left out, those older than the age, and those whose texts are elsewhere and are not what they were
+    known to be.
     """
     parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
     if len(doc_ids) > _FEW_DOCUMENTS:
-        yield from _stream(connection, "read_documents", parameters)
-    elif few := _read_few(connection, parameters):
+        source = sources.find_source(connection, collection_id)
+        yield from _stream(connection, _by_id(source), parameters)
+    elif few := _read_few(connection, collection_id, parameters):
         yield few
 
 
-def _read_few(connection: Connection, parameters: Mapping[str, object]) -> list[StoredDocument]:
-    """A prepared statement, which for a few documents takes half as long as a COPY."""
+_Row = tuple[DocId, int, str | None, str | None, bool | None]  # the last: the text is not at hand
+
+
+def _by_id(source: Source | None) -> sql.Composed:
+    if source is None:
+        return statement("read_documents")
+    return source.statement("read_documents_elsewhere")
+
+
+def _read_few(
+    connection: Connection, collection_id: CollectionId, parameters: Mapping[str, object]
+) -> list[StoredDocument]:
+    """A prepared statement, which for a few documents takes half as long as a COPY.
+
+    That texts are elsewhere is only asked when one is missing: most collections have theirs.
+    """
+    rows = _read(connection, _by_id(None), parameters)
+    if any(row[4] for row in rows):
+        source = sources.find_source(connection, collection_id)
+        rows = rows if source is None else _read(connection, _by_id(source), parameters)
+    return _at_hand(rows)
+
+
+def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str, object]) -> list[_Row]:
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_documents"), parameters, prepare=True).fetchall()
-    return [StoredDocument(*row) for row in cast(list[tuple[DocId, int, str | None, str | None]], rows)]
+        return cast(list[_Row], cursor.execute(command, parameters, prepare=True).fetchall())
+
+
+def _at_hand(rows: Iterable[_Row]) -> list[StoredDocument]:
+    return [StoredDocument(*row[:4]) for row in rows if not row[4]]
 
 
 def _stream(
-    connection: Connection, name: str, parameters: Mapping[str, object]
+    connection: Connection, query: sql.Composed, parameters: Mapping[str, object]
 ) -> Generator[list[StoredDocument], None, None]:
     """COPY gives one row at a time, so that a batch of large documents is never held at once.
 
     Close the stream when an error ends it early: a rollback beside a COPY that goes on waits for ever.
     """
-    command = sql.SQL("COPY ({}) TO STDOUT").format(statement(name))
+    command = sql.SQL("COPY ({}) TO STDOUT").format(query)
     with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
-        copy.set_types(["int8", "int8", "text", "text"])
+        copy.set_types(["int8", "int8", "text", "text", "bool"])
         batch: list[StoredDocument] = []
         size = 0
-        for row in copy.rows():
-            one = StoredDocument(*row)
+        for *values, is_missing in copy.rows():
+            if is_missing:
+                continue
+            one = StoredDocument(*values)
             batch.append(one)
             size += len(one.title or "") + len(one.body or "")
             if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
@@ -212,15 +257,23 @@ def count_outside(connection: Connection, collection_id: CollectionId, age_secon
 
 
 def find_document(
-    connection: Connection, collection_id: CollectionId, external_id: str
+    connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any] | None:
-    """A whole document as its row is, or None."""
+    """A whole document as its row is, or None; its text is fetched from elsewhere, if it is there."""
     table = tables.document
     row = connection.execute(
         select(table).where(table.c.collection_id == collection_id, table.c.external_id == external_id)
     ).mappings()
     found = row.first()
-    return None if found is None else dict(found)
+    if found is None:
+        return None
+    # SQLAlchemy's names are a kind of str.
+    stored = {str(name): value for name, value in found.items()}
+    del stored["body_length"]
+    if stored.pop("body_digest") is not None and with_text:
+        source = sources.find_source(connection, collection_id)
+        stored["body"] = None if source is None else sources.read_body(connection, source, stored["doc_id"])
+    return stored
 
 
 def any_document(connection: Connection, collection_id: CollectionId) -> bool:

@@ -20,6 +20,9 @@ class Lock(Enum):
     DISPATCH = 0x6E76  # of the database (id 0): shared by who turns changes into work
     STORE = 0x6E77  # of a generation: shared by who adds new heads, alone for who takes heads out
     LINK = 0x6E78  # of a generation: one changes its clusters
+    FOLLOW = 0x6E7B  # of a collection: one makes its documents what the rows are that it follows
+    SWEEP = 0x6E7C  # of a collection: one session sweeps the table that it follows
+    EVENT = 0x6E79  # of the database: (id 0) one commits events, taken last of all by nearsim.tell; (id 1) one prunes
 
 
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:

@@ -95,7 +95,10 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
 
     The connection must be in autocommit. Tables that are not the user's own the server leaves alone.
     """
-    tables = [sql.Identifier(SCHEMA, name) for name in ("document", "change", "work")]
+    tables = [
+        sql.Identifier(SCHEMA, name)
+        for name in ("document", "change", "work", "probe", "probe_match", "event", "verdict")
+    ]
     tables += [leaves.table(parent) for leaves in generations for parent in PARENTS]
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):
         autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))

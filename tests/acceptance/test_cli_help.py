@@ -15,6 +15,9 @@ COMMANDS = [
         "ingest",
         "build",
         "worker",
+        "attach",
+        "sweep",
+        "detach",
         "dedupe",
         "pairs",
         "clusters",
@@ -28,7 +31,8 @@ COMMANDS = [
     *("profile create", "profile list", "profile show", "profile delete"),
     *("collection create", "collection list", "collection delete"),
     *("work list", "work retry", "work discard"),
-    *("db init", "db start", "db status", "db stop", "db url"),
+    *("verdict pin", "verdict veto", "verdict undo", "verdict list"),
+    *("db init", "db start", "db status", "db stop", "db url", "db grant", "db revoke", "db isolation"),
 ]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 

@@ -166,7 +166,7 @@ def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path
 
 
 def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
-    assert presets.names() == ["default"]
+    assert presets.names() == ["default", "realtime"]
     assert presets.load("default") == Recipe()
     nearsim.succeed("profile", "create", "given", "--preset", "default")
     assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())

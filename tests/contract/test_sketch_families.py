@@ -8,6 +8,7 @@ import sys
 import threading
 import zlib
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.lsh import match_probability
-from nearsim_db.sketch import FAMILIES, Family, count_shared_bands, make_family
+from nearsim_db.sketch import FAMILIES, UNDECIDED, Decided, Family, make_family
 from tests.contract.random_sets import flatten, ragged, random_pairs, sketch_sets
 
 HAS_NUMBA = importlib.util.find_spec("numba") is not None
@@ -42,8 +43,11 @@ VARIANTS = [
     Variant("fast_similarity"),
     Variant("minhash", {"functions": "prime32"}),
     Variant("minhash", {"functions": "java32"}),
+    Variant("bottom_k"),
 ]
+POSITIONAL = [variant for variant in VARIANTS if variant.make().positional]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+every_positional = pytest.mark.parametrize("variant", POSITIONAL, ids=str)
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
 every_width = pytest.mark.parametrize("id_bits", [32, 64])
 
@@ -123,14 +127,15 @@ def test_estimates_are_unbiased_and_vary_no_more_than_binomially(
     variant: Variant, union: int, intersection: int
 ) -> None:
     similarity = intersection / union
-    errors = _agreements(variant, union, intersection).mean(axis=1) - similarity
+    pairs = [_sketch_pair(variant, union, intersection, seed) for seed in range(SEEDS)]
+    errors = np.concatenate([variant.make().estimate(*pair) for pair in pairs]) - similarity
     deviation = variant.make().standard_error(similarity)
     assert deviation == pytest.approx(math.sqrt(similarity * (1 - similarity) / 128))
     assert abs(errors.mean()) < 4.5 * deviation / math.sqrt(len(errors))
     assert np.mean(errors**2) < 1.1 * deviation**2
 
 
-@every_variant
+@every_positional
 @pytest.mark.parametrize(("union", "intersection"), [(10, 7), (86, 60), (800, 560)])
 def test_each_position_agrees_with_the_collision_probability(
     variant: Variant, union: int, intersection: int
@@ -141,7 +146,7 @@ def test_each_position_agrees_with_the_collision_probability(
     assert np.abs(agreements.mean(axis=0) - probability).max() < 4.5 * deviation
 
 
-@every_variant
+@every_positional
 @pytest.mark.parametrize("minimum", [1, 3])
 @pytest.mark.parametrize(("union", "intersection"), [(1000, 500), (800, 560)])
 def test_bands_are_shared_as_the_curve_says(
@@ -150,7 +155,9 @@ def test_bands_are_shared_as_the_curve_says(
     bands, rows, similarity = 32, 4, intersection / union
     shared = np.concatenate(
         [
-            count_shared_bands(*_sketch_pair(variant, union, intersection, seed), bands, rows)
+            variant.make().count_shared_bands(
+                *_sketch_pair(variant, union, intersection, seed), bands, rows, "mix64", 1
+            )
             for seed in range(SEEDS)
         ]
     )
@@ -160,6 +167,75 @@ def test_bands_are_shared_as_the_curve_says(
     expected = match_probability(similarity, bands, rows, minimum)
     tolerance = 4.5 * math.sqrt(expected * (1 - expected) / len(shared))
     assert abs(np.mean(shared >= minimum) - expected) < tolerance + 0.01
+
+
+small_sets = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=20), min_size=1, max_size=9)
+
+
+@every_variant
+@settings(max_examples=60, deadline=None)
+@given(sets=small_sets, minimum=st.integers(1, 4))
+def test_shared_bands_are_the_keys_in_common(variant: Variant, sets: list[list[int]], minimum: int) -> None:
+    family = variant.make(k=12, id_bits=32)
+    sketches = family.sketch(*ragged(sets))
+    bands, rows = (4, 3) if family.positional else (8, 1)
+    keys = family.band_keys(sketches, bands, rows, "mix64", 1).tolist()
+    assert all(len(set(own)) == bands for own in keys)
+    for row in range(len(sets)):
+        others = np.broadcast_to(sketches[row], sketches.shape)
+        counts = family.count_shared_bands(others, sketches, bands, rows, "mix64", 1)
+        assert counts.tolist() == [len(set(keys[row]) & set(other)) for other in keys]
+
+
+@every_variant
+@settings(max_examples=60, deadline=None)
+@given(sets=small_sets)
+def test_the_estimate_is_the_ratio_of_the_agreements(variant: Variant, sets: list[list[int]]) -> None:
+    family = variant.make(k=12, id_bits=32)
+    sketches = family.sketch(*ragged(sets))
+    for other in sketches:
+        against = np.broadcast_to(other, sketches.shape)
+        agreeing, compared = family.agreements(sketches, against)
+        assert family.estimate(sketches, against).tolist() == (agreeing / compared).tolist()
+
+
+@every_variant
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), sets=small_sets)
+def test_stopping_early_changes_no_answer(
+    variant: Variant, backend: str, data: st.DataObject, sets: list[list[int]]
+) -> None:
+    """Against comparing wholly, one pair after the other."""
+    threshold = Fraction(data.draw(st.integers(1, 20)), 20)
+    family = variant.make(k=data.draw(st.sampled_from([1, 5, 12, 33])), id_bits=32, backend=backend)
+    present = np.array(data.draw(st.lists(st.booleans(), min_size=len(sets), max_size=len(sets))))
+    decided = data.draw(st.dictionaries(st.integers(0, len(sets) ** 2 - 1), st.booleans(), max_size=4))
+    sketches = family.sketch(*ragged(sets))
+    first: list[int] = []
+    for row in range(len(sets)):
+        staying = [other for other in range(row) if first[other] < 0]
+        agreeing, compared = family.agreements(np.repeat(sketches[[row]], row, axis=0), sketches[:row])
+        alike = [
+            decided.get(
+                row * len(sets) + other,
+                present[row] and present[other] and agreeing[other] >= threshold * int(compared[other]),
+            )
+            for other in range(row)
+        ]
+        first.append(next((other for other in staying if alike[other]), -1))
+    pairs = sorted(decided)
+    given_pairs = Decided(np.array(pairs, np.int64), np.array([decided[pair] for pair in pairs], bool))
+    assert family.first_alike(sketches, present, threshold, given_pairs).tolist() == first
+
+
+@every_variant
+@every_backend
+def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> None:
+    family = variant.make(k=12, backend=backend)
+    sketches, none = np.zeros((0, 12), family.dtype), np.zeros(0, bool)
+    assert family.first_alike(sketches, none, Fraction(1, 2), UNDECIDED).tolist() == []
+    assert family.estimate(sketches, sketches).tolist() == []
 
 
 @every_variant
@@ -173,9 +249,9 @@ def test_raw_crc32_values_are_estimated_without_bias(variant: Variant) -> None:
     assert abs(np.mean(errors)) < 4.5 * variant.make().standard_error(250 / 450) / math.sqrt(200)
 
 
-def test_fast_similarity_mixes_ids_of_32_bits_first() -> None:
+@pytest.mark.parametrize("variant", [Variant("fast_similarity"), Variant("bottom_k")], ids=str)
+def test_ids_of_32_bits_are_mixed_first(variant: Variant) -> None:
     """Consecutive numbers are the least random ids there could be; MinHash's linear functions are biased on them."""
-    variant = Variant("fast_similarity")
     errors = [
         _error_of_shifted(variant, seed, list(range(350)), list(range(100, 450))) for seed in range(200)
     ]
@@ -239,12 +315,14 @@ def test_impossible_parameters_are_refused(variant: Variant, k: int, id_bits: in
 
 
 def test_unknown_names_are_refused_with_the_choices() -> None:
-    with pytest.raises(RecipeError, match="fast_similarity, minhash"):
+    with pytest.raises(RecipeError, match="fast_similarity, minhash, bottom_k"):
         make_family("simhash", 128, 1)
     with pytest.raises(RecipeError, match="functions"):
         make_family("fast_similarity", 128, 1, 64, {"functions": "prime32"})
     with pytest.raises(RecipeError, match="width"):
         make_family("minhash", 128, 1, 64, {"width": "3"})
+    with pytest.raises(RecipeError, match="functions"):
+        make_family("bottom_k", 128, 1, 64, {"functions": "prime32"})
     with pytest.raises(RecipeError, match="prime32, java32"):
         make_family("minhash", 128, 1, 64, {"functions": "md5"})
 

@@ -51,6 +51,29 @@ def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int
     return [best[j][1] ^ (best[j][0] * 0x9E3779B1 & MASK32) for j in range(k)]
 
 
+def fmix32(word: int) -> int:
+    word = ((word ^ (word >> 16)) * 0x85EBCA6B) & MASK32
+    word = ((word ^ (word >> 13)) * 0xC2B2AE35) & MASK32
+    return word ^ (word >> 16)
+
+
+def bottom_k(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
+    """The least ids, mixed, in order; the last of them fills the row."""
+    mask = words(seed, "bottom_k mask", 1)[0]
+    mixed = {fmix64(one ^ mask) if id_bits == 64 else fmix32(one ^ (mask & MASK32)) for one in ids}
+    least = sorted(mixed)[:k]
+    return least + least[-1:] * (k - len(least))
+
+
+def bottom_k_keys(row: list[int], bands: int, seed: int) -> list[int]:
+    """Each of the least ids as a band of its own, number 0; what is lacking hashes the whole row and its place."""
+    whole = mix64(row, seed)
+    return [
+        mix64([row[place]] if place == 0 or row[place] != row[place - 1] else [whole, place], seed) % 2**56
+        for place in range(bands)
+    ]
+
+
 def minhash_prime32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
     points = [one >> (id_bits - 32) for one in ids]
     factors = [1 + (word >> 32) * MASK32 // 2**32 for word in words(seed, "minhash multipliers", k)]
@@ -97,9 +120,13 @@ def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:
             point = row % 2**32 if row < 0 else row
             hashed ^= ((1 + first % MASK32) * point + second % PRIME) % PRIME
     else:
-        hashed = words(seed, "band keys mix64", 1)[0]
-        for row in rows:
-            hashed = ((hashed ^ (row % 2**32 if row < 0 else row)) * 0xFF51AFD7ED558CCD) & MASK64
-            hashed ^= hashed >> 32
-        hashed = fmix64(hashed) % 2**56
+        hashed = mix64([row % 2**32 if row < 0 else row for row in rows], seed) % 2**56
     return band << 56 | hashed
+
+
+def mix64(rows: list[int], seed: int) -> int:
+    hashed = words(seed, "band keys mix64", 1)[0]
+    for row in rows:
+        hashed = ((hashed ^ row) * 0xFF51AFD7ED558CCD) & MASK64
+        hashed ^= hashed >> 32
+    return fmix64(hashed)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db import metrics
+from nearsim_db import metrics, presets
+from nearsim_db.encode import Encoder
 from nearsim_db.lsh import (
     Sensitivity,
     and_,
@@ -17,6 +18,7 @@ from nearsim_db.lsh import (
     pick_bands,
     steepest_point,
 )
+from nearsim_db.profile import resolve
 from nearsim_db.sketch import MinHash, band_keys, make_family, shared_bands
 from nearsim_db.sketch.java import next_ints
 from tests.golden import plain_sketches
@@ -235,3 +237,40 @@ def test_the_steepest_point_and_its_approximation() -> None:
     assert steepest_point(3, 4) == pytest.approx((3 / 11) ** (1 / 4))
     assert steepest_point(20, 5) == pytest.approx((4 / 99) ** (1 / 5))
     assert approximate_steepest_point(20, 5) == pytest.approx((1 / 20) ** (1 / 5))
+
+
+# --- Detecting documents near duplications in realtime
+
+STORY = (
+    "The markets rallied on Friday. Traders were buying shares in banks, after the central bank lowered its rate! "
+    "The markets rallied on Friday. Analysts said: it is too early to tell?"
+)
+SENTENCES = [
+    "the market ralli friday",
+    "trader were buy share bank after the central bank lower it rate",
+    "analyst said too earli tell",
+]
+
+
+@every_backend
+def test_a_sketch_is_the_sorted_crc32_of_stemmed_sentences(backend: str) -> None:
+    encoder = Encoder(resolve(presets.load("realtime")), backend)
+    encoded = encoder.encode([STORY])
+    kept = [" ".join(word for word in one.split()) for one in SENTENCES]
+    expected = np.sort(crc32(kept)).tolist()
+    assert encoded.counts.tolist() == [3]
+    assert encoded.sketches[0, :3].tolist() == expected
+    assert set(encoded.sketches[0, 3:].tolist()) == {expected[-1]}
+
+
+def test_two_sorted_lists_are_merged() -> None:
+    family = make_family("bottom_k", 8, 0, 32)
+    left, right = crc32(NEUTRON_STARS), crc32(FRONTIER)
+    sketches = family.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
+    # Seven words are known wholly, of the eight it is not known whether they are all: the 8 smallest of the 11 count.
+    smallest = np.union1d(left, right)[:8]
+    shared = len(np.intersect1d(np.intersect1d(left, right), smallest))
+    assert family.estimate(sketches[:1], sketches[1:]).tolist() == [shared / 8]
+    wider = make_family("bottom_k", 9, 0, 32)
+    whole = wider.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
+    assert wider.estimate(whole[:1], whole[1:]).tolist() == [4 / 11]

@@ -36,7 +36,9 @@ ORACLES = {
     "fast_similarity": plain_sketches.fast_similarity,
     "prime32": plain_sketches.minhash_prime32,
     "java32": plain_sketches.minhash_java32,
+    "bottom_k": plain_sketches.bottom_k,
 }
+POSITIONAL = [kind for kind in ORACLES if kind != "bottom_k"]
 SCHEMES = ["mix64", "xor", "djb2a-joined"]
 
 KNOWN_SKETCHES = {
@@ -46,6 +48,8 @@ KNOWN_SKETCHES = {
     ("prime32", 64): "2b9d8ac9572f1fad",
     ("java32", 32): "900113d28b569164",
     ("java32", 64): "317ebdf1c2fd9bdc",
+    ("bottom_k", 32): "16dd67b5061674ba",
+    ("bottom_k", 64): "dc501f19e373c22f",
 }
 KNOWN_KEYS = {
     ("fast_similarity", "mix64"): "366f771683923df9",
@@ -58,10 +62,11 @@ KNOWN_KEYS = {
     ("java32", "xor"): "7c7440b5e6565ff0",
     ("java32", "djb2a-joined"): "01eeeb94860b3a66",
 }
+KNOWN_KEYS_OF_BOTTOM_K = {32: "3a6b97ca978896c0", 64: "9ac796acbabb2606"}
 
 
 def make(kind: str, id_bits: int, backend: str | None, k: int = 37, seed: int = 12345) -> Any:
-    name, options = ("fast_similarity", {}) if kind == "fast_similarity" else ("minhash", {"functions": kind})
+    name, options = ("minhash", {"functions": kind}) if kind.endswith("32") else (kind, {})
     return make_family(name, k, seed, id_bits, options, backend)
 
 
@@ -88,7 +93,7 @@ def test_sketches_are_as_defined(kind: str, id_bits: int, backend: str) -> None:
 
 
 @every_backend
-@pytest.mark.parametrize("kind", list(ORACLES))
+@pytest.mark.parametrize("kind", POSITIONAL)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_band_keys_are_as_defined(kind: str, scheme: str, backend: str) -> None:
     sketches = sketch_sets(kind, 64)
@@ -98,6 +103,15 @@ def test_band_keys_are_as_defined(kind: str, scheme: str, backend: str) -> None:
         for row in sketches.tolist()
     ]
     assert keys.tolist() == expected
+
+
+@every_backend
+@pytest.mark.parametrize("id_bits", [32, 64])
+def test_keys_of_bottom_k_are_as_defined(id_bits: int, backend: str) -> None:
+    sketches = sketch_sets("bottom_k", id_bits, backend)
+    keys = make("bottom_k", id_bits, backend).band_keys(sketches, 9, 1, "mix64", 12345)
+    assert keys.tolist() == [plain_sketches.bottom_k_keys(row, 9, 12345) for row in sketches.tolist()]
+    assert digest(keys) == KNOWN_KEYS_OF_BOTTOM_K[id_bits]
 
 
 @pytest.mark.parametrize(("kind", "id_bits"), list(KNOWN_SKETCHES))

@@ -1,8 +1,9 @@
 """A generation whose signatures and pairs are written by hand, and what its clusters must be."""
 
-from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import combinations, product
 from typing import Any
 
 import networkx as nx
@@ -17,7 +18,7 @@ from nearsim_db.steps import Context, join, relink
 from nearsim_db.store import catalog, pairs, partitions, signatures
 from nearsim_db.store.engine import driver
 
-Node = tuple[int, ...]
+Tie = tuple[int, int]
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
@@ -45,7 +46,8 @@ class World:
         self.heads: dict[int, int] = {}
         self.numbers: dict[int, int] = {}
         self.facts: dict[int, tuple[str | None, datetime, int]] = {}
-        self.pairs: set[tuple[int, int]] = set()
+        self.pairs: set[Tie] = set()
+        self.verdicts: dict[Tie, str] = {}
         self.queued: set[int] = set()
 
     def run(self, command: str, *values: object) -> list[tuple[Any, ...]]:
@@ -86,13 +88,37 @@ class World:
         elif doc_id > head:
             self.queued.add(doc_id)
         self.heads[doc_id] = min(doc_id, head)
+        self._note_pinned(doc_id)
+
+    def sign_featureless(self, doc_id: int) -> None:
+        """Give a document without features its signature."""
+        self.run(
+            "INSERT INTO {signature} (doc_id, revision, feature_count, numbers_digest) VALUES (%s, 1, 0, 0)",
+            doc_id,
+        )
+        self.numbers[doc_id] = 0
+        self._note_pinned(doc_id)
+
+    def judge(self, function: str, left: int, right: int) -> None:
+        """Pin or veto a pair, or undo what was decided; what that notes is taken over."""
+        self.run(
+            f"SELECT nearsim.{function}(CAST(%s AS bigint), CAST(%s AS bigint), 'a reason', 'somebody')",
+            *(left, right),
+        )
+        if function == "undo_verdict":
+            del self.verdicts[left, right]
+        else:
+            self.verdicts[left, right] = {"pin_pair": "pinned", "veto_pair": "vetoed"}[function]
+        noted = self.run("DELETE FROM nearsim.change WHERE stage = 'link' RETURNING doc_id")
+        self.queued |= {doc_id for (doc_id,) in noted}
 
     def remove(self, doc_id: int) -> None:
         """A signature goes, with its pairs; where it was a head the next twin is one."""
         self._drop_pairs(doc_id)
         self.run("DELETE FROM {signature} WHERE doc_id = %s", doc_id)
         self.run("DELETE FROM nearsim.document WHERE doc_id = %s", doc_id)
-        del self.heads[doc_id], self.numbers[doc_id]
+        del self.numbers[doc_id]
+        self.heads.pop(doc_id, None)
         self.queued.add(doc_id)
         left = self.family(doc_id)
         if left:
@@ -111,8 +137,8 @@ class World:
             self.run(
                 "INSERT INTO {similar_pair}"
                 " (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
-                " VALUES (%s, %s, 1, 1, 1, 1, 1)",
-                *(left, right),
+                " VALUES (%s, %s, 1, 1, %s, 1, 1)",
+                *(left, right, similarity(left, right)),
             )
         self.pairs |= found
         join(self.connection, self.context, np.array(sorted(found), np.int64).reshape(-1, 2))
@@ -131,40 +157,63 @@ class World:
         return {doc_id: (cluster, survives) for doc_id, cluster, survives in rows}
 
     def expected(self) -> dict[int, tuple[int, bool]]:
-        """The clusters by their definitions, in plain Python."""
-        nodes: dict[Node, list[int]] = defaultdict(list)
-        for doc_id, head in self.heads.items():
-            nodes[self._node(head, self.numbers[doc_id])].append(doc_id)
-        graph = nx.Graph()
-        graph.add_nodes_from(nodes)
-        for left, right in self.pairs:
-            numbers = {node[1:] for node in nodes if node[0] in (left, right)}
-            ends = [((left, *one), (right, *one)) for one in numbers]
-            graph.add_edges_from((a, b) for a, b in ends if a in nodes and b in nodes)
+        """The clusters by their definitions, in plain Python: each tie of each twin, the strongest first."""
+        vetoes = [pair for pair, verdict in self.verdicts.items() if verdict == "vetoed"]
+        pairs = sorted(self._pair_ties(), key=lambda tie: (-similarity(*self._heads(tie)), tie))
         if self.rules.linkage == "connected":
-            groups = [list(part) for part in nx.connected_components(graph)]
+            groups = united(self.numbers, [*self._bonds(), *pairs], vetoes)
+            if not vetoes:
+                graph = nx.Graph([*self._bonds(), *pairs])
+                assert [set(one) for one in groups if len(one) > 1] == sorted(
+                    (part for part in nx.connected_components(graph) if len(part) > 1), key=min
+                )
         else:
-            groups = self._stars(graph, nodes)
+            groups = self._stars(united(self.numbers, self._bonds(), vetoes), pairs, vetoes)
         found: dict[int, tuple[int, bool]] = {}
-        for group in groups:
-            members = [doc_id for node in group for doc_id in nodes[node]]
+        for members in groups:
             if len(members) > 1:
                 survivor = min(members, key=self._rank)
                 found |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
         return found
 
-    def _stars(self, graph: Any, nodes: dict[Node, list[int]]) -> list[list[Node]]:
-        stars: dict[Node, list[Node]] = {}
-        for node in sorted(nodes, key=lambda one: min(self._rank(doc_id) for doc_id in nodes[one])):
-            centre = next((one for one in stars if graph.has_edge(one, node)), None)
-            if centre is None:
-                stars[node] = [node]
-            else:
-                stars[centre].append(node)
-        return list(stars.values())
+    def _bonds(self) -> list[Tie]:
+        """Pins of signed documents, and then twins."""
+        pins = [pair for pair, verdict in self.verdicts.items() if verdict == "pinned"]
+        twins = [tie for tie in combinations(sorted(self.heads), 2) if len(set(self._heads(tie))) == 1]
+        return sorted(tie for tie in pins if self.numbers.keys() >= {*tie}) + list(
+            filter(self._may_tie, twins)
+        )
 
-    def _node(self, head: int, numbers: int) -> Node:
-        return (head, numbers) if self.rules.numbers_differ == "keep-apart" else (head,)
+    def _pair_ties(self) -> list[Tie]:
+        families = [(self.family(left), self.family(right)) for left, right in self.pairs]
+        ties = [tie for one, other in families for tie in product(one, other)]
+        return [(min(tie), max(tie)) for tie in ties if self._may_tie(tie)]
+
+    def _heads(self, tie: Tie) -> Tie:
+        left, right = sorted(self.heads[doc_id] for doc_id in tie)
+        return left, right
+
+    def _may_tie(self, tie: Tie) -> bool:
+        left, right = tie
+        return self.rules.numbers_differ == "link" or self.numbers[left] == self.numbers[right]
+
+    def _stars(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
+        tied = {*pairs, *((right, left) for left, right in pairs)}
+        stars: list[tuple[set[int], set[int]]] = []  # the representative, and all of its star
+        for node in sorted(nodes, key=lambda one: min(map(self._rank, one))):
+            joined = next(
+                (
+                    star
+                    for centre, star in stars
+                    if not tied.isdisjoint(product(centre, node)) and not is_between(vetoes, star, node)
+                ),
+                None,
+            )
+            if joined is None:
+                stars.append((node, set(node)))
+            else:
+                joined |= node
+        return [star for _, star in stars]
 
     def _rank(self, doc_id: int) -> tuple[object, ...]:
         policy, sources = keep_policy(self.rules.keep)
@@ -177,11 +226,40 @@ class World:
         self.run("DELETE FROM {similar_pair} WHERE left_id = %s OR right_id = %s", head, head)
         self.pairs = {pair for pair in self.pairs if head not in pair}
 
+    def _note_pinned(self, doc_id: int) -> None:
+        if any(doc_id in pair and verdict == "pinned" for pair, verdict in self.verdicts.items()):
+            self.queued.add(doc_id)
+
     def _heads_changed(self, gone: int, come: int) -> None:
-        # Twins of other numbers may lose what tied them although the head that went was tied to nothing.
-        self.queued |= {gone, come} if self.rules.numbers_differ == "keep-apart" else {gone}
+        # Twins of other numbers, and vetoed ones, may lose what tied them although the head that went was tied to nothing.
+        is_whole = self.rules.numbers_differ == "link" and not self.verdicts
+        self.queued |= {gone} if is_whole else {gone, come}
 
     def _rename(self, old: int, new: int) -> None:
         self.run("UPDATE {signature} SET head_id = %s WHERE head_id = %s", new, old)
         for doc_id in self.family(old):
             self.heads[doc_id] = new
+
+
+def similarity(left: int, right: int) -> float:
+    """How similar two heads are: few values, so that many are equal."""
+    return 0.5 + (left * 7 + right * 13) % 4 / 10
+
+
+def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:
+    """Whether a veto has an end in each of two groups."""
+    return any((a in one and b in other) or (a in other and b in one) for a, b in vetoes)
+
+
+def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
+    """Groups by their smallest document, each tie in turn uniting two unless a veto is between them."""
+    groups = {doc_id: {doc_id} for doc_id in sorted(documents)}
+    for left, right in ties:
+        if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):
+            whole = groups[left] | groups[right]
+            groups |= dict.fromkeys(whole, whole)
+    found: list[set[int]] = []
+    for group in groups.values():
+        if not any(group is one for one in found):
+            found.append(group)
+    return found

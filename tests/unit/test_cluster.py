@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import combinations, pairwise, product
 
 import networkx
 import numpy as np
@@ -165,3 +166,79 @@ def test_components_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = random.Random(3)
     edges = [(drawn.randrange(200), drawn.randrange(200)) for _ in range(120)]
     assert components(edges) == expected(edges)
+
+
+def partition(documents: NDArray[np.int64], smallest: NDArray[np.int64]) -> dict[int, int]:
+    return dict(zip(documents.tolist(), smallest.tolist(), strict=True))
+
+
+def united(documents: Iterable[int], edges: Edges, vetoes: Edges) -> dict[int, int]:
+    """The smallest of each document's group, edges uniting groups in turn unless a veto is between them."""
+    groups = {one: {one} for one in documents}
+    for left, right in edges:
+        across = {(a, b) for a in groups[left] for b in groups[right]}
+        if not any((a, b) in across or (b, a) in across for a, b in vetoes):
+            whole = groups[left] | groups[right]
+            groups |= dict.fromkeys(whole, whole)
+    return {one: min(group) for one, group in groups.items()}
+
+
+few = st.tuples(st.integers(1, 9), st.integers(1, 9))
+vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
+
+
+@settings(max_examples=300)
+@given(edges=st.lists(few, max_size=25), vetoes=vetoed)
+@example(edges=[(1, 2), (2, 3)], vetoes=[(3, 1)])
+@example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
+def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes: Edges) -> None:
+    found = partition(*cluster.agreed_components(array(edges), array(vetoes)))
+    assert found == united(sorted({one for edge in edges for one in edge}), edges, vetoes)
+    assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
+
+
+@settings(max_examples=300)
+@given(
+    heads=st.lists(st.integers(1, 4), min_size=12, max_size=12),
+    pairs=st.lists(st.tuples(few, st.sampled_from([0.5, 0.6, 0.7])), max_size=8),
+    pins=st.lists(few, max_size=3),
+    vetoes=vetoed,
+)
+def test_of_twins_without_a_verdict_one_tie_is_enough(
+    heads: list[int], pairs: list[tuple[tuple[int, int], float]], pins: Edges, vetoes: Edges
+) -> None:
+    """Families of documents 1 to 12, each tied to all its twins and to all twins of what its head is paired with."""
+    families = sorted([one for one in range(1, 13) if heads[one - 1] == head] for head in set(heads))
+    pinned = sorted({(min(pin), max(pin)) for pin in pins if pin[0] != pin[1]})
+    vetoes = [veto for veto in vetoes if (min(veto), max(veto)) not in pinned]
+    twins = sorted(tie for family in families for tie in combinations(family, 2))
+    alike = {
+        (min(a, b) % len(families), max(a, b) % len(families)): similarity for (a, b), similarity in pairs
+    }
+    alike = {(a, b): similarity for (a, b), similarity in alike.items() if a != b}
+    tied = sorted(
+        (-similarity, min(tie), max(tie))
+        for (a, b), similarity in alike.items()
+        for tie in product(families[a], families[b])
+    )
+    every = [*pinned, *twins, *((left, right) for _, left, right in tied)]
+
+    judged = np.union1d(array(pinned), array(vetoes))
+    stars = array([(family[0], twin) for family in families for twin in family[1:]])
+    own = stars[np.isin(stars[:, 1], judged)]
+    of_heads = array([(families[a][0], families[b][0]) for a, b in alike])
+    spread, rows = cluster.spread(of_heads, own)
+    ordered = cluster.in_order(spread, np.array(list(alike.values()))[rows] if alike else np.zeros(0))
+    fewer = np.concatenate((cluster.bonds(array(pinned), stars, judged), ordered))
+    found = partition(*cluster.agreed_components(fewer, array(vetoes)))
+    assert {one: found.get(one, one) for one in range(1, 13)} == united(range(1, 13), every, vetoes)
+
+
+def test_a_star_takes_in_nobody_who_was_vetoed_with_one_of_it() -> None:
+    pairs, order = array([(1, 2), (1, 3), (3, 4)]), np.arange(1, 5)
+    free = partition(*star_clusters(pairs, array([]), order))
+    assert free == {1: 1, 2: 1, 3: 1, 4: 4}
+    parted = partition(*star_clusters(pairs, array([]), order, array([(2, 3)])))
+    assert parted == {1: 1, 2: 1, 3: 3, 4: 3}
+    bound = partition(*star_clusters(pairs, array([(2, 3), (2, 4)]), order, array([(4, 3)])))
+    assert bound == {1: 1, 2: 1, 3: 1, 4: 4}

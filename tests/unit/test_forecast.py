@@ -4,8 +4,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nearsim_db.forecast import MANY, advice, candidates_per_document
+
+
+def in_bands(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes (n, bands) with the band in the top byte."""
+    return hashes | (np.arange(hashes.shape[1], dtype=np.uint64) << np.uint64(56))
 
 
 def count_all(keys: list[list[int]], minimum: int) -> float:
@@ -20,16 +26,22 @@ def count_all(keys: list[list[int]], minimum: int) -> float:
 @pytest.mark.parametrize("minimum", [1, 2, 3])
 @pytest.mark.parametrize("size", [2, 99, 250])
 def test_a_whole_corpus_as_its_own_sample_is_counted_exactly(size: int, minimum: int) -> None:
-    keys = np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64)
+    keys = in_bands(np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64))
     expected = count_all(keys.tolist(), minimum)
     assert candidates_per_document(keys, minimum, size) == pytest.approx(expected)
 
 
 def test_a_sample_foretells_the_corpus() -> None:
-    keys = np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64)
+    keys = in_bands(np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64))
     told = candidates_per_document(keys[:1_000], 1, len(keys))
     assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
     assert told == pytest.approx(len(keys) * 8 / 500, rel=0.1)
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_keys_of_one_band_are_shared_wherever_they_stand(minimum: int) -> None:
+    keys = np.array([[1, 2, 3], [3, 1, 9], [7, 2, 8]], np.uint64)
+    assert candidates_per_document(keys, minimum, 3) == pytest.approx({1: 4 / 3, 2: 2 / 3}[minimum])
 
 
 @pytest.mark.parametrize("size", [0, 1])

@@ -42,6 +42,23 @@ def test_more_shared_bands_take_shorter_bands() -> None:
     assert recall(0.7, 32, 4, 5) < 0.99
 
 
+@pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 7), (0.7, 1, 4), (0.7, 3, 9)])
+def test_bottom_k_gets_no_more_keys_than_the_recall_takes(threshold: float, minimum: int, keys: int) -> None:
+    profile = resolve(
+        override(
+            Recipe(),
+            [
+                "sketch.family=bottom_k",
+                f"match.threshold={threshold}",
+                f"match.min_shared_bands={minimum}",
+            ],
+        )
+    )
+    assert (profile.bands, profile.rows, profile.unused_rows) == (keys, 1, 128 - keys)
+    assert profile.expected_recall == pytest.approx(recall(threshold, keys, 1, minimum))
+    assert recall(threshold, keys - 1, 1, minimum) < 0.99 <= profile.expected_recall
+
+
 def test_bands_that_are_given_are_taken() -> None:
     profile = resolve(override(Recipe(), ["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"]))
     assert (profile.bands, profile.rows, profile.unused_rows) == (20, 5, 28)
@@ -52,6 +69,7 @@ def test_bands_that_are_given_are_taken() -> None:
     ("settings", "reason"),
     [
         (["sketch.k=2", "match.threshold=0.5"], "take a larger k"),
+        (["sketch.k=3", "sketch.family=bottom_k"], "3 give 0.9730; take a larger k"),
         (["shingle.stem=klingon"], "no stemmer for 'klingon'"),
         (["shingle.stopwords=klingon"], "no list for 'klingon'"),
     ],

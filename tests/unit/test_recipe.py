@@ -82,6 +82,7 @@ ACCEPTED = [
     'sketch = {family = "minhash", functions = "java32", k = 1, seed = 0}\nbands = {count = 1, rows = 1}',
     "sketch = {k = 4096, seed = 9223372036854775807}",
     'bands = {count = 128, rows = 1, hash = "xor"}',
+    'sketch.family = "bottom_k"\nbands = {count = 7, rows = 1}',
     'bands.hash = "djb2a-joined"',
     'match = {threshold = 1, min_shared_bands = 256, verify = "estimate", bucket_limit = 0}',
     'cluster = {keep = "source:Reuters, AP", numbers_differ = "keep-apart"}',
@@ -120,9 +121,14 @@ def test_unknown_keys_are_refused_with_a_hint(text: str, reason: str) -> None:
 
 
 NOT_BUILT = [
-    ("sketch.family = 'bottom_k'", ("sketch.family", "'bottom_k'", "fast_similarity or minhash")),
-    ("sketch.family = 'hyperplane'", ("sketch.family", "'hyperplane'", "fast_similarity or minhash")),
-    ("sketch.family = 'projection'", ("sketch.family", "'projection'", "fast_similarity or minhash")),
+    (
+        "sketch.family = 'hyperplane'",
+        ("sketch.family", "'hyperplane'", "fast_similarity or minhash or bottom_k"),
+    ),
+    (
+        "sketch.family = 'projection'",
+        ("sketch.family", "'projection'", "fast_similarity or minhash or bottom_k"),
+    ),
     ("cluster.linkage = 'average'", ("cluster.linkage", "'average'", "connected or representative")),
     ("match.amplification = 'or(40, and(3))'", ("match.amplification", "threshold, min_shared_bands")),
     ("sketch.vectors = 'sign'", ("sketch.vectors", "family, k, seed, functions")),
@@ -168,6 +174,11 @@ IMPOSSIBLE = [
     ("bands = {recall = 0.9, rows = 5}", "count and rows together"),
     ("bands = {recall = 0.9, count = 5, rows = 5}", "not both"),
     ("bands = {count = 26, rows = 5}", "need 130 values, the sketch has k = 128"),
+    (
+        "sketch.family = 'bottom_k'\nbands = {count = 5, rows = 2}",
+        "a band of bottom_k is one of the smallest ids",
+    ),
+    ("sketch.family = 'bottom_k'\nbands.hash = 'xor'", "a band of bottom_k is one id"),
     ("bands = {count = 257, rows = 1}", "it must be at most 256"),
     ("bands = {count = 5, rows = 0}", "bands.rows is 0"),
     ("bands = {count = 5, rows = 2}\nmatch.min_shared_bands = 6", "more than the 5 bands"),

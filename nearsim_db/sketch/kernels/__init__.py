@@ -29,6 +29,27 @@ class Throws(NamedTuple):
     forced_addends: NDArray[np.uint32]
 
 
+class Decided(NamedTuple):
+    """Pairs of n rows that are alike, or not, whatever their sketches say.
+
+    `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
+    """
+
+    pairs: NDArray[np.int64]
+    alike: NDArray[np.bool_]
+
+
+UNDECIDED = Decided(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+class Merged(NamedTuple):
+    """Of m pairs of sorted sketches, int64 each: how many of the ids that were merged are in each, and in both."""
+
+    left: Counts
+    right: Counts
+    both: Counts
+
+
 class SketchKernels(Protocol):
     """What a back end offers; in sketches the row of a document without ids is all zeros."""
 
@@ -62,6 +83,32 @@ class SketchKernels(Protocol):
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """The ids that document left_rows[i] and document right_rows[i] share; ids sorted and distinct."""
+
+    def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
+        """The k smallest distinct points of each document, ascending, (n, k); the last one fills what is left.
+
+        `points` is uint32 or uint64.
+        """
+
+    def merged(self, left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
+        """Rows of (m, k), as `smallest` makes them, merged row by row until `limit` distinct ids.
+
+        Two rows of fewer than k ids are merged to their end.
+        """
+
+    def first_alike_sorted(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+    ) -> Counts:
+        """`Family.first_alike` of rows as `smallest` makes them.
+
+        Alike are rows that share `need` of the k smallest of their union; if both have fewer than k ids, a and b of
+        them, needs[a + b] of all.
+        """
+
+    def first_alike_positions(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+    ) -> Counts:
+        """`Family.first_alike` of rows that are alike if `need` of their positions are equal."""
 
 
 def sketch_kernels(backend: Backend) -> SketchKernels:

@@ -1,12 +1,13 @@
 """The sketch kernels in NumPy; see `SketchKernels` for what each one does."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.sketch.kernels import PRIME, ROUND_MIX, Counts, Ids, Offsets, Throws
+from nearsim_db.sketch.kernels import PRIME, ROUND_MIX, Counts, Decided, Ids, Merged, Offsets, Throws
 from nearsim_db.sketch.mixing import FMIX64_FIRST, fmix64
 
 # Sizes that keep the temporaries of a step within about a megabyte, so in the second-level cache.
@@ -183,3 +184,91 @@ def _shared_with(left: Ids, ids: Ids, offsets: Offsets, right_rows: Offsets) -> 
     hits = left[np.minimum(places, len(left) - 1)] == right
     ends = np.cumsum(offsets[right_rows + 1] - offsets[right_rows])
     return np.diff(np.concatenate(([0], np.cumsum(hits)))[ends], prepend=0)
+
+
+def smallest(points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
+    sketches = np.zeros((len(offsets) - 1, k), points.dtype)
+    for document, (begin, end) in enumerate(pairwise(offsets.tolist())):
+        if begin < end:
+            least = np.unique(points[begin:end])[:k]
+            sketches[document, : len(least)] = least
+            sketches[document, len(least) :] = least[-1]
+    return sketches
+
+
+def merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
+    parts = [
+        _merged(left[at : at + _ROWS_AT_ONCE], right[at : at + _ROWS_AT_ONCE], limit)
+        for at in range(0, max(len(left), 1), _ROWS_AT_ONCE)
+    ]
+    return Merged(*(np.concatenate(counts) for counts in zip(*parts, strict=True)))
+
+
+def _merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
+    width = left.shape[1]
+    rows = np.concatenate((left, right), axis=1)
+    own = np.concatenate((_first_of_equals(left), _first_of_equals(right)), axis=1)
+    small = ~own[:, width - 1] & ~own[:, -1]
+    bound = np.where(small, 2 * width, limit)
+    order = np.argsort(rows, axis=1, kind="stable")
+    rank = np.cumsum(_first_of_equals(np.take_along_axis(rows, order, axis=1)), axis=1)
+    counted = np.take_along_axis(own, order, axis=1) & (rank <= bound[:, None])
+    of_left = (counted & (order < width)).sum(axis=1, dtype=np.int64)
+    of_right = (counted & (order >= width)).sum(axis=1, dtype=np.int64)
+    return Merged(of_left, of_right, of_left + of_right - np.minimum(rank[:, -1], bound))
+
+
+def _first_of_equals(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    first = np.ones(rows.shape, bool)
+    first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    return first
+
+
+def first_alike_sorted(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+) -> Counts:
+    width = sketches.shape[1]
+    own = _first_of_equals(sketches)
+    sizes = own.sum(axis=1)
+    ids, places = np.unique(sketches, return_inverse=True)
+    places, mine = places.reshape(sketches.shape), np.zeros(len(ids), bool)
+
+    def alike(row: int, others: Counts) -> NDArray[np.bool_]:
+        small = (sizes[row] < width) & (sizes[others] < width)
+        wanted = np.where(small, needs[sizes[row] + sizes[others]], need)
+        # Merging is slow: few pairs have enough ids in common at all.
+        mine[places[row]] = True
+        enough: NDArray[np.bool_] = (mine[places[others]] & own[others]).sum(axis=1) >= wanted
+        mine[places[row]] = False
+        if enough.any():
+            left = np.broadcast_to(sketches[row], (int(enough.sum()), width))
+            enough[enough] = merged(left, sketches[others[enough]], width).both >= wanted[enough]
+        return enough
+
+    return _first_alike(present, decided, alike)
+
+
+def first_alike_positions(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+) -> Counts:
+    def alike(row: int, others: Counts) -> NDArray[np.bool_]:
+        enough: NDArray[np.bool_] = (sketches[others] == sketches[row]).sum(axis=1) >= need
+        return enough
+
+    return _first_alike(present, decided, alike)
+
+
+def _first_alike(
+    present: NDArray[np.bool_], decided: Decided, alike: Callable[[int, Counts], NDArray[np.bool_]]
+) -> Counts:
+    size = len(present)
+    known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
+    first = np.full(size, -1, np.int64)
+    for row in range(size):
+        staying = np.flatnonzero(first[:row] < 0)
+        found = alike(row, staying) & present[staying] & present[row]
+        for place, other in enumerate(staying.tolist() if known else ()):
+            found[place] = known.get(row * size + other, found[place])
+        if found.any():
+            first[row] = staying[np.argmax(found)]
+    return first

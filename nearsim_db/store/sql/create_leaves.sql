@@ -1,5 +1,5 @@
 -- A generation's own tables, standalone until they are loaded: attaching them later does not lock the parents for long.
--- The CHECK on generation_id spares ATTACH its scan.
+-- The CHECK on generation_id spares ATTACH its scan. They get the owner of their parents, and readers what they may read.
 CREATE TABLE IF NOT EXISTS {signature} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     CHECK (generation_id = {generation_id}));
@@ -18,4 +18,5 @@ CREATE TABLE IF NOT EXISTS {cluster_member} (
     PRIMARY KEY (doc_id),
     UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id}
+ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+SELECT nearsim.adopt_leaves({generation_id})

@@ -1,5 +1,5 @@
 -- Whether anything is still to be done in one collection or in all lasting ones, but what was set aside: changes to
--- dispatch, generations to build (without documents they wait), work that waits or is being done. Relies on work_pkey.
+-- dispatch, generations to build (without documents they wait), work that waits or is being done, tables to sweep. Relies on work_pkey.
 WITH chosen AS (
     SELECT generation_id, state, collection_id
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
@@ -14,3 +14,7 @@ SELECT EXISTS (
         SELECT FROM chosen WHERE state = 'building'
             AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = chosen.collection_id))
     OR EXISTS (SELECT FROM chosen JOIN nearsim.work USING (generation_id) WHERE set_aside_at IS NULL)
+    OR EXISTS (
+        SELECT FROM nearsim.attachment
+        WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
+            AND (swept_at < wanted_at) IS NOT FALSE AND NOT detaching AND trouble IS NULL)

@@ -1,0 +1,53 @@
+-- What people call, by doc_id or by external_id.
+CREATE FUNCTION nearsim.pin_pair(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.judge('pinned', a, b, why, by);
+END;
+CREATE FUNCTION nearsim.veto_pair(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.judge('vetoed', a, b, why, by);
+END;
+CREATE FUNCTION nearsim.undo_verdict(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    undone constant nearsim.verdict := nearsim.undo_standing(a, b, why, by);
+BEGIN
+    IF undone.verdict_id IS NULL THEN
+        RAISE EXCEPTION 'no verdict stands on documents % and %', a, b USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN undone;
+END
+$$;
+COMMENT ON FUNCTION nearsim.pin_pair(bigint, bigint, text, text) IS
+    'Say that two documents belong together: they are in one cluster from then on, alike or not; returns the verdict';
+COMMENT ON FUNCTION nearsim.veto_pair(bigint, bigint, text, text) IS
+    'Say that two documents do not belong together: they are never in one cluster from then on; returns the verdict';
+COMMENT ON FUNCTION nearsim.undo_verdict(bigint, bigint, text, text) IS
+    'Undo what was decided about two documents, which stays on record; returns the verdict that was undone';
+
+CREATE FUNCTION nearsim.pin_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.verdict
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.judge('pinned', a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
+END;
+CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.verdict
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.judge('vetoed', a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
+END;
+CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.verdict
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.undo_verdict(a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
+END;
+COMMENT ON FUNCTION nearsim.pin_pair(text, text, text, text, text) IS
+    'pin_pair by external_id; name the collection where several hold both documents';
+COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS
+    'veto_pair by external_id; name the collection where several hold both documents';
+COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
+    'undo_verdict by external_id; name the collection where several hold both documents';

@@ -1,0 +1,145 @@
+-- The three band hashes, over the positions of a sketch as numbers; bit for bit those of the package.
+
+-- A product modulo 2^64 of a word and a factor, of which the signed upper and lower halves are written out: the products
+-- of halves stay within a bigint, and shifts to the left drop what is above it.
+CREATE FUNCTION nearsim.fmix64(words bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    low constant bigint := 4294967295;
+    mixed bigint[];
+    word bigint;
+    part bigint;
+BEGIN
+    FOREACH word IN ARRAY words LOOP
+        word := word # ((word >> 33) & 2147483647);
+        part := (word & low) * -313160499;
+        word := (((part >> 32) + (word >> 32) * -313160499 + (word & low) * -11423784) << 32) | (part & low);
+        word := word # ((word >> 33) & 2147483647);
+        part := (word & low) * 444984403;
+        word := (((part >> 32) + (word >> 32) * 444984403 + (word & low) * -993084930) << 32) | (part & low);
+        mixed := mixed || (word # ((word >> 33) & 2147483647));
+    END LOOP;
+    RETURN mixed;
+END
+$$;
+COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS
+    'Part of band_keys: each word mixed by the finaliser of MurmurHash3';
+
+CREATE FUNCTION nearsim.mix_bands(positions bigint[], bands integer, rows integer, seed bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    low constant bigint := 4294967295;
+    start constant bigint := nearsim.signed(nearsim.random_word(seed, 'band keys mix64', 1));
+    hashes bigint[];
+    word bigint;
+    part bigint;
+BEGIN
+    FOR band IN 0 .. bands - 1 LOOP
+        word := start;
+        FOR place IN band * rows + 1 .. (band + 1) * rows LOOP
+            word := word # positions[place];
+            part := (word & low) * -313160499;
+            word := (((part >> 32) + (word >> 32) * -313160499 + (word & low) * -11423784) << 32) | (part & low);
+            word := word # ((word >> 32) & low);
+        END LOOP;
+        hashes := hashes || word;
+    END LOOP;
+    RETURN nearsim.fmix64(hashes);
+END
+$$;
+COMMENT ON FUNCTION nearsim.mix_bands(bigint[], integer, integer, bigint) IS
+    'Part of band_keys: the hash mix64 of each band, of which the lower 56 bits count';
+
+CREATE FUNCTION nearsim.xor_bands(positions bigint[], bands integer, rows integer, seed bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    prime constant bigint := 4294967311;
+    multiplier constant bigint := 1 + nearsim.random_word(seed, 'band keys xor', 1) % 4294967295;
+    addend constant bigint := nearsim.random_word(seed, 'band keys xor', 2) % prime;
+BEGIN
+    RETURN ARRAY(
+        SELECT bit_xor(
+            (position * (multiplier >> 16) % prime * 65536 + position * (multiplier & 65535) + addend) % prime)
+        FROM unnest(positions[1 : bands * rows]) WITH ORDINALITY AS given (position, place)
+        GROUP BY (place - 1) / rows ORDER BY (place - 1) / rows);
+END
+$$;
+COMMENT ON FUNCTION nearsim.xor_bands(bigint[], integer, integer, bigint) IS
+    'Part of band_keys: the hash xor of each band';
+
+CREATE FUNCTION nearsim.join_bands(positions bigint[], bands integer, rows integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    hashes bigint[];
+    hash bigint;
+    joined bytea;
+BEGIN
+    FOR band IN 0 .. bands - 1 LOOP
+        hash := 5381;
+        joined := convert_to(array_to_string(positions[band * rows + 1 : (band + 1) * rows], '.'), 'UTF8');
+        FOR place IN 0 .. octet_length(joined) - 1 LOOP
+            hash := ((hash * 33) # get_byte(joined, place)) & 4294967295;
+        END LOOP;
+        hashes := hashes || hash;
+    END LOOP;
+    RETURN hashes;
+END
+$$;
+COMMENT ON FUNCTION nearsim.join_bands(bigint[], integer, integer) IS
+    'Part of band_keys: the hash djb2a-joined of each band';
+
+CREATE FUNCTION nearsim.positions(sketch bytea, bytes_per_position integer, is_signed boolean) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT array_agg(
+        CASE WHEN is_signed AND lower >= 2147483648 THEN lower - 4294967296
+            WHEN bytes_per_position = 8 THEN lower | (CAST(get_byte(sketch, place + 4) AS bigint) << 32)
+                | (CAST(get_byte(sketch, place + 5) AS bigint) << 40)
+                | (CAST(get_byte(sketch, place + 6) AS bigint) << 48)
+                | (CAST(get_byte(sketch, place + 7) AS bigint) << 56)
+            ELSE lower END ORDER BY place)
+    FROM generate_series(0, octet_length(sketch) - bytes_per_position, bytes_per_position) AS place
+    CROSS JOIN LATERAL (SELECT CAST(get_byte(sketch, place) AS bigint) | (get_byte(sketch, place + 1) << 8)
+        | (get_byte(sketch, place + 2) << 16) | (CAST(get_byte(sketch, place + 3) AS bigint) << 24) AS lower) AS four;
+END;
+COMMENT ON FUNCTION nearsim.positions(bytea, integer, boolean) IS
+    'The values of a sketch, which are stored with the least byte first, in 4 or 8 bytes each; bytes_per_position is that of band_keys';
+
+CREATE FUNCTION nearsim.band_keys(
+    sketch bytea, bands integer, rows integer, seed bigint DEFAULT 1, bytes_per_position integer DEFAULT 4,
+    hash text DEFAULT 'mix64', is_signed boolean DEFAULT false)
+RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := bytes_per_position;
+    length constant integer := octet_length(sketch);
+    positions bigint[];
+    hashes bigint[];
+BEGIN
+    IF width NOT IN (4, 8) OR length % width <> 0 THEN
+        RAISE EXCEPTION '% bytes are no sketch with % bytes a position; they are 4 or 8', length, width
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF bands NOT BETWEEN 1 AND 256 THEN
+        RAISE EXCEPTION '% bands are impossible: the band number is a byte; choose 1..256', bands
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF rows < 1 OR CAST(bands AS bigint) * rows > length / width THEN
+        RAISE EXCEPTION '% bands of % rows do not fit a sketch of % positions', bands, rows, length / width
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    positions := nearsim.positions(sketch, width, is_signed AND hash = 'djb2a-joined');
+    hashes := CASE hash
+        WHEN 'mix64' THEN nearsim.mix_bands(positions, bands, rows, seed)
+        WHEN 'xor' THEN nearsim.xor_bands(positions, bands, rows, seed)
+        WHEN 'djb2a-joined' THEN nearsim.join_bands(positions, bands, rows)
+    END;
+    IF hashes IS NULL THEN
+        RAISE EXCEPTION 'there is no band hash %; choose one of mix64, xor, djb2a-joined', quote_literal(hash)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN ARRAY(
+        SELECT (found.hash & 72057594037927935) | ((found.place - 1) << 56)
+        FROM unnest(hashes) WITH ORDINALITY AS found (hash, place) ORDER BY found.place);
+END
+$$;
+COMMENT ON FUNCTION nearsim.band_keys(bytea, integer, integer, bigint, integer, text, boolean) IS
+    'The bucket_hash of each band of a sketch, as nearsim.band keeps them: bands and rows as in nearsim.live_generations, seed and hash as in its recipe, 8 bytes_per_position for minhash with prime32, is_signed for minhash with java32. buckets_of(doc_id) fills them in, and knows those of bottom_k, too';

@@ -1,0 +1,39 @@
+-- Clusters of two or more documents that are there. Where the survivor was deleted since clusters were linked, the first
+-- member stands in. Relies on the leaf's index on cluster_id and on document_pkey.
+CREATE VIEW nearsim.clusters WITH (security_invoker = true) AS
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
+FROM nearsim.live_generations AS live
+CROSS JOIN LATERAL (
+    SELECT cluster.cluster_id, cluster.documents, survivor.doc_id AS survivor_id,
+        survivor.external_id AS survivor_external_id, survivor.title AS survivor_title,
+        survivor.source AS survivor_source, cluster.first_published_at, cluster.last_published_at, cluster.sources
+    FROM (
+        SELECT member.cluster_id, count(*) AS documents,
+            coalesce(max(document.doc_id) FILTER (WHERE member.is_survivor), min(document.doc_id)) AS survivor_id,
+            min(document.published_at) AS first_published_at, max(document.published_at) AS last_published_at,
+            count(DISTINCT document.source) AS sources
+        FROM nearsim.cluster_member AS member
+        JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = live.collection_id
+        WHERE member.generation_id = live.generation_id
+        GROUP BY member.cluster_id
+        HAVING count(*) > 1
+    ) AS cluster
+    JOIN nearsim.document AS survivor ON survivor.doc_id = cluster.survivor_id
+    ORDER BY CAST(NULL AS integer)
+) AS found;
+
+COMMENT ON VIEW nearsim.clusters IS
+    'Documents tied together by pairs: how many, which of them to keep, when the first and the last appeared';
+COMMENT ON COLUMN nearsim.clusters.collection IS 'Name of the collection';
+COMMENT ON COLUMN nearsim.clusters.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim.clusters.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.clusters.generation_id IS 'The generation that answers for the profile';
+COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: the smallest doc_id that it was linked with';
+COMMENT ON COLUMN nearsim.clusters.documents IS 'How many documents it has';
+COMMENT ON COLUMN nearsim.clusters.survivor_id IS 'doc_id of the document to keep';
+COMMENT ON COLUMN nearsim.clusters.survivor_external_id IS 'external_id of the document to keep';
+COMMENT ON COLUMN nearsim.clusters.survivor_title IS 'Title of the document to keep';
+COMMENT ON COLUMN nearsim.clusters.survivor_source IS 'Source of the document to keep';
+COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published';
+COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published';
+COMMENT ON COLUMN nearsim.clusters.sources IS 'How many sources its documents come from';

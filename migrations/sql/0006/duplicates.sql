@@ -1,0 +1,48 @@
+-- Every document of a cluster but the one to keep, beside that one: the survivor, or where it was deleted since clusters
+-- were linked, the first member that is there. Relies on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
+CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
+FROM nearsim.live_generations AS live
+CROSS JOIN LATERAL (
+    SELECT member.cluster_id, document.doc_id, document.external_id, document.title, document.source, document.url,
+        document.published_at, survivor.doc_id AS survivor_id, survivor.external_id AS survivor_external_id,
+        survivor.title AS survivor_title, survivor.source AS survivor_source,
+        survivor.published_at AS survivor_published_at
+    FROM nearsim.cluster_member AS member
+    JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = live.collection_id
+    LEFT JOIN LATERAL (
+        SELECT chosen.doc_id FROM nearsim.cluster_member AS chosen JOIN nearsim.document AS there USING (doc_id)
+        WHERE chosen.generation_id = live.generation_id AND chosen.cluster_id = member.cluster_id AND chosen.is_survivor
+        LIMIT 1
+    ) AS kept ON true
+    LEFT JOIN LATERAL (
+        SELECT first.doc_id FROM nearsim.cluster_member AS first JOIN nearsim.document AS there USING (doc_id)
+        WHERE kept.doc_id IS NULL AND first.generation_id = live.generation_id
+            AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
+        ORDER BY first.doc_id LIMIT 1
+    ) AS successor ON true
+    -- Under row-level security a key is looked up by a CASE, but not by coalesce().
+    JOIN nearsim.document AS survivor
+        ON survivor.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
+    WHERE member.generation_id = live.generation_id AND survivor.doc_id <> document.doc_id
+    ORDER BY CAST(NULL AS integer)
+) AS found;
+
+COMMENT ON VIEW nearsim.duplicates IS
+    'Every document that a cluster could do without, beside the one of that cluster to keep';
+COMMENT ON COLUMN nearsim.duplicates.collection IS 'Name of the collection';
+COMMENT ON COLUMN nearsim.duplicates.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim.duplicates.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.duplicates.generation_id IS 'The generation that answers for the profile';
+COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'The cluster that both are in';
+COMMENT ON COLUMN nearsim.duplicates.doc_id IS 'doc_id of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.external_id IS 'external_id of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.title IS 'Title of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.url IS 'Address of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published';
+COMMENT ON COLUMN nearsim.duplicates.survivor_id IS 'doc_id of the document to keep';
+COMMENT ON COLUMN nearsim.duplicates.survivor_external_id IS 'external_id of the document to keep';
+COMMENT ON COLUMN nearsim.duplicates.survivor_title IS 'Title of the document to keep';
+COMMENT ON COLUMN nearsim.duplicates.survivor_source IS 'Source of the document to keep';
+COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published';

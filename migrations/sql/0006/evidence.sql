@@ -1,0 +1,76 @@
+-- Runs with the rights of its owner: readers that are kept apart may not read work, bands and sketches.
+CREATE FUNCTION nearsim.standing_in(generation_id integer, doc_id bigint) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known record;
+    signed record;
+BEGIN
+    SELECT coalesce(document.published_at, document.created_at)
+            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old INTO known
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
+    WHERE generation.generation_id = standing_in.generation_id AND document.doc_id = standing_in.doc_id;
+    IF NOT FOUND OR NOT nearsim.sees_generation(generation_id) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT doc_id, head_id FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id)
+        INTO signed USING doc_id;
+    RETURN CASE
+        WHEN EXISTS (
+            SELECT FROM nearsim.work WHERE work.generation_id = standing_in.generation_id AND work.stage = 'sign'
+                AND work.doc_id = standing_in.doc_id AND work.set_aside_at IS NOT NULL) THEN 'was set aside'
+        WHEN EXISTS (
+            SELECT FROM nearsim.work WHERE work.generation_id = standing_in.generation_id
+                AND work.stage IN ('sign', 'search', 'anchor')
+                AND work.doc_id IN (standing_in.doc_id, signed.head_id) AND work.set_aside_at IS NULL)
+            OR EXISTS (
+                SELECT FROM nearsim.work
+                WHERE work.generation_id = standing_in.generation_id AND work.stage = 'compare')
+            OR EXISTS (SELECT FROM nearsim.change WHERE change.doc_id = standing_in.doc_id OR change.doc_id IS NULL)
+            THEN 'waits to be indexed'
+        WHEN signed.doc_id IS NULL AND known.is_old THEN 'is older than the index keeps documents'
+        WHEN signed.doc_id IS NULL THEN 'is not indexed'
+        WHEN signed.head_id IS NULL THEN 'has no features'
+    END;
+END
+$$;
+COMMENT ON FUNCTION nearsim.standing_in(integer, bigint) IS
+    'Part of why_not: what keeps a document from being compared in a generation that the caller may read; NULL for nothing';
+
+-- Bands are compared in the two sketches. Two heads are linked where they share a bucket of which the first is an anchor;
+-- where the first is none, the second, which comes later, is none either.
+CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
+RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    known nearsim.generation;
+    a record;
+    b record;
+BEGIN
+    IF NOT nearsim.sees_generation(generation_id) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
+    EXECUTE format('SELECT * FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO a USING left_id;
+    EXECUTE format('SELECT * FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO b USING right_id;
+    IF a.sketch IS NULL OR b.sketch IS NULL THEN
+        RETURN;
+    END IF;
+    are_twins := a.feature_digest = b.feature_digest;
+    estimate := nearsim.estimate_under(known.recipe, a.sketch, b.sketch);
+    bands := nearsim.shared_bands(known.recipe, known.bands, known.rows, a.sketch, b.sketch);
+    EXECUTE format($query$
+        SELECT EXISTS (
+            SELECT FROM unnest($1) AS own (bucket_hash)
+            WHERE own.bucket_hash = ANY ($2) AND ($4 = 0 OR $3 <= coalesce((
+                SELECT doc_id FROM nearsim.%I WHERE bucket_hash = own.bucket_hash
+                ORDER BY doc_id OFFSET greatest($4 - 1, 0) LIMIT 1), $3)))
+        $query$, 'band_' || generation_id)
+        INTO are_linked USING nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch),
+            nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch), least(a.head_id, b.head_id),
+            CAST(known.recipe #>> '{match,bucket_limit}' AS integer);
+    RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION nearsim.compare_sketches(integer, bigint, bigint) IS
+    'Part of why and why_not: what the sketches of two documents say, in a generation that the caller may read, and whether they share a bucket of which one is an anchor; no row unless both have features';

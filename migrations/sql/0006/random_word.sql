@@ -1,0 +1,19 @@
+-- SplitMix64, whose state is made from seed and purpose. Products of 64 bits go through numeric.
+CREATE FUNCTION nearsim.random_word(seed bigint, purpose text, place integer) RETURNS numeric
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    digest constant bytea := sha256(convert_to(purpose || ':' || seed, 'UTF8'));
+    size constant numeric := 18446744073709551616;
+    word numeric := 0;
+BEGIN
+    FOR byte IN REVERSE 7 .. 0 LOOP
+        word := word * 256 + get_byte(digest, byte);
+    END LOOP;
+    word := (word + 11400714819323198485 * place) % size;
+    word := nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 1073741824))) * 13787848793156543929 % size;
+    word := nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 134217728))) * 10723151780598845931 % size;
+    RETURN nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 2147483648)));
+END
+$$;
+COMMENT ON FUNCTION nearsim.random_word(bigint, text, integer) IS
+    'Part of band_keys: an unsigned 64-bit number of the stream that a recipe''s parameters are drawn from, place 1 being the first';

@@ -1,0 +1,50 @@
+-- Who asks sees what row-level security lets through: what is hidden is not there.
+CREATE FUNCTION nearsim.collection_of(doc_id bigint) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found integer;
+BEGIN
+    SELECT document.collection_id INTO found FROM nearsim.document WHERE document.doc_id = collection_of.doc_id;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no document %', doc_id USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN found;
+END
+$$;
+COMMENT ON FUNCTION nearsim.collection_of(bigint) IS
+    'The number of a document''s collection; an error where there is no such document';
+
+CREATE FUNCTION nearsim.serving(collection_id integer, profile text DEFAULT NULL)
+RETURNS TABLE (generation_id integer, profile_name text, bands smallint, rows smallint,
+    threshold double precision, min_shared_bands integer, recipe jsonb)
+LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names text[];
+    place text;
+BEGIN
+    SELECT array_agg(known.name ORDER BY known.name) INTO names
+    FROM nearsim.profile AS known WHERE known.collection_id = serving.collection_id;
+    SELECT quote_literal(known.name) INTO place
+    FROM nearsim.collection AS known WHERE known.collection_id = serving.collection_id;
+    IF profile IS NULL AND cardinality(names) > 1 THEN
+        RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
+            USING ERRCODE = 'ambiguous_parameter';
+    ELSIF names IS NULL OR profile <> ALL (names) THEN
+        RAISE EXCEPTION 'collection % has no profile%; there are: %', place,
+            coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet') USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN QUERY
+        SELECT generation.generation_id, known.name, generation.bands, generation.rows,
+            CAST(generation.recipe #>> '{match,threshold}' AS double precision),
+            CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
+        FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
+        WHERE known.collection_id = serving.collection_id AND known.name = coalesce(serving.profile, names[1])
+            AND generation.state = 'live';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(coalesce(profile, names[1])),
+            place USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.serving(integer, text) IS
+    'The generation that answers for a collection, and what functions need to know of its recipe; the profile must be named where there are several';

@@ -1,0 +1,53 @@
+-- What a generation's recipe says of its sketches, applied.
+CREATE FUNCTION nearsim.keys_under(recipe jsonb, bands integer, rows integer, sketch bytea) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := octet_length(sketch) / CAST(recipe #>> '{sketch,k}' AS integer);
+    seed constant bigint := recipe #>> '{sketch,seed}';
+BEGIN
+    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+        RETURN nearsim.smallest_keys(nearsim.positions(sketch, width, false), bands, seed);
+    END IF;
+    RETURN nearsim.band_keys(sketch, bands, rows, seed, width, recipe #>> '{bands,hash}',
+        coalesce(recipe #>> '{sketch,functions}' = 'java32', false));
+END
+$$;
+COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
+    'The band_keys of a sketch under a recipe';
+
+CREATE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer);
+BEGIN
+    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+        RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));
+    END IF;
+    RETURN nearsim.estimate(a, b, width);
+END
+$$;
+COMMENT ON FUNCTION nearsim.estimate_under(jsonb, bytea, bytea) IS
+    'The similarity that two sketches of one recipe estimate';
+
+-- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys that are equal by chance.
+CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := rows * (octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer));
+    left_keys bigint[];
+    right_keys bigint[];
+BEGIN
+    IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' <> 'bottom_k' THEN
+        RETURN ARRAY(
+            SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
+            WHERE substr(a, band * width + 1, width) = substr(b, band * width + 1, width) ORDER BY band);
+    END IF;
+    left_keys := nearsim.keys_under(recipe, bands, rows, a);
+    right_keys := nearsim.keys_under(recipe, bands, rows, b);
+    RETURN ARRAY(
+        SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
+        WHERE left_keys[band + 1] = ANY (right_keys) ORDER BY band);
+END
+$$;
+COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
+    'The numbers of the bands, from 0, in which two sketches of one recipe agree; under bottom_k the places, in the first, of the smallest features that both have';

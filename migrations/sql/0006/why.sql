@@ -1,0 +1,93 @@
+-- Types of their own, because a column of a function may not have the name of a parameter.
+CREATE TYPE nearsim.pair_evidence AS (
+    left_id bigint, right_id bigint, left_external_id text, right_external_id text, profile text, generation_id integer,
+    is_pair boolean, are_twins boolean, similarity double precision, estimate real, intersection_size integer,
+    union_size integer, shared_bands smallint, bands smallint[], numbers_differ boolean, numbers_only_left text[],
+    numbers_only_right text[], verified_at timestamptz, threshold double precision, recipe jsonb, verdict text,
+    verdict_by text, verdict_why text, same_cluster boolean);
+COMMENT ON TYPE nearsim.pair_evidence IS 'What why answers with';
+
+CREATE FUNCTION nearsim.side_of(
+    generation_id integer, doc_id bigint, OUT external_id text, OUT head_id bigint, OUT feature_count integer,
+    OUT numbers_digest bigint, OUT cluster_id bigint)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan
+BEGIN ATOMIC
+    SELECT document.external_id, signature.head_id, signature.feature_count, signature.numbers_digest, member.cluster_id
+    FROM nearsim.document
+    LEFT JOIN nearsim.signature
+        ON signature.generation_id = side_of.generation_id AND signature.doc_id = side_of.doc_id
+    LEFT JOIN nearsim.cluster_member AS member
+        ON member.generation_id = side_of.generation_id AND member.doc_id = side_of.doc_id
+    WHERE document.doc_id = side_of.doc_id;
+END;
+COMMENT ON FUNCTION nearsim.side_of(integer, bigint) IS
+    'Part of why: a document as a generation has it';
+
+CREATE FUNCTION nearsim.common_collection(a bigint, b bigint) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found constant integer := nearsim.collection_of(a);
+BEGIN
+    IF found <> nearsim.collection_of(b) THEN
+        RAISE EXCEPTION 'documents % and % are in different collections, and only documents of one are compared', a, b
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF a = b THEN
+        RAISE EXCEPTION 'document % cannot be compared with itself', a USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN found;
+END
+$$;
+COMMENT ON FUNCTION nearsim.common_collection(bigint, bigint) IS
+    'Part of why: the collection of two documents; an error unless there are two, of one collection';
+
+-- Relies on the leaves' keys, reached through the parents by generation_id, and on verdict_one_standing.
+CREATE FUNCTION nearsim.why(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_evidence
+LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
+DECLARE
+    first_id constant bigint := least(a, b);
+    second_id constant bigint := greatest(a, b);
+    live record;
+BEGIN
+    SELECT * INTO STRICT live FROM nearsim.serving(nearsim.common_collection(a, b), profile);
+    RETURN QUERY
+        SELECT first_id, second_id, l.external_id, r.external_id, live.profile_name, live.generation_id,
+            twins.are OR pair.left_id IS NOT NULL, twins.are,
+            CASE WHEN twins.are THEN 1 ELSE pair.similarity END, CAST(said.estimate AS real),
+            CASE WHEN twins.are THEN l.feature_count ELSE pair.intersection_size END,
+            CASE WHEN twins.are THEN l.feature_count ELSE pair.union_size END,
+            CAST(cardinality(said.bands) AS smallint), said.bands, l.numbers_digest <> r.numbers_digest,
+            nearsim.numbers_missing(numbers.left_ones, numbers.right_ones),
+            nearsim.numbers_missing(numbers.right_ones, numbers.left_ones),
+            pair.verified_at, live.threshold, live.recipe, verdict.verdict, verdict.by, verdict.why,
+            coalesce(l.cluster_id = r.cluster_id, false)
+        FROM nearsim.side_of(live.generation_id, first_id) AS l
+        CROSS JOIN nearsim.side_of(live.generation_id, second_id) AS r
+        LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true
+        LEFT JOIN LATERAL (
+            SELECT stored.* FROM nearsim.similar_pair AS stored
+            WHERE stored.generation_id = live.generation_id AND stored.left_id = least(l.head_id, r.head_id)
+                AND stored.right_id = greatest(l.head_id, r.head_id) LIMIT 1
+        ) AS pair ON true
+        LEFT JOIN nearsim.verdict
+            ON verdict.left_id = first_id AND verdict.right_id = second_id AND verdict.undone_at IS NULL
+        CROSS JOIN LATERAL (SELECT coalesce(said.are_twins, false) AS are) AS twins
+        CROSS JOIN LATERAL (
+            SELECT nearsim.numbers_of(first_id, live.recipe) AS left_ones,
+                nearsim.numbers_of(second_id, live.recipe) AS right_ones OFFSET 0
+        ) AS numbers;
+END
+$$;
+COMMENT ON FUNCTION nearsim.why(bigint, bigint, text) IS
+    'Everything that is known of two documents as a pair, the one with the smaller doc_id on the left: scores, the shared bands (from 0), which numbers differ, what a person decided, and the recipe. is_pair tells whether they are one; where they are not, ask why_not';
+
+CREATE FUNCTION nearsim.why(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
+RETURNS SETOF nearsim.pair_evidence
+LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM nearsim.why(
+        nearsim.document_named(a, collection), nearsim.document_named(b, collection), profile);
+END
+$$;
+COMMENT ON FUNCTION nearsim.why(text, text, text, text) IS
+    'Everything that is known of two documents as a pair, which are told by their external_ids';

@@ -1,0 +1,80 @@
+-- What happened, in the order in which it was committed: event_id is drawn under a lock that is held until the
+-- transaction is over, so whoever has seen an event has seen all that have a smaller number. There are no foreign keys:
+-- an event outlives what it is about.
+CREATE TABLE nearsim.event (
+    event_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT event_pkey PRIMARY KEY,
+    left_id bigint,
+    right_id bigint,
+    similarity double precision,
+    cluster_id bigint,
+    survivor_id bigint,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    collection_id integer NOT NULL,
+    profile_id integer NOT NULL,
+    generation_id integer NOT NULL,
+    pruned boolean NOT NULL DEFAULT false,
+    kind text NOT NULL,
+    other_ids bigint[],
+    other_survivor_ids bigint[],
+    CONSTRAINT event_kind_known CHECK (kind IN ('pair_found', 'pair_gone', 'cluster_formed', 'cluster_gone',
+        'cluster_merged', 'cluster_split', 'cluster_renamed', 'survivor_changed', 'generation_live', 'generation_gone')),
+    CONSTRAINT event_of_pair_whole CHECK
+        (pruned OR (kind IN ('pair_found', 'pair_gone')) = (left_id IS NOT NULL AND right_id IS NOT NULL)),
+    CONSTRAINT event_pair_ordered CHECK (left_id < right_id),
+    CONSTRAINT event_of_cluster_whole CHECK (pruned OR
+        (kind IN ('pair_found', 'pair_gone', 'generation_live', 'generation_gone')) = (cluster_id IS NULL))
+);
+CREATE INDEX event_pruned ON nearsim.event (profile_id, kind) WHERE pruned;
+COMMENT ON TABLE nearsim.event IS
+    'What happened to pairs, clusters and their survivors, in the order in which it was committed; kept for some days';
+COMMENT ON COLUMN nearsim.event.event_id IS 'The order; there are gaps, but nothing is ever added before what is there';
+COMMENT ON COLUMN nearsim.event.left_id IS 'doc_id of the left document of a pair';
+COMMENT ON COLUMN nearsim.event.right_id IS 'doc_id of the right document of a pair; of twins the one that is not the head';
+COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a pair that was found; 1 for a twin and its head';
+COMMENT ON COLUMN nearsim.event.cluster_id IS 'The cluster; of one that was split or is gone, what it was called';
+COMMENT ON COLUMN nearsim.event.survivor_id IS 'doc_id of the document that survives in the cluster, or did';
+COMMENT ON COLUMN nearsim.event.at IS 'When it was about to be committed';
+COMMENT ON COLUMN nearsim.event.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim.event.profile_id IS 'The profile';
+COMMENT ON COLUMN nearsim.event.generation_id IS 'The generation that answered for the profile';
+COMMENT ON COLUMN nearsim.event.pruned IS 'Whether this event and all before it of its kind and profile were removed';
+COMMENT ON COLUMN nearsim.event.kind IS
+    'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, survivor_changed, generation_live or generation_gone';
+COMMENT ON COLUMN nearsim.event.other_ids IS
+    'Clusters: those that were merged, those that a cluster fell into, or what it was called before';
+COMMENT ON COLUMN nearsim.event.other_survivor_ids IS 'The survivors of those clusters, in the same order';
+
+-- It is empty for everybody but a transaction that is changing something; so a crash has nothing to lose here.
+CREATE UNLOGGED TABLE nearsim.event_draft (
+    draft_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT event_draft_pkey PRIMARY KEY,
+    generation_id integer NOT NULL,
+    kind text NOT NULL,
+    collection_id integer,
+    profile_id integer,
+    left_ids bigint[],
+    right_ids bigint[],
+    similarities double precision[],
+    doc_ids bigint[],
+    cluster_ids bigint[],
+    survive boolean[],
+    CONSTRAINT event_draft_kind_known CHECK (kind IN ('pairs_gone', 'pairs_come', 'members', 'live', 'not_live'))
+);
+ALTER TABLE nearsim.event_draft
+    ALTER COLUMN left_ids SET STORAGE EXTERNAL, ALTER COLUMN right_ids SET STORAGE EXTERNAL,
+    ALTER COLUMN similarities SET STORAGE EXTERNAL, ALTER COLUMN doc_ids SET STORAGE EXTERNAL,
+    ALTER COLUMN cluster_ids SET STORAGE EXTERNAL, ALTER COLUMN survive SET STORAGE EXTERNAL,
+    SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE nearsim.event_draft IS
+    'What the transaction at hand has changed, a row a statement; made into events when it commits, and gone by then';
+COMMENT ON COLUMN nearsim.event_draft.draft_id IS 'The order of the statements';
+COMMENT ON COLUMN nearsim.event_draft.generation_id IS 'The generation that was changed';
+COMMENT ON COLUMN nearsim.event_draft.kind IS
+    'pairs_gone, pairs_come, members (as they were before), live or not_live (the generation was made so)';
+COMMENT ON COLUMN nearsim.event_draft.collection_id IS 'The collection of a generation that became live, or no longer is';
+COMMENT ON COLUMN nearsim.event_draft.profile_id IS 'The profile of such a generation';
+COMMENT ON COLUMN nearsim.event_draft.left_ids IS 'The left documents of pairs, and the heads of twins';
+COMMENT ON COLUMN nearsim.event_draft.right_ids IS 'The right documents, and the twins';
+COMMENT ON COLUMN nearsim.event_draft.similarities IS 'The similarities of these pairs';
+COMMENT ON COLUMN nearsim.event_draft.doc_ids IS 'Documents that joined, left or changed a cluster, or survive otherwise';
+COMMENT ON COLUMN nearsim.event_draft.cluster_ids IS 'The clusters that these were in; NULL for none';
+COMMENT ON COLUMN nearsim.event_draft.survive IS 'Whether they survived there; NULL where they were in none';

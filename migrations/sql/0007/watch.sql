@@ -1,0 +1,45 @@
+-- Triggers of a statement are those of the table that it names, so the parents have them as well as their partitions. Of
+-- an update what was is noted before what is: triggers fire in the order of their names.
+CREATE FUNCTION nearsim.watch_tables(suffix text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT * FROM (VALUES
+            ('similar_pair', 'note_insert', 'INSERT', 'NEW TABLE AS after_rows', 'note_pairs_come'),
+            ('similar_pair', 'note_update_of', 'UPDATE', 'OLD TABLE AS before_rows', 'note_pairs_gone'),
+            ('similar_pair', 'note_update_to', 'UPDATE', 'NEW TABLE AS after_rows', 'note_pairs_come'),
+            ('similar_pair', 'note_delete', 'DELETE', 'OLD TABLE AS before_rows', 'note_pairs_gone'),
+            ('signature', 'note_insert', 'INSERT', 'NEW TABLE AS after_rows', 'note_twins_come'),
+            ('signature', 'note_update_of', 'UPDATE', 'OLD TABLE AS before_rows', 'note_twins_gone'),
+            ('signature', 'note_update_to', 'UPDATE', 'NEW TABLE AS after_rows', 'note_twins_come'),
+            ('signature', 'note_delete', 'DELETE', 'OLD TABLE AS before_rows', 'note_twins_gone'),
+            ('cluster_member', 'note_insert', 'INSERT', 'NEW TABLE AS after_rows', 'note_members_new'),
+            ('cluster_member', 'note_update_of', 'UPDATE', 'OLD TABLE AS before_rows', 'note_members_before'),
+            ('cluster_member', 'note_delete', 'DELETE', 'OLD TABLE AS before_rows', 'note_members_before')
+        ) AS wanted (parent, name, operation, rows, function)
+    LOOP
+        EXECUTE format(
+            'CREATE TRIGGER %I AFTER %s ON nearsim.%I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
+            given.name, given.operation, given.parent || suffix, given.rows, given.function);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.watch_tables(text) IS
+    'Part of watch_generation: have the tables with a suffix note what is done to them, for events';
+
+CREATE FUNCTION nearsim.watch_generation(generation_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (
+        SELECT collection.temporary
+        FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+        WHERE generation.generation_id = watch_generation.generation_id)
+    THEN
+        PERFORM nearsim.watch_tables('_' || watch_generation.generation_id);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.watch_generation(integer) IS
+    'Have a generation''s own tables note what is done to them, for events, unless its collection is a temporary one';

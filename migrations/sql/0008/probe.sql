@@ -1,0 +1,64 @@
+-- Texts that somebody asks about, and what workers found. Documents are named by number, so that what a reader may not
+-- see, and what is purged, is not in an answer either.
+CREATE TABLE nearsim.probe (
+    probe_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT probe_pkey PRIMARY KEY,
+    collection_id integer NOT NULL CONSTRAINT probe_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    profile text,
+    title text,
+    body text,
+    min_similarity double precision NOT NULL DEFAULT 0,
+    asked_by text NOT NULL DEFAULT nearsim.caller(),
+    asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    deadline timestamptz NOT NULL DEFAULT clock_timestamp() + interval '5 seconds',
+    answered_at timestamptz,
+    error text,
+    CONSTRAINT probe_deadline_near CHECK (deadline <= asked_at + interval '24 hours'),
+    CONSTRAINT probe_error_answers CHECK (error IS NULL OR answered_at IS NOT NULL)
+);
+CREATE INDEX probe_waiting ON nearsim.probe (deadline) WHERE answered_at IS NULL;
+CREATE INDEX probe_age ON nearsim.probe (deadline);
+COMMENT ON TABLE nearsim.probe IS
+    'Texts that applications ask about; a worker answers each before its deadline and removes it an hour after that';
+COMMENT ON COLUMN nearsim.probe.probe_id IS 'The number by which the answer is asked for';
+COMMENT ON COLUMN nearsim.probe.collection_id IS 'The collection whose documents the text is compared with';
+COMMENT ON COLUMN nearsim.probe.profile IS 'The profile that answers; may be left out where the collection has one';
+COMMENT ON COLUMN nearsim.probe.title IS 'The title of the text, for profiles whose fields have it';
+COMMENT ON COLUMN nearsim.probe.body IS 'The text';
+COMMENT ON COLUMN nearsim.probe.min_similarity IS 'What is less similar is left out of the answer';
+COMMENT ON COLUMN nearsim.probe.asked_by IS 'The role that asked';
+COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was asked';
+COMMENT ON COLUMN nearsim.probe.deadline IS 'Nobody waits for the answer any longer; at most 24 hours after asked_at';
+COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL while none has';
+COMMENT ON COLUMN nearsim.probe.error IS 'Why there is no answer, where the worker could not give one';
+
+CREATE TABLE nearsim.probe_match (
+    probe_id bigint NOT NULL CONSTRAINT probe_match_probe_fkey REFERENCES nearsim.probe ON DELETE CASCADE,
+    doc_id bigint NOT NULL,
+    similarity double precision NOT NULL,
+    estimate real NOT NULL,
+    shared_bands smallint NOT NULL,
+    intersection_size integer NOT NULL,
+    union_size integer NOT NULL,
+    CONSTRAINT probe_match_pkey PRIMARY KEY (probe_id, doc_id)
+);
+COMMENT ON TABLE nearsim.probe_match IS
+    'The documents that the text of a probe would be paired with if it were added, twins expanded';
+COMMENT ON COLUMN nearsim.probe_match.probe_id IS 'The probe that is answered';
+COMMENT ON COLUMN nearsim.probe_match.doc_id IS 'The document found; it may be gone since';
+COMMENT ON COLUMN nearsim.probe_match.similarity IS 'intersection_size / union_size';
+COMMENT ON COLUMN nearsim.probe_match.estimate IS 'What the two sketches alone say of the similarity';
+COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'How many bands of the two sketches are equal';
+COMMENT ON COLUMN nearsim.probe_match.intersection_size IS 'How many distinct features the two texts share';
+COMMENT ON COLUMN nearsim.probe_match.union_size IS 'How many distinct features they have together';
+
+CREATE FUNCTION nearsim.note_probe() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NOTIFY nearsim;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.note_probe() IS 'Wakes the workers when a text is asked about';
+CREATE TRIGGER probe_note AFTER INSERT ON nearsim.probe
+    FOR EACH STATEMENT EXECUTE FUNCTION nearsim.note_probe();

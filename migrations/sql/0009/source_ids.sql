@@ -1,0 +1,16 @@
+-- The ids of an application's rows as they were before they became text; NULL for what never was one. They are inlined, so
+-- that the application's index serves.
+CREATE FUNCTION nearsim.as_bigint(external_id text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN
+    CASE WHEN CAST(external_id AS numeric) BETWEEN -9223372036854775808 AND 9223372036854775807
+        THEN CAST(external_id AS bigint) END
+END;
+COMMENT ON FUNCTION nearsim.as_bigint(text) IS
+    'The number that an external_id is, NULL where it is none of 64 bits';
+
+CREATE FUNCTION nearsim.as_uuid(external_id text) RETURNS uuid
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (external_id COLLATE "C") ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN CAST(external_id AS uuid) END;
+COMMENT ON FUNCTION nearsim.as_uuid(text) IS
+    'The uuid that an external_id is, NULL where it is none';

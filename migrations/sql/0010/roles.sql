@@ -1,0 +1,60 @@
+-- The roles belong to the whole server, so another database may have made them, or be making them right now.
+CREATE FUNCTION nearsim.create_roles() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted text;
+    is_superuser constant boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'] LOOP
+        CONTINUE WHEN to_regrole(wanted) IS NOT NULL;
+        BEGIN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+            IF wanted = 'nearsim_admin' AND NOT is_superuser THEN
+                -- Whoever makes the role is to keep its own rights on what is handed over to it.
+                EXECUTE format('GRANT nearsim_admin TO %I WITH %s', current_user,
+                    CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'ADMIN OPTION'
+                        ELSE 'INHERIT TRUE, SET TRUE' END);
+            END IF;
+        EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN
+            CONTINUE;
+        END;
+    END LOOP;
+    PERFORM nearsim.join_roles();
+END
+$$;
+COMMENT ON FUNCTION nearsim.create_roles() IS
+    'Make the roles nearsim_reader, nearsim_writer and nearsim_admin on this server, as far as they are missing';
+
+-- Writers read, and administrators write; who may not say so because another user made the roles leaves it as it is.
+CREATE FUNCTION nearsim.join_roles() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT inner_role, outer_role, how FROM (VALUES
+            ('nearsim_reader', 'nearsim_writer', ''),
+            ('nearsim_reader', 'nearsim_admin', ' WITH ADMIN OPTION'),
+            ('nearsim_writer', 'nearsim_admin', ' WITH ADMIN OPTION')) AS wanted (inner_role, outer_role, how)
+        WHERE num_nulls(to_regrole(inner_role), to_regrole(outer_role)) = 0 AND NOT EXISTS (
+            SELECT FROM pg_auth_members
+            WHERE roleid = to_regrole(inner_role) AND member = to_regrole(outer_role)
+                AND (admin_option OR how = ''))
+    LOOP
+        BEGIN
+            EXECUTE format('GRANT %I TO %I%s', given.inner_role, given.outer_role, given.how);
+        -- internal_error: another database's session said so a moment before.
+        EXCEPTION WHEN insufficient_privilege OR unique_violation OR internal_error THEN
+            CONTINUE;
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.join_roles() IS
+    'Make nearsim_writer a member of nearsim_reader, and nearsim_admin one of both, who may also grant them';
+
+CREATE FUNCTION nearsim.have_roles() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+RETURN num_nulls(to_regrole('nearsim_reader'), to_regrole('nearsim_writer'), to_regrole('nearsim_admin')) = 0;
+COMMENT ON FUNCTION nearsim.have_roles() IS
+    'Whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';

@@ -1,0 +1,38 @@
+"""Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
+
+from sqlalchemy import Connection
+
+from nearsim_db.database import Database
+from nearsim_db.errors import NotFoundError
+from nearsim_db.profile import Profile
+from nearsim_db.recipe import to_mapping
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Collection, Generation
+
+
+def create(connection: Connection, collection: Collection, name: str, profile: Profile) -> Generation:
+    """Make a profile with its first generation, which is to be built. Raises ConflictError when the name is taken."""
+    return catalog.create_profile(
+        connection,
+        collection.collection_id,
+        name,
+        to_mapping(profile.recipe),
+        profile.fingerprint,
+        profile.bands,
+        profile.rows,
+    )
+
+
+def drop(database: Database, collection: Collection, name: str) -> None:
+    """Drop a profile with all its generations; the documents stay. Raises NotFoundError."""
+    collection_id = collection.collection_id
+    with database.builder(collection_id):
+        with database.transaction() as connection:
+            generations = catalog.list_generations(connection, collection_id)
+        own = [one for one in generations if one.profile == name]
+        if not own:
+            raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
+        for generation in own:
+            database.drop_generation(generation)
+        with database.transaction() as connection:
+            catalog.delete_profile(connection, collection_id, name)

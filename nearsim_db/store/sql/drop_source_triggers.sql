@@ -1,0 +1,3 @@
+-- Nothing of ours stays on a table that was followed.
+DROP TRIGGER IF EXISTS {rows} ON {relation};
+DROP TRIGGER IF EXISTS {truncate} ON {relation}

@@ -1,0 +1,2 @@
+-- A role is a member of one of ours no longer.
+REVOKE {role} FROM {user}

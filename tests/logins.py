@@ -1,0 +1,35 @@
+"""Users of a server that a test makes and takes away again; the roles of nearsim are shared by all its databases."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import make_url
+
+
+@contextmanager
+def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
+    """A user who may log in, a member of these roles: the URL of the same database as that user."""
+    name = f"user_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(sql.SQL(f"CREATE ROLE {{}} LOGIN {attributes}").format(sql.Identifier(name)))
+        for role in roles:
+            admin.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(name)))
+    try:
+        yield as_user(url, name)
+    finally:
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(name)))
+            admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+def as_user(url: str, name: str) -> str:
+    """The same address as another user."""
+    return make_url(url).set(username=name).render_as_string(hide_password=False)
+
+
+def user_of(url: str) -> str:
+    """Whose address it is."""
+    return make_url(url).username or ""

@@ -1,0 +1,147 @@
+"""A small collection, indexed, and what brute force in Python knows of it."""
+
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearsim_db import Document, Index
+from nearsim_db.encode import Encoder
+from nearsim_db.profile import Profile
+from nearsim_db.recipe import Recipe, override
+from nearsim_db.store.engine import driver
+
+THRESHOLD, MINIMUM = 0.5, 3
+RULES = [
+    'fields=["body"]',
+    "shingle.k=2",
+    f"match.threshold={THRESHOLD}",
+    f"match.min_shared_bands={MINIMUM}",
+    "bands.count=40",
+    "bands.rows=3",
+]
+EMPTY, ALONE = "empty", "alone"
+
+
+def write_documents(seed: int) -> list[Document]:
+    """Families of edited texts, copies in capitals (twins) and with other numbers among them, one alone, one empty."""
+    rng = random.Random(seed)
+    words = [f"word{letter}{other}" for letter in "abcdefgh" for other in "ijklmnop"]
+    texts = [" ".join(rng.choices(words, k=20)) for _ in range(8)]
+    found = {EMPTY: " ?! ", ALONE: "nothing that any other one says, in no order"}
+    for number in range(60):
+        text = rng.choice(texts).split()
+        if rng.random() < 0.5:
+            for _ in range(rng.randint(1, 4)):
+                text[rng.randrange(len(text))] = rng.choice(words)
+        amounts = f"{rng.randint(1, 3)} and {rng.choice('１2')}"
+        written = " ".join([*text, amounts])
+        found[f"d{number}"] = written.upper() if rng.random() < 0.3 else written
+    return [Document(name, title=f"Title 7 of {name}", body=body) for name, body in found.items()]
+
+
+@dataclass
+class World:
+    """An indexed collection; documents are told by doc_id. `texts` are their bodies, which alone are compared."""
+
+    index: Index
+    profile: Profile
+    texts: dict[int, str]
+    names: dict[int, str]
+
+    def __post_init__(self) -> None:
+        encoder = Encoder(self.profile)
+        self.doc_ids = list(self.texts)
+        texts = list(self.texts.values())
+        features = encoder.features(texts)
+        self.features = {one: set(features.of(place).tolist()) for place, one in enumerate(self.doc_ids)}
+        self.sketches = dict(zip(self.doc_ids, encoder.encode(texts).sketches, strict=True))
+        self._encoder = encoder
+
+    @classmethod
+    def build(
+        cls, index: Index, rules: list[str], documents: list[Document], profile: str = "default"
+    ) -> "World":
+        """Make the profile, add the documents, and read back their doc_ids."""
+        made = index.create_profile(profile, override(Recipe(), rules))
+        index.add(documents)
+        bodies = {one.external_id: one.body or "" for one in documents}
+        names = {index.get(name)["doc_id"]: name for name in bodies}
+        names = dict(sorted(names.items()))
+        return cls(index, made, {doc_id: bodies[name] for doc_id, name in names.items()}, names)
+
+    def ask(self, command: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run SQL and return its rows."""
+        with self.index.database.engine.begin() as connection:
+            cursor = driver(connection).execute(command.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def row(self, command: str, *values: object) -> dict[str, Any]:
+        """The one row of a query, by column."""
+        with self.index.database.engine.begin() as connection:
+            cursor = driver(connection).execute(command.encode(), values)
+            (row,) = cursor.fetchall()
+            return {column.name: value for column, value in zip(cursor.description or (), row, strict=True)}
+
+    def sizes(self, one: int, other: int) -> tuple[int, int]:
+        """Intersection and union of the features."""
+        return len(self.features[one] & self.features[other]), len(self.features[one] | self.features[other])
+
+    def similarity(self, one: int, other: int) -> float:
+        """The exact similarity, 0 for two without features."""
+        intersection, union = self.sizes(one, other)
+        return intersection / union if union else 0.0
+
+    def estimate(self, one: int, other: int) -> float:
+        """What the sketches say of the similarity, 0 where one has no features."""
+        if not (self.features[one] and self.features[other]):
+            return 0.0
+        return float(self._encoder.family.estimate(self.sketches[one][None], self.sketches[other][None])[0])
+
+    def shared(self, one: int, other: int) -> int:
+        """How many bands are shared, 0 where one has no features."""
+        if not (self.features[one] and self.features[other]):
+            return 0
+        return int(self._encoder.shared_bands(self.sketches[one][None], self.sketches[other][None])[0])
+
+    def bands(self, one: int, other: int) -> list[int]:
+        """The numbers of the shared bands, none where one has no features."""
+        if not (self.features[one] and self.features[other]):
+            return []
+        keys = self._encoder.band_keys(np.stack([self.sketches[one], self.sketches[other]]))
+        return np.flatnonzero(keys[0] == keys[1]).tolist()
+
+    def is_pair(self, one: int, other: int) -> bool:
+        """Whether the recipe makes a pair of two documents, where no bucket is over its limit."""
+        match = self.profile.recipe.match
+        enough = self.shared(one, other) >= match.min_shared_bands
+        return enough and self.similarity(one, other) >= match.threshold
+
+    def numbers(self, doc_id: int) -> Counter[str]:
+        """The runs of digits of a text."""
+        return Counter(re.findall("[0-9]+", unicodedata.normalize("NFKC", self.texts[doc_id])))
+
+    def retire(self, rules: list[str]) -> None:
+        """Attach a retired generation of the same profile, built by another recipe."""
+        self.index.create_profile("earlier", override(Recipe(), rules))
+        self.ask(
+            "UPDATE nearsim.generation SET state = 'retired', profile_id = ("
+            "SELECT profile_id FROM nearsim.profile WHERE name = 'default') "
+            "WHERE profile_id = (SELECT profile_id FROM nearsim.profile WHERE name = 'earlier')"
+        )
+        self.ask("DELETE FROM nearsim.profile WHERE name = 'earlier'")
+
+
+@contextmanager
+def world(url: str, *rules: str, seed: int = 1) -> Iterator[World]:
+    """The usual collection, with a retired generation attached."""
+    with Index.connect(url) as index:
+        built = World.build(index, [*RULES, *rules], write_documents(seed))
+        built.retire(["shingle.k=1", "match.threshold=0.2"])
+        yield built

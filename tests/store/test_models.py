@@ -1,0 +1,229 @@
+"""The mapped classes: what they map, what the ORM writes through them, and that Alembic leaves ours alone."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import NoneType
+from typing import Any, assert_type, get_args, get_type_hints
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Engine,
+    ForeignKey,
+    Index,
+    MetaData,
+    Table,
+    create_engine,
+    func,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, Mapper, Session
+
+from nearsim_db import Index as NearsimIndex
+from nearsim_db import models
+from nearsim_db.errors import NearsimError
+from nearsim_db.models import Collection, Document, Duplicates, Pairs, Probe, Profile
+from nearsim_db.worker import Worker
+
+GUIDE = Path(__file__).parents[2] / "docs" / "sqlalchemy.md"
+TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
+
+Options = dict[str, Callable[..., bool]]
+BOTH: Options = {"include_name": models.include_name, "include_object": models.include_object}
+TABLES = sorted(models.Base.registry.mappers, key=lambda one: one.class_.__name__)
+VIEWS = sorted(models.View.registry.mappers, key=lambda one: one.class_.__name__)
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An application's own engine; the role is called nearsim, so that it would look into that schema first."""
+    url = make_url(database_url).set(drivername="postgresql+psycopg")
+    engine = create_engine(url.update_query_dict({"options": "-c search_path=public"}))
+    yield engine
+    engine.dispose()
+
+
+def name(mapper: Mapper[Any]) -> str:
+    return str(mapper.class_.__name__)
+
+
+def table_of(mapper: Mapper[Any]) -> Table:
+    assert isinstance(mapper.local_table, Table)
+    return mapper.local_table
+
+
+def test_all_tables_are_mapped_but_those_that_keep_the_index_going() -> None:
+    unmapped = {"attachment", "change", "collection_access", "event_draft", "lease", "work"}
+    assert {table_of(one).name for one in TABLES} == {
+        one.name for one in models.metadata.tables.values()
+    } - unmapped
+
+
+@pytest.mark.parametrize("mapper", TABLES, ids=name)
+def test_annotations_are_those_of_the_columns(mapper: Mapper[Any]) -> None:
+    hints = {key: get_args(hint)[0] for key, hint in get_type_hints(mapper.class_).items() if is_mapped(hint)}
+    told = {key: hint for key, hint in hints.items() if key not in mapper.relationships}
+    assert list(told) == list(mapper.columns.keys())
+    for key, column in mapper.columns.items():
+        kinds = get_args(told[key]) if NoneType in get_args(told[key]) else (told[key],)
+        assert (NoneType in kinds) == bool(column.nullable), key
+        assert kinds[0] == (dict[str, Any] if isinstance(column.type, JSONB) else python_type(column)), key
+
+
+def python_type(column: ColumnElement[Any]) -> object:
+    if isinstance(column.type, ARRAY):
+        return list[column.type.item_type.python_type]  # type: ignore[name-defined]
+    return column.type.python_type
+
+
+def is_mapped(hint: object) -> bool:
+    return getattr(hint, "__origin__", None) is Mapped
+
+
+def test_views_are_those_of_the_database(engine: Engine) -> None:
+    dialect = engine.dialect
+    assert set(inspect(engine).get_view_names("nearsim")) == {table_of(one).name for one in VIEWS}
+    for mapper in VIEWS:
+        table = table_of(mapper)
+        stored = inspect(engine).get_columns(table.name, table.schema)
+        assert {one.name: one.type.compile(dialect) for one in table.columns} == {
+            one["name"]: one["type"].compile(dialect) for one in stored
+        }
+        with Session(engine) as session:
+            counted = session.scalar(select(func.count()).select_from(table))
+            assert len(session.scalars(select(mapper.class_)).all()) == counted
+
+
+def test_documents_written_by_the_orm_are_taken_in(engine: Engine, database_url: str) -> None:
+    with Session(engine) as session:
+        news = Collection(name="news")
+        first = Document(collection=news, external_id="a", body=TEXT)
+        session.add_all([first, Document(collection=news, external_id="b", body=TEXT, attributes={"n": 1})])
+        session.commit()
+        with NearsimIndex.connect(database_url, collection="news") as index:
+            index.build()
+        found = session.scalars(select(Document).where(Document.external_id == "a")).one()
+        assert_type(found, Document)
+        assert_type(found.title, str | None)
+        assert (found.collection.name, found.attributes, found.doc_id) == ("news", {}, first.doc_id)
+        before = found.revision, found.updated_at
+        found.title = "Bath to close"
+        session.flush()
+        assert found.revision > before[0] and found.updated_at > before[1]
+        session.add(Document(collection=news, external_id="c", body=TEXT + " at last"))
+        session.commit()
+        Worker(database_url).drain()
+        names = session.execute(select(Pairs.left_external_id, Pairs.right_external_id)).all()
+        assert {tuple(one) for one in names} == {("a", "b"), ("a", "c"), ("b", "c")}
+        session.delete(found)
+        session.commit()
+        Worker(database_url).drain()
+        assert session.scalars(select(func.count()).select_from(Pairs)).one() == 1
+        profile = session.scalars(select(Profile)).one()
+        assert [(one.state, one.profile) for one in profile.generations] == [("live", profile)]
+
+
+def test_the_orm_asks_by_text(engine: Engine, database_url: str) -> None:
+    with NearsimIndex.connect(database_url) as index, Session(engine) as session:
+        index.add([models_document("a"), models_document("b")])
+        home = session.scalars(select(Collection)).one()
+        probe = Probe(collection=home, body=TEXT, deadline=func.now() + timedelta(minutes=1))
+        session.add(probe)
+        session.commit()
+        Worker(database_url).drain()
+        session.refresh(probe)
+        assert [(one.doc_id, one.similarity) for one in probe.matches] == [(1, 1.0), (2, 1.0)]
+
+
+def models_document(external_id: str) -> Any:
+    from nearsim_db import Document as Given
+
+    return Given(external_id, body=TEXT)
+
+
+def test_views_are_read_only(engine: Engine, database_url: str) -> None:
+    with NearsimIndex.connect(database_url) as index, Session(engine) as session:
+        index.add([models_document("a"), models_document("b")])
+        one = session.scalars(select(Duplicates)).one()
+        assert (one.external_id, one.survivor_external_id) == ("b", "a")
+        one.title = "another"
+        with pytest.raises(NearsimError, match="Duplicates is a view"):
+            session.flush()
+        session.rollback()
+        session.delete(session.scalars(select(Duplicates)).one())
+        with pytest.raises(NearsimError, match="read only"):
+            session.flush()
+
+
+def applications_own() -> MetaData:
+    """Tables of an application: one of the name of ours, and one that points at ours."""
+    own = MetaData()
+    Table("document", own, Column("id", BigInteger, primary_key=True))
+    reading = Table(
+        "reading",
+        own,
+        Column("reading_id", BigInteger, primary_key=True),
+        Column("doc_id", BigInteger, ForeignKey(Document.doc_id, name="reading_document_fkey")),
+    )
+    Index("reading_doc", reading.c.doc_id)
+    return own
+
+
+def differences(engine: Engine, target: Any, options: Options) -> list[Any]:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_schemas": True, **options})
+        return list(compare_metadata(context, target))
+
+
+@pytest.mark.parametrize("options", [BOTH, {"include_object": models.include_object}], ids=["both", "object"])
+def test_autogenerate_leaves_ours_alone(engine: Engine, options: Options) -> None:
+    own = applications_own()
+    for target in (own, [own, models.metadata]):
+        made = differences(engine, target, options)
+        assert [(one[0], one[1].name) for one in made] == [
+            ("add_table", "document"), ("add_table", "reading"), ("add_index", "reading_doc"),
+        ]  # fmt: skip
+        assert all(one[1].schema is None for one in made[:2])
+    own.create_all(engine)
+    for target in (own, [own, models.metadata], MetaData()):
+        made = differences(engine, target, options)
+        assert {(one[0], one[1].name) for one in made} == (
+            {("remove_table", "document"), ("remove_table", "reading"), ("remove_index", "reading_doc")}
+            if isinstance(target, MetaData) and not target.tables
+            else set()
+        )
+
+
+def test_without_the_filters_ours_would_be_dropped_and_created(engine: Engine) -> None:
+    """What they are for: this is how a metadata without our tables, or without a database of ours, compares."""
+    dropped = {one[1].name for one in differences(engine, MetaData(), {}) if one[0] == "remove_table"}
+    assert {"document", "collection", "signature"} <= dropped
+
+
+def test_the_guide_runs(engine: Engine, database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with NearsimIndex.connect(database_url, collection="news") as index:
+        index.add([models_document("a"), models_document("b")])
+    code, configuration = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"url": str(engine.url.render_as_string(False))}
+    begin, use = code.split("engine = ")
+    exec(begin, names)
+    own = names["Base"].metadata
+    own.create_all(engine)
+    exec("engine = " + use, names)
+    names["engine"].dispose()
+    assert capsys.readouterr().out == "b is a duplicate of a\n"
+    seen: dict[str, Any] = {}
+    context = type("Context", (), {"configure": staticmethod(lambda **options: seen.update(options))})
+    exec(configuration, {**names, "context": context, "connection": None})
+    options = {key: seen[key] for key in ("include_name", "include_object")}
+    assert differences(engine, seen["target_metadata"], options) == []

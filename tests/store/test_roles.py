@@ -1,0 +1,420 @@
+"""Roles: what each may do, found by trying; who owns what; servers where the roles cannot be made."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from operator import itemgetter
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg import sql
+
+from nearsim_db import Document, Index, access
+from nearsim_db.database import Database
+from nearsim_db.errors import DatabaseError
+from nearsim_db.recipe import Recipe
+from nearsim_db.server.cluster import Cluster
+from nearsim_db.store import schema
+from nearsim_db.store.engine import open_engine
+from tests.conftest import _SERVERS, _SETTINGS
+from tests.logins import as_user, login, user_of
+from tests.servers import server_home
+
+ROLES = ["nearsim_reader", "nearsim_writer", "nearsim_admin"]
+TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for a week", "pears are late"]
+_NUMBERS = itertools.count()
+
+# (table, columns) that may be written; None stands for all of them.
+ASKING = {("probe", "INSERT"): {"collection_id", "profile", "title", "body", "min_similarity", "deadline"}}
+WRITING = {
+    ("document", "INSERT"): None,
+    ("document", "UPDATE"): None,
+    ("collection", "INSERT"): {"name", "temporary"},
+    ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
+    ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
+}
+ASKED = {"ask", "await_answer", "similar_to_text", "answer_to", "commit_question"}
+WRITTEN = {"pin_pair", "veto_pair", "undo_verdict", "undo_standing", "judge"}
+
+# Without a column the server asks for the right on any one of them.
+_TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {
+    "INSERT": (
+        "INSERT INTO {table} DEFAULT VALUES",
+        "INSERT INTO {table} ({column}) OVERRIDING SYSTEM VALUE VALUES (DEFAULT)",
+    ),
+    "UPDATE": (
+        "SELECT FROM {table} WHERE false FOR UPDATE",
+        "UPDATE {table} SET {column} = DEFAULT WHERE false",
+    ),
+}
+
+
+def fill(url: str, collection: str = "news") -> None:
+    """Let there be an index with leaves."""
+    with Index.connect(url, collection=collection) as index:
+        index.add([Document(f"d{number}", body=body) for number, body in enumerate(TEXTS)])
+
+
+def refused(connection: "psycopg.Connection[tuple[object, ...]]", command: sql.SQL | sql.Composed) -> bool:
+    """Whether the server denies this for want of rights; any other way to fail is none of our business here."""
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(command)
+    except pg.InsufficientPrivilege:
+        return True
+    except psycopg.Error:
+        return False
+    return False
+
+
+def columns(url: str) -> list[tuple[str, str, bool]]:
+    """(table or view, column, whether it is a view) of everything in the schema."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "SELECT relname, attname, relkind = 'v' FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+            "WHERE relnamespace = 'nearsim'::regnamespace AND relkind IN ('r', 'p', 'v') AND attnum > 0 "
+            "AND NOT attisdropped AND attgenerated = '' ORDER BY 1, 2"
+        ).fetchall()
+
+
+def written(url: str, user: str) -> dict[tuple[str, str], set[str]]:
+    """What a user may write, found by trying every column of every table."""
+    found: dict[tuple[str, str], set[str]] = {}
+    with psycopg.connect(user) as connection:
+        for table, of_table in groupby(columns(url), key=itemgetter(0)):
+            names = [column for _, column, is_view in of_table if not is_view]
+            for kind, (any_column, one_column) in _TRIALS.items():
+                parts = {"table": sql.Identifier("nearsim", table)}
+                if not names or refused(connection, sql.SQL(any_column).format(**parts)):
+                    continue
+                for name in names:
+                    trial = sql.SQL(one_column).format(**parts, column=sql.Identifier(name))
+                    if not refused(connection, trial):
+                        found.setdefault((table, kind), set()).add(name)
+    return found
+
+
+def expected(url: str, rights: dict[tuple[str, str], set[str] | None]) -> dict[tuple[str, str], set[str]]:
+    """The same as a rule says it."""
+    return {
+        (table, kind): given or {column for name, column, _ in columns(url) if name == table}
+        for (table, kind), given in rights.items()
+    }
+
+
+def test_readers_and_writers_write_what_is_theirs_and_nothing_else(database_url: str) -> None:
+    fill(database_url)
+    with (
+        login(database_url) as nobody,
+        login(database_url, "nearsim_reader") as reader,
+        login(database_url, "nearsim_writer") as writer,
+    ):
+        assert written(database_url, nobody) == {}
+        assert written(database_url, reader) == expected(database_url, {**ASKING})
+        assert written(database_url, writer) == expected(database_url, {**ASKING, **WRITING})
+
+
+@pytest.mark.parametrize("role", ["nearsim_reader", "nearsim_writer"])
+def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str, role: str) -> None:
+    fill(database_url)
+    tables = {name: is_view for name, _, is_view in columns(database_url)}
+    assert {"document", "band_1", "alembic_version", "work"} <= set(tables)
+    with (
+        login(database_url, role) as user,
+        login(database_url) as nobody,
+        psycopg.connect(user) as connection,
+        psycopg.connect(nobody) as outside,
+    ):
+        for table, is_view in tables.items():
+            name = sql.Identifier("nearsim", table)
+            reading = sql.SQL("SELECT * FROM {} LIMIT 1").format(name)
+            assert refused(outside, reading), table
+            connection.execute(reading)
+            dropping = sql.SQL("DROP VIEW {}" if is_view else "DROP TABLE {}").format(name)
+            assert refused(connection, dropping), table
+            if not is_view:
+                deletes = role == "nearsim_writer" and table == "document"
+                deleting = sql.SQL("DELETE FROM {} WHERE false").format(name)
+                assert refused(connection, deleting) is not deletes, table
+                assert refused(connection, sql.SQL("TRUNCATE {}").format(name)), table
+        for command in (
+            "CREATE TABLE nearsim.mine (a int)",
+            "CREATE FUNCTION nearsim.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE TABLE public.mine (doc_id bigint REFERENCES nearsim.document)",
+            "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.note_written()",
+            "ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY",
+            "DROP SCHEMA nearsim CASCADE",
+            "SET ROLE nearsim_admin",
+            "SELECT nextval('nearsim.document_doc_id_seq')",
+            "SELECT setval('nearsim.document_revision', 1)",
+        ):
+            assert refused(connection, sql.SQL(command)), command
+        # A trigger function in the wrong hands could note changes that never were.
+        connection.execute("CREATE TEMP TABLE bait (collection_id int, doc_id bigint)")
+        bait = "CREATE TRIGGER bait AFTER INSERT ON bait EXECUTE FUNCTION nearsim.note_truncated()"
+        assert refused(connection, sql.SQL(bait))
+
+
+def callable_functions(url: str, user: str) -> dict[str, bool]:
+    """Each routine of the schema by its signature, with whether a user may call it, found by trying."""
+    found = {}
+    with psycopg.connect(user) as connection, psycopg.connect(url) as admin:
+        admin.execute("SET search_path = pg_catalog")
+        routines = admin.execute(
+            "SELECT oid::regprocedure::text, proname, prokind = 'p', ARRAY(SELECT format_type(one, NULL) "
+            "FROM unnest(coalesce(CASE prokind WHEN 'p' THEN proallargtypes END, proargtypes)) AS one) "
+            "FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace"
+        ).fetchall()
+        for signature, name, is_procedure, types in routines:
+            nulls = sql.SQL(", ").join(sql.SQL(f"NULL::{one} AS a{at}") for at, one in enumerate(types))
+            given = sql.SQL(", ").join(sql.Identifier(f"a{at}") for at in range(len(types)))
+            parts = {"name": sql.Identifier("nearsim", name), "nulls": nulls, "given": given}
+            call = sql.SQL("SELECT {name}({given}) FROM (SELECT {nulls} OFFSET 0) AS asked").format(**parts)
+            if is_procedure:
+                bare = sql.SQL(", ").join(sql.SQL(f"NULL::{one}") for one in types)
+                call = sql.SQL("CALL {}({})").format(parts["name"], bare)
+            denial = f"permission denied for {'procedure' if is_procedure else 'function'} {name}"
+            try:
+                with connection.transaction(force_rollback=True):
+                    connection.execute(call)
+                found[signature] = True
+            except psycopg.Error as error:
+                found[signature] = denial not in str(error)
+    return found
+
+
+def test_functions_that_change_something_are_for_those_who_may(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET search_path = pg_catalog")
+        kinds = {
+            signature: (name, is_trigger, is_volatile)
+            for signature, name, is_trigger, is_volatile in connection.execute(
+                "SELECT oid::regprocedure::text, proname, "
+                "prorettype IN ('trigger'::regtype, 'event_trigger'::regtype), provolatile = 'v' "
+                "FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace"
+            )
+        }
+    asked = {
+        one
+        for one, (name, trigger, volatile) in kinds.items()
+        if not trigger and (not volatile or name in ASKED)
+    }
+    judged = {one for one, (name, _, _) in kinds.items() if name in WRITTEN}
+    assert asked and judged
+    for roles, may in ((), set[str]()), (["nearsim_reader"], asked), (["nearsim_writer"], asked | judged):
+        with login(database_url, *roles) as user:
+            with psycopg.connect(database_url) as connection:
+                connection.execute(sql.SQL("GRANT USAGE ON SCHEMA nearsim TO {}").format(_identified(user)))
+            found = callable_functions(database_url, user)
+        assert {one for one, allowed in found.items() if allowed} == may, roles
+    with login(database_url, "nearsim_admin") as admin:
+        assert all(callable_functions(database_url, admin).values())
+
+
+def test_everybody_may_do_what_the_role_is_for(database_url: str) -> None:
+    fill(database_url)
+    with login(database_url, "nearsim_writer") as writer, psycopg.connect(writer) as connection:
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) "
+            "SELECT collection_id, 'd9', 'pears are late' FROM nearsim.collection"
+        )
+        connection.execute("UPDATE nearsim.document SET title = 'late' WHERE external_id = 'd9'")
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'd9' "
+            "FROM nearsim.collection ON CONFLICT (collection_id, external_id) DO UPDATE SET title = 'later'"
+        )
+        connection.execute("SELECT nearsim.pin_pair('d0', 'd9', 'the same event')")
+        connection.execute("SELECT nearsim.undo_verdict('d0', 'd9', 'it is not')")
+        connection.execute("DELETE FROM nearsim.document WHERE external_id = 'd9'")
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('mine')")
+        changes = connection.execute("SELECT count(*) FROM nearsim.change").fetchone()
+    assert changes and changes[0] >= 4
+    with login(database_url, "nearsim_reader") as reader, psycopg.connect(reader) as connection:
+        (asked,) = connection.execute("SELECT nearsim.ask('a text', collection => 'news')").fetchone() or (
+            None,
+        )
+        assert connection.execute(
+            "SELECT asked_by FROM nearsim.probe WHERE probe_id = %s", (asked,)
+        ).fetchone() == (user_of(reader),)
+
+
+def test_administrators_work_on_each_others_indexes(database_url: str) -> None:
+    with (
+        login(database_url, "nearsim_admin") as first,
+        login(database_url, "nearsim_admin") as second,
+        login(database_url, "nearsim_reader") as reader,
+    ):
+        fill(first)
+        with Index.connect(reader, collection="news") as index:
+            assert len(list(index.pairs())) == 1
+        with Index.connect(second, collection="news") as index:
+            index.add([Document("more", body=TEXTS[0])])
+            assert len(list(index.pairs())) == 3
+            index.create_profile("second", Recipe())
+            index.build()
+            index.database.delete_collection("news")
+        with psycopg.connect(database_url) as connection:
+            owners = connection.execute(
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+            ).fetchall()
+    assert owners == [("nearsim_admin",)]
+
+
+def test_rights_are_put_right_again(database_url: str) -> None:
+    with (
+        psycopg.connect(database_url) as connection,
+        login(database_url, "nearsim_reader") as user,
+        login(database_url, "nearsim_admin") as admin,
+    ):
+        connection.execute("GRANT SELECT, DELETE ON nearsim.document TO PUBLIC")
+        connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA nearsim TO nearsim_reader")
+        connection.execute(
+            "CREATE TABLE nearsim.newer (a int); CREATE VIEW nearsim.newest AS SELECT * FROM nearsim.newer"
+        )
+        connection.commit()
+        connection.execute("SELECT nearsim.grant_rights()")
+        connection.commit()
+        assert written(database_url, user) == expected(database_url, {**ASKING})
+        with psycopg.connect(user) as reading:
+            assert refused(reading, sql.SQL("DELETE FROM nearsim.document"))
+            reading.execute("SELECT FROM nearsim.newest")
+        with psycopg.connect(admin) as managing:
+            managing.execute("SELECT nearsim.grant_rights()")
+            managing.execute("DROP TABLE nearsim.newer CASCADE")
+
+
+def _identified(user: str) -> sql.Identifier:
+    return sql.Identifier(user_of(user))
+
+
+class Bare:
+    """A server without the roles, and databases on it that belong to users of theirs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def roles(self) -> set[str]:
+        """Which of the roles there are."""
+        with psycopg.connect(self.cluster.dsn("postgres")) as connection:
+            rows = connection.execute(
+                "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (ROLES,)
+            ).fetchall()
+        return {str(name) for (name,) in rows}
+
+    def new_database(self, stack: ExitStack, attributes: str) -> str:
+        """A database as its owner comes to it, an owner with these attributes."""
+        user = stack.enter_context(login(self.cluster.dsn("postgres"), attributes=attributes))
+        name = f"bare_{next(_NUMBERS)}"
+        self._run(f'CREATE DATABASE "{name}" OWNER {user_of(user)} TEMPLATE template0')
+        stack.callback(self._run, f'DROP DATABASE "{name}" WITH (FORCE)')
+        return as_user(self.cluster.dsn(name), user_of(user))
+
+    def clean(self) -> None:
+        """Without the roles again."""
+        self._run(f"DROP ROLE IF EXISTS {', '.join(ROLES)}")
+
+    def _run(self, command: str) -> None:
+        with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(command)
+
+
+@pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
+def bare_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A server of its own, where no test has made the roles."""
+    with server_home() as home:
+        cluster = Cluster(_SERVERS[request.param], home / "data", home / "socket", _SETTINGS)
+        cluster.initialise("bare")
+        cluster.start()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def bare(bare_cluster: Cluster) -> Iterator[Bare]:
+    """That server without the roles."""
+    server = Bare(bare_cluster)
+    assert server.roles() == set()
+    yield server
+    server.clean()
+
+
+def install(url: str, revision: str = "head") -> None:
+    """Make the schema."""
+    engine = open_engine(url)
+    with engine.begin() as connection:
+        schema.upgrade(connection, revision)
+    engine.dispose()
+
+
+def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
+    with ExitStack() as stack:
+        owner = bare.new_database(stack, "")
+        install(owner)
+        fill(owner)
+        with Database.connect(owner) as database, pytest.raises(DatabaseError, match="may not create roles"):
+            access.grant(database, user_of(owner), "reader")
+        assert bare.roles() == set()
+        superuser = as_user(owner, "nearsim")
+        reader = stack.enter_context(login(superuser))
+        with Database.connect(superuser) as database:
+            assert access.grant(database, user_of(reader), "reader")
+        with Index.connect(reader, collection="news") as index:
+            assert len(list(index.pairs())) == 1
+        fill(owner, "more")
+        with psycopg.connect(owner) as connection:
+            assert connection.execute(
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+            ).fetchall() == [(user_of(owner),)]
+        with Index.connect(reader, collection="more") as index:
+            assert len(list(index.pairs())) == 1
+
+
+def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
+    with ExitStack() as stack:
+        owner = bare.new_database(stack, "CREATEROLE")
+        install(owner)
+        assert bare.roles() == set(ROLES)
+        fill(owner)
+        superuser = as_user(owner, "nearsim")
+        with psycopg.connect(superuser) as connection:
+            assert connection.execute(
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+            ).fetchall() == [("nearsim_admin",)]
+        second = stack.enter_context(login(superuser))
+        with Database.connect(owner) as database:
+            assert access.grant(database, user_of(second), "admin")
+        fill(second)
+        with Database.connect(owner) as database:
+            assert access.revoke(database, user_of(second), "admin")
+        engine = open_engine(owner)
+        with engine.begin() as connection:
+            schema.downgrade(connection, "0009")
+        assert bare.roles() == set()
+        with engine.begin() as connection:
+            schema.upgrade(connection)
+        engine.dispose()
+        assert bare.roles() == set(ROLES)
+        fill(owner)
+
+
+def test_migrations_of_two_databases_at_once(bare: Bare) -> None:
+    with ExitStack() as stack:
+        urls = [bare.new_database(stack, "SUPERUSER") for _ in range(2)]
+        for url in urls:
+            install(url, "0009")
+        command = [sys.executable, "-m", "nearsim_db", "db", "init"]
+        running = [subprocess.Popen(command, env={**os.environ, "NEARSIM_DATABASE_URL": url}) for url in urls]
+        assert [one.wait() for one in running] == [0, 0]
+        assert bare.roles() == set(ROLES)
+        engine = open_engine(urls[0])
+        with engine.begin() as connection:
+            schema.downgrade(connection, "0009")
+        engine.dispose()
+        assert bare.roles() == set(ROLES)
+        fill(urls[1])

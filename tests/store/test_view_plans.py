@@ -1,0 +1,164 @@
+"""Views read live generations and nothing else, and a condition on one document reads little."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, LiteralString, cast
+
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection, Engine
+
+from nearsim_db.records import GenerationId
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import PARENTS, Leaves, statement
+
+LIVE, RETIRED = Leaves(GenerationId(7)), Leaves(GenerationId(8))
+VIEWS = (
+    "live_generations",
+    "documents",
+    "pairs",
+    "clusters",
+    "duplicates",
+    "buckets",
+    "profiles",
+    "generations",
+    "backlog",
+)
+NAMES = """
+INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c');
+INSERT INTO nearsim.profile (profile_id, collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 7, 'p');
+INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state, bands, rows)
+OVERRIDING SYSTEM VALUE
+SELECT n, 7, '{"match": {"threshold": 0.5, "bucket_limit": 64, "min_shared_bands": 1}}', 'f', state, 32, 4
+FROM (VALUES (7, 'live'), (8, 'retired')) AS made (n, state);
+INSERT INTO nearsim.document (doc_id, collection_id, external_id, title) OVERRIDING SYSTEM VALUE
+SELECT n, 7, 'd' || n, 'Title' FROM generate_series(1, 6000) AS n;
+"""
+# Every tenth document is a twin of the one before it; the others are paired with the next but one.
+CONTENTS = """
+INSERT INTO {signature}
+    (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)
+SELECT n, 1, 1, gen_random_uuid(), '\\x00', n % 3, CASE n % 10 WHEN 0 THEN n - 1 ELSE n END
+FROM generate_series(1, 6000) AS n;
+INSERT INTO {similar_pair}
+    (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)
+SELECT n, n + 2, 9, 0.9, 0.9, 9, 10 FROM generate_series(1, 5998) AS n WHERE n % 10 NOT IN (0, 8);
+INSERT INTO {band} (bucket_hash, doc_id) SELECT n / 2, n FROM generate_series(1, 6000) AS n;
+INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor)
+SELECT n, n - n % 20, n % 20 = 0 FROM generate_series(1, 6000) AS n
+"""
+
+
+@pytest.fixture
+def analyst(engine: Engine) -> Iterator[Connection]:
+    """A session as analysts have it, of a collection with a retired generation whose statistics are the same."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        inner = driver(connection)
+        inner.execute(NAMES)
+        for leaves in (LIVE, RETIRED):
+            inner.execute(statement("create_leaves", leaves))
+            parts = {parent: leaves.table(parent) for parent in PARENTS}
+            inner.execute(sql.SQL(CONTENTS).format(**parts))
+            for name in ("index_bands", "index_signatures", "finish_pairs", "attach_leaves"):
+                inner.execute(statement(name, leaves))
+            for parent in PARENTS:
+                inner.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
+        inner.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")
+        inner.execute("RESET ALL")
+        yield connection
+
+
+def run(
+    connection: Connection, view: str, condition: str = "true", chosen: str = "*"
+) -> list[dict[str, Any]]:
+    """The nodes of the plan that ran."""
+    command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(cast(LiteralString, chosen)),
+        sql.Identifier("nearsim", view),
+        sql.SQL(cast(LiteralString, condition)),
+    )
+    row = driver(connection).execute(command).fetchone()
+    assert row is not None
+    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
+    return list(nodes(tree[0]["Plan"]))
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", []):
+        yield from nodes(child)
+
+
+def read(found: list[dict[str, Any]]) -> dict[str, float]:
+    """How many rows were read of each table, those filtered out included."""
+    rows: dict[str, float] = {}
+    for node in found:
+        if (name := node.get("Relation Name")) and node["Actual Loops"]:
+            removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+            rows[name] = rows.get(name, 0) + (node["Actual Rows"] + removed) * node["Actual Loops"]
+    return rows
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_partitions_of_retired_generations_are_never_executed(analyst: Connection, view: str) -> None:
+    found = run(analyst, view)
+    executed = read(found)
+    assert executed
+    assert not {RETIRED.name(parent) for parent in PARENTS} & set(executed)
+
+
+def test_the_pairs_are_those_of_the_live_generation(analyst: Connection) -> None:
+    driver(analyst).execute("DELETE FROM nearsim.similar_pair_8; DELETE FROM nearsim.signature_8")
+    found = run(analyst, "pairs")
+    heads, twins = 4800, 600
+    own = twins
+    # The twin of 9 is 10: it is paired with 7 on the left, and with 11 on the right.
+    assert found[0]["Actual Rows"] == heads - 1 + own + twins + twins - 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "left_id = 309",
+        "right_id = 309",
+        "left_id = 310",
+        "right_id = 310",
+        "left_external_id = 'd309' AND collection = 'c'",
+        "right_external_id = 'd309' AND collection = 'c'",
+        "left_external_id = 'd310' AND collection = 'c' AND profile = 'p'",
+        "right_external_id = 'd310' AND collection = 'c' AND similarity > 0.8",
+    ],
+)
+def test_pairs_of_one_document_are_found_without_reading_the_ledger(
+    analyst: Connection, condition: str
+) -> None:
+    found = run(analyst, "pairs", condition)
+    assert 0 < found[0]["Actual Rows"] < 5
+    assert sum(read(found).values()) < 200
+
+
+@pytest.mark.parametrize(
+    ("view", "condition"),
+    [
+        ("documents", "doc_id = 309"),
+        ("documents", "external_id = 'd309' AND collection = 'c'"),
+        ("clusters", "cluster_id = 300"),
+        ("duplicates", "cluster_id = 300"),
+        ("duplicates", "doc_id = 309"),
+        ("duplicates", "external_id = 'd309' AND collection = 'c'"),
+    ],
+)
+def test_one_document_or_cluster_is_looked_up(analyst: Connection, view: str, condition: str) -> None:
+    found = run(analyst, view, condition)
+    assert 0 < found[0]["Actual Rows"] < 25
+    assert sum(read(found).values()) < 200
+
+
+def test_counting_computes_nothing_but_the_count(analyst: Connection) -> None:
+    found = run(analyst, "pairs", chosen="count(*)")
+    assert not [node for node in found if node.get("Parent Relationship") == "SubPlan"]
+
+
+def test_twins_are_found_without_the_ledger(analyst: Connection) -> None:
+    found = run(analyst, "pairs", "are_twins", "count(*)")
+    assert "similar_pair_7" not in read(found)
