@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env demo test lint unit clean
+.PHONY: env demo docs test lint unit clean
 
 env: .venv/.installed
 
@@ -17,6 +17,9 @@ demo: env
 	$(BIN)/nearsim pairs --collection demo --limit 10
 	$(BIN)/nearsim clusters --collection demo --limit 10
 	$(BIN)/nearsim similar story-036 --collection demo
+
+docs: env
+	$(BIN)/python -m docs.generate_sql
 
 test: lint unit
 

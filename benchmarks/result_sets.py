@@ -171,6 +171,17 @@ def _wholly_sorted(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) 
 
 
 @compiled
+def _equal_positions(left: NDArray[Any], right: NDArray[Any]) -> int:
+    equal = 0
+    for begin in range(0, len(left), 64):
+        part = np.uint32(0)
+        for position in range(64):
+            part += np.uint32(left[begin + position] == right[begin + position])
+        equal += int(part)
+    return equal
+
+
+@compiled
 def _wholly_positions(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) -> None:
     """The answer of `first_alike`, all positions of each pair compared, 64 at a time."""
     for row in range(len(sketches)):
@@ -178,12 +189,7 @@ def _wholly_positions(sketches: NDArray[Any], need: int, first: NDArray[np.int64
         for other in range(row):
             if first[other] >= 0:
                 continue
-            equal = 0
-            for begin in range(0, sketches.shape[1], 64):
-                part = np.uint32(0)
-                for position in range(64):
-                    part += np.uint32(sketches[row, begin + position] == sketches[other, begin + position])
-                equal += int(part)
+            equal = _equal_positions(sketches[row], sketches[other])
             if equal >= need:
                 first[row] = other
                 break

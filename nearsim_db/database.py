@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -95,6 +95,12 @@ class Database:
                 return DatabaseState(server_version(connection), schema.current_revision(connection))
         finally:
             engine.dispose()
+
+    @cached_property
+    def may_index(self) -> bool:
+        """Whether the user may do more than read and write documents."""
+        with self.transaction() as connection:
+            return access.has_owners_rights(connection)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -177,19 +177,19 @@ def _hold(connection: Connection, collection_id: CollectionId) -> Source:
     return sources.get_source(connection, collection_id)
 
 
-def bring_up(engine: Engine, collection_id: CollectionId, progress: Progress) -> bool:
-    """Make the documents of a collection what the table has that it follows, if it does; whether that is so.
+def bring_up(engine: Engine, collection_id: CollectionId, progress: Progress) -> None:
+    """Make the documents of a collection what the table has that it follows, if it does.
 
     Raises NotFoundError where that table cannot be followed.
     """
     catch_up(engine)
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
-    if attachment is None or attachment.detaching:
-        return False
+        if attachment is None or attachment.detaching:
+            return
+        sources.get_source(connection, collection_id)
     if attachment.trouble is not None or not attachment.is_swept:
         sweep(engine, collection_id, progress)
-    return True
 
 
 def release(engine: Engine, collection_id: CollectionId) -> None:

@@ -1,13 +1,12 @@
 """The index of one collection: the whole road on one screen, and what the command line and applications call."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db import build, follow, forget, profiles, query, rounds, serving, standing, window
+from nearsim_db import follow, forget, profiles, query, serving, standing, window
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
@@ -45,6 +44,7 @@ from nearsim_db.store import attachments, catalog, clusters, documents, pairs, v
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import translated
 from nearsim_db.store.verdicts import Decision
+from nearsim_db.upkeep import Upkeep
 
 DEFAULT = serving.DEFAULT
 
@@ -67,6 +67,7 @@ class Index:
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
         self._lookups = Lookups(database, self.serving)
+        self._upkeep = Upkeep(database, self._restored, progress, self.warnings.append)
 
     @classmethod
     def connect(
@@ -126,24 +127,24 @@ class Index:
         with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:
-                self._bring_up_to_date(collection_id)
+                self._upkeep.bring_up_to_date(collection_id)
                 run = Guard(self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict)
             try:
-                with self._unbuilt_kept(collection_id):
+                with self._upkeep.unbuilt_kept(collection_id):
                     run.write(records, self._progress)
             except (InputError, DuplicateError) as error:
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
-                    self._bring_up_to_date(collection_id)
+                    self._upkeep.bring_up_to_date(collection_id)
                 error.summary = run.summary
                 raise
             if not dry_run:
-                self._bring_up_to_date(collection_id)
+                self._upkeep.bring_up_to_date(collection_id)
             return run.summary
 
     def build(self) -> None:
         """Finish what was interrupted, and take in what other applications wrote."""
-        self._bring_up_to_date(self._get_collection().collection_id)
+        self._upkeep.take_in(self._get_collection().collection_id)
 
     def sweep(self) -> Swept:
         """Compare all of the table that the collection follows with its documents, and bring every profile up to date.
@@ -151,12 +152,10 @@ class Index:
         Raises NotFoundError where it follows none, or one that cannot be followed now.
         """
         collection_id = self._get_collection().collection_id
-        with self.database.transaction() as connection:
-            attachments.get_attachment(connection, collection_id, self.collection)
-        with translated(), self._unbuilt_kept(collection_id):
+        with translated(), self._upkeep.unbuilt_kept(collection_id):
             swept = follow.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
-        self._bring_up_to_date(collection_id)
+        self._upkeep.bring_up_to_date(collection_id)
         return swept
 
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
@@ -245,7 +244,7 @@ class Index:
         self._refuse_attached(collection_id, "delete the rows")
         with self.database.transaction() as connection:
             gone = documents.delete_documents(connection, collection_id, list(external_ids))
-        self._bring_up_to_date(collection_id)
+        self._upkeep.bring_up_to_date(collection_id)
         return gone
 
     def purge(self, external_ids: Iterable[str], rejects: Sequence[Path] = ()) -> Purged:
@@ -263,9 +262,9 @@ class Index:
                 list(external_ids),
                 rejects,
                 self._reproduced,
-                lambda: self._as_far_as_possible(self._built, collection_id),
+                lambda: self._upkeep.as_far_as_possible(self._upkeep.built, collection_id),
             )
-        self._as_far_as_possible(self._bring_up_to_date, collection_id)
+        self._upkeep.as_far_as_possible(self._upkeep.bring_up_to_date, collection_id)
         return purged
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
@@ -292,10 +291,10 @@ class Index:
         collection = self._writable(dry_run=False)
         assert collection is not None
         with self.database.transaction() as connection:
-            profiles.create(connection, collection, name, profile)
+            profiles.create(connection, collection.collection_id, name, profile)
             filled = documents.any_document(connection, collection.collection_id)
         if filled:
-            self._bring_up_to_date(collection.collection_id)
+            self._upkeep.bring_up_to_date(collection.collection_id)
         return profile
 
     def delete_profile(self, name: str) -> None:
@@ -328,7 +327,7 @@ class Index:
         collection = self._get_collection()
         with self.database.transaction() as connection:
             verdicts.judge(connection, decision, collection.name, left, right, why, by)
-        self._bring_up_to_date(collection.collection_id)
+        self._upkeep.bring_up_to_date(collection.collection_id)
 
     def _refuse_attached(self, collection_id: CollectionId, doing: str) -> None:
         with self.database.transaction() as connection:
@@ -349,59 +348,18 @@ class Index:
         with self.database.transaction() as connection:
             return catalog.list_generations(connection, collection_id)
 
-    def _bring_up_to_date(self, collection_id: CollectionId) -> None:
-        """Build generations that are building; let live ones catch up with the documents, and these with a table."""
-        with translated():
-            follow.bring_up(self.database.engine, collection_id, self._progress)
-            rounds.dispatch(self.database.engine)
-            generations = self._built(collection_id)
-            for generation in generations:
-                context = self._context(generation, restore(generation.recipe, generation.fingerprint))
-                window.sweep(self.database.engine, context)
-                # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
-                with self.database.lease() as lease_id:
-                    rounds.settle(self.database.engine, context, lease_id, self._progress)
-
-    def _built(self, collection_id: CollectionId) -> list[Generation]:
-        """The collection's generations, built if they were not; without any, that of the default recipe."""
-        generations = self._generations(collection_id)
-        if generations and all(one.state != "building" for one in generations):
-            return generations
-        with self.database.builder(collection_id):
-            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
-                if generation.state == "building":
-                    context = self._context(generation, restore(generation.recipe, generation.fingerprint))
-                    build.build(self.database.engine, context, self._progress)
-        return self._generations(collection_id)
-
-    def _unbuilt_kept(self, collection_id: CollectionId) -> AbstractContextManager[None]:
-        """Keep workers from building an index of the first few documents while the others come in."""
-        if all(one.state != "building" for one in self._generations(collection_id)):
-            return nullcontext()
-        return self.database.builder(collection_id, wait=False)
-
-    def _as_far_as_possible(
-        self, action: Callable[[CollectionId], object], collection_id: CollectionId
-    ) -> None:
-        try:
-            action(collection_id)
-        except (FingerprintError, RecipeError) as error:
-            self.warnings.append(str(error))
-
-    def _default_profile(self, collection_id: CollectionId) -> Generation:
-        with self.database.transaction() as connection:
-            collection = catalog.get_collection(connection, self.collection)
-            return profiles.create(connection, collection, DEFAULT, resolve(Recipe()))
-
     def _context(self, generation: Generation, profile: Profile) -> Context:
         settings = self.database.settings
         encoder = Encoder(profile, settings.backend)
         return Context(generation, encoder, self._pool, settings.threads, self.warnings.append)
 
+    def _restored(self, generation: Generation) -> Context:
+        return self._context(generation, restore(generation.recipe, generation.fingerprint))
+
     def _reproduced(self, generation: Generation) -> Context | None:
         """The context of a generation, None where this code would make other sketches than it holds."""
         try:
-            return self._context(generation, restore(generation.recipe, generation.fingerprint))
+            return self._restored(generation)
         except (FingerprintError, RecipeError):
             return None
 

@@ -6,15 +6,16 @@ from nearsim_db.database import Database
 from nearsim_db.errors import NotFoundError
 from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
+from nearsim_db.records import CollectionId
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Collection, Generation
 
 
-def create(connection: Connection, collection: Collection, name: str, profile: Profile) -> Generation:
+def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Make a profile with its first generation, which is to be built. Raises ConflictError when the name is taken."""
     return catalog.create_profile(
         connection,
-        collection.collection_id,
+        collection_id,
         name,
         to_mapping(profile.recipe),
         profile.fingerprint,

@@ -206,7 +206,7 @@ class Shift:
                 )
         with self._engine.connect() as connection:
             there = attachments.list_attachments(connection, self._collection_id)
-        troubled = {(one.collection, one.trouble) for one in there if one.trouble is not None}
+        troubled = {(one.collection, one.problem) for one in there if one.problem is not None}
         for collection, trouble in sorted(troubled - self._troubled):
             self._tell(Notable("not_followed", trouble, "error", {"collection": collection}))
         self._troubled = troubled

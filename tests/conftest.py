@@ -19,6 +19,7 @@ _SETTINGS = {
     "listen_addresses": "",
     "shared_buffers": "64MB",
     "max_connections": "60",
+    "wal_level": "logical",
 }
 _NUMBERS = itertools.count()
 

@@ -3,7 +3,7 @@ SELECT collection, profile, coalesce(left_source, '') AS left_source, coalesce(r
     count(*) AS pairs, count(*) FILTER (WHERE numbers_differ) AS with_other_numbers,
     round(100.0 * count(*) FILTER (WHERE numbers_differ) / count(*), 1) AS percent
 FROM nearsim.pairs
-WHERE similarity >= 0.8 AND NOT are_twins
+WHERE similarity >= 0.8 AND are_heads
 GROUP BY collection, profile, 3, 4
 ORDER BY with_other_numbers DESC, pairs DESC, left_source, right_source
 LIMIT 20;

@@ -31,6 +31,7 @@ CREATED: tuple[str, ...] = (
     "estimate",
     "words_of_64_bits",
     "random_word",
+    "band_hashes",
     "band_keys",
     "document_named",
     "serving",
@@ -44,6 +45,7 @@ CREATED: tuple[str, ...] = (
     "evidence",
     "why",
     "why_not",
+    "links_among",
     "dedupe",
 )
 

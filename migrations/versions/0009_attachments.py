@@ -25,5 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The triggers on others' tables go, and with them the collections that followed those."""
+    """Refused while a table is followed."""
     op.execute((STATEMENTS / "end.sql").read_text("utf-8"))

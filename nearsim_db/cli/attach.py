@@ -161,7 +161,7 @@ def _shown(one: "Attachment") -> dict[str, Any]:
         "attached_at": one.attached_at,
         "swept_at": one.swept_at,
         "unusable": one.unusable,
-        "trouble": "is being detached" if one.detaching else one.trouble,
+        "trouble": "is being detached" if one.detaching else one.problem,
     }
 
 

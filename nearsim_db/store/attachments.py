@@ -38,6 +38,13 @@ class Attachment:
     troubled_at: datetime | None
 
     @property
+    def problem(self) -> str | None:
+        """Why the table is not followed now, as far as is known."""
+        if self.table is None:
+            return f"collection {self.collection!r} follows a table that is gone; run: nearsim detach {self.collection}"
+        return self.trouble
+
+    @property
     def is_swept(self) -> bool:
         """Whether what was missed is taken in, as far as is known."""
         return self.swept_at is not None and self.swept_at >= self.wanted_at

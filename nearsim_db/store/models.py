@@ -4,7 +4,7 @@ Any application may write `Document` and `Probe`, and with rights `Collection`; 
 """
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.orm import DeclarativeBase, Mapped, relationship
@@ -89,7 +89,7 @@ class Signature(Base):
     """A document in a generation: its features counted and digested, its sketch, the head of its twins."""
 
     __table__ = tables.signature
-    __mapper_args__: ClassVar = {"primary_key": [tables.signature.c.generation_id, tables.signature.c.doc_id]}
+    __mapper_args__ = {"primary_key": [tables.signature.c.generation_id, tables.signature.c.doc_id]}
     generation_id: Mapped[int]
     doc_id: Mapped[int]
     revision: Mapped[int]
@@ -104,7 +104,7 @@ class Band(Base):
     """A band of a head: documents with the same `bucket_hash` may be similar."""
 
     __table__ = tables.band
-    __mapper_args__: ClassVar = {
+    __mapper_args__ = {
         "primary_key": [tables.band.c.generation_id, tables.band.c.bucket_hash, tables.band.c.doc_id]
     }
     bucket_hash: Mapped[int]
@@ -117,7 +117,7 @@ class SimilarPair(Base):
     """A verified pair of heads; `Pairs` has those of their twins, too."""
 
     __table__ = tables.similar_pair
-    __mapper_args__: ClassVar = {
+    __mapper_args__ = {
         "primary_key": [
             tables.similar_pair.c.generation_id,
             tables.similar_pair.c.left_id,
@@ -139,7 +139,7 @@ class ClusterMember(Base):
     """A document of a cluster, and whether it is the one that survives."""
 
     __table__ = tables.cluster_member
-    __mapper_args__: ClassVar = {
+    __mapper_args__ = {
         "primary_key": [tables.cluster_member.c.generation_id, tables.cluster_member.c.doc_id]
     }
     generation_id: Mapped[int]

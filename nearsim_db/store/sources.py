@@ -45,10 +45,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
         return None
     relation = read_relation(connection, attachment.relation)
     if relation is None:
-        raise NotFoundError(
-            f"collection {attachment.collection!r} follows a table that is gone; run: nearsim detach "
-            f"{attachment.collection}"
-        )
+        raise NotFoundError(attachment.problem)
     columns = attachment.columns
     reason = unreadable(connection, relation, columns)
     if reason is not None:
@@ -72,7 +69,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
     """The table that a collection follows, where it is known to follow one. Raises NotFoundError."""
     source = find_source(connection, collection_id)
     if source is None:
-        raise NotFoundError("the collection was detached from its table meanwhile")
+        raise NotFoundError("the collection follows no table, or none any more; see: nearsim attach --list")
     return source
 
 

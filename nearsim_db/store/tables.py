@@ -678,8 +678,8 @@ event = Table(
         name="event_of_cluster_whole",
     ),
     Index("event_pruned", "profile_id", "kind", postgresql_where=text("pruned")),
-    comment="What happened to pairs, clusters and their survivors, in the order in which it was committed; kept for some "
-    "days",
+    comment="What happened to pairs, clusters and their survivors, in the order in which it was committed; kept for "
+    "some days",
 )
 
 event_draft = Table(
@@ -716,8 +716,8 @@ event_draft = Table(
         "kind IN ('pairs_gone', 'pairs_come', 'members', 'live', 'not_live')", name="event_draft_kind_known"
     ),
     prefixes=["UNLOGGED"],
-    comment="What the transaction at hand has changed, a row a statement; made into events when it commits, and gone by "
-    "then",
+    comment="What the transaction at hand has changed, a row a statement; made into events when it commits, and gone "
+    "by then",
 )
 
 

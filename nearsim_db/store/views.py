@@ -98,6 +98,7 @@ class Pairs(View):
     estimate: Mapped[_Real]
     shared_bands: Mapped[_Small]
     are_twins: Mapped[bool]
+    are_heads: Mapped[bool]
     numbers_differ: Mapped[bool]
     verdict: Mapped[str | None]
     verified_at: Mapped[datetime | None]

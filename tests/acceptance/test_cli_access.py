@@ -40,6 +40,8 @@ READING = [
     ["profile", "show", "default", "--json"],
     ["collection", "list", "--json"],
     ["work", "list", "--json"],
+    ["events", "--format", "jsonl"],
+    ["verdict", "list", "--format", "jsonl"],
     ["db", "isolation", "status", "--json"],
     ["db", "status", "--json"],
 ]
@@ -51,6 +53,7 @@ WRITING = [
     ["collection", "delete", "default", "--yes"],
     ["profile", "create", "mine"],
     ["work", "discard", "--all", "--yes"],
+    ["verdict", "pin", "storm", "bridge", "--why", "x"],
     ["db", "grant", "somebody", "reader"],
     ["db", "isolation", "on"],
 ]
@@ -89,6 +92,30 @@ def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
     assert again == {"user": name, "role": "nearsim_writer", "revoked": False, "collections": []}
     with psycopg.connect(user) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("SELECT FROM nearsim.document")
+
+
+def test_what_a_writer_writes_is_taken_in_by_a_worker(
+    filled: CommandLine, user: str, stories: Path, tmp_path: Path
+) -> None:
+    filled.succeed("db", "grant", user_of(user), "writer")
+    writer = as_user(filled, user)
+    more = write_jsonl(tmp_path / "more.jsonl", [{"id": "again", "text": STORM}])
+    for command in (
+        ["ingest", more],
+        ["verdict", "pin", "storm", "bridge", "--why", "one event"],
+        ["delete", "storm-twin", "--yes"],
+    ):
+        assert "waits for a worker: this user may not index it" in writer.succeed(*command).err, command
+    assert "permission denied" in writer.fail("build")
+    filled.succeed("worker", "--once", "--quiet")
+    found = {
+        frozenset((row["left"], row["right"])) for row in writer.succeed("pairs", "--format", "jsonl").rows()
+    }
+    assert found == {
+        frozenset(one) for one in (("storm", "storm-again"), ("storm", "again"), ("storm-again", "again"))
+    }
+    (cluster,) = writer.succeed("clusters", "--format", "jsonl").rows()
+    assert set(cluster["members"]) == {"storm", "storm-again", "again", "bridge"}
 
 
 def test_what_cannot_be_granted_is_told(filled: CommandLine, user: str, url: str) -> None:
@@ -136,6 +163,8 @@ def test_isolation_is_switched_and_shown(filled: CommandLine, user: str, url: st
     assert "there is no collection 'default'; there are: other" in reader.fail("pairs")
     assert reader.succeed("get", "a", "--collection", "other").document()["id"] == "a"
     assert len(reader.succeed("profile", "list", "--collection", "other", "--json").document()) == 1
+    for asked in (["events", "--format", "jsonl"], ["verdict", "list"], ["profile", "show", "default"]):
+        reader.succeed(*asked, "--collection", "other")
     for command in ("pairs", "clusters", "stats"):
         assert "permission denied" in reader.fail(command, "--collection", "other")
     with psycopg.connect(url) as connection:

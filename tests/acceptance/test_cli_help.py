@@ -28,6 +28,7 @@ COMMANDS = [
         "stats",
         "doctor",
     ),
+    *("events", "events prune"),
     *("profile create", "profile list", "profile show", "profile delete"),
     *("collection create", "collection list", "collection delete"),
     *("work list", "work retry", "work discard"),

@@ -231,7 +231,7 @@ class World:
             self.queued.add(doc_id)
 
     def _heads_changed(self, gone: int, come: int) -> None:
-        # Twins of other numbers, and vetoed ones, may lose what tied them although the head that went was tied to nothing.
+        # Twins of other numbers, and vetoed ones, may lose what tied them although the head that went had no ties.
         is_whole = self.rules.numbers_differ == "link" and not self.verdicts
         self.queued |= {gone} if is_whole else {gone, come}
 

@@ -215,7 +215,8 @@ def test_what_replication_applies_is_not_noted_and_found_by_comparing(
         assert {(pair.left, pair.right) for pair in index.pairs()} == {("v", "w"), ("v", "x"), ("w", "x")}
 
 
-def test_a_change_names_a_document_or_everything(backend: Backend) -> None:
-    for values in ((1, None), (None, 1)):
+def test_a_change_names_a_document_a_row_a_whole_table_or_everything(backend: Backend) -> None:
+    command = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
+    for values in ((None, 1, None), (None, None, "x"), (1, 1, "x")):
         with pytest.raises(psycopg.errors.CheckViolation):
-            backend.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (%s, %s)", values)
+            backend.execute(command, values)

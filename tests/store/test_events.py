@@ -54,7 +54,7 @@ def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: 
     with psycopg.connect(database_url) as writing, application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
-        for _ in range(120):
+        for _ in range(80):
             scramble(writing, rng)
             if rng.random() < 0.15:
                 writing.rollback()
@@ -80,7 +80,7 @@ def test_every_commit_of_a_living_index_is_told(index: Index, database_url: str,
         watcher.catch_up()
         # It is called before each commit, and so looks at the one before.
         hooks.listen(index.database.engine, "commit", watcher.look)
-        for number in range(8):
+        for number in range(6):
             for _ in range(rng.choice([1, 3, 6])):
                 write_somewhere(writing, rng)
             if number % 2:
@@ -147,6 +147,24 @@ def write_somewhere(writing: Application, rng: random.Random) -> None:
         writing.execute("DELETE FROM nearsim.document WHERE external_id = %s", [name])
     else:
         writing.execute(INSERT_DOCUMENT, [name, alike(rng)])
+
+
+def test_a_large_cluster_is_not_read_for_one_more_member(index: Index, database_url: str) -> None:
+    index.add(unlike(1))
+    with application(database_url) as writing:
+        writing.execute(LARGE_CLUSTER)
+        writing.execute("ANALYZE nearsim.cluster_member_1")
+        before = index_entries_read(writing)
+        for doc_id in (5_001, 5_002):
+            change(writing, INSERT_MEMBER, "_1", 1, False, doc_id)
+        assert 0 < index_entries_read(writing) - before < 20
+
+
+def index_entries_read(connection: Application) -> int:
+    """How many entries of the indexes of members were read so far."""
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    asked = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'cluster_member_1'"
+    return int(str(ask(connection, asked)))
 
 
 def test_whoever_commits_first_is_told_first(index: Index, database_url: str) -> None:
@@ -314,6 +332,10 @@ def change(connection: Application, command: sql.SQL, suffix: str, *values: obje
     connection.execute(command.format(**tables), values)
 
 
+LARGE_CLUSTER = (
+    "INSERT INTO nearsim.cluster_member_1 (doc_id, cluster_id, is_survivor)"
+    " SELECT number, 1, number = 1 FROM generate_series(1, 5000) AS number"
+)
 DELETE_PAIRS = sql.SQL("DELETE FROM {similar_pair} WHERE left_id = %s")
 INSERT_PAIR = sql.SQL(
     "INSERT INTO {similar_pair} (generation_id, left_id, right_id, similarity, shared_bands, estimate,"

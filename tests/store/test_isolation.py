@@ -145,7 +145,8 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
         with connection.transaction(force_rollback=True):
             return [str(row) for row in connection.execute(call).fetchall()]
     except psycopg.Error as error:
-        return [f"{error.sqlstate} {error.diag.message_primary} {error.diag.message_detail}"]
+        told = error.diag
+        return [f"{error.sqlstate} {told.message_primary} {told.message_detail} {told.message_hint}"]
 
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
@@ -206,6 +207,24 @@ def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) 
     return found
 
 
+def make_busy(url: str, given: dict[str, object]) -> None:
+    """Let a tenant have work waiting and failing, a table that is followed, and noted changes of every kind."""
+    with psycopg.connect(url) as connection:
+        for command in (
+            "INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column) "
+            "VALUES ({collection_id}, 'pg_catalog.pg_class', 'secret', 'secret')",
+            "INSERT INTO nearsim.change (collection_id, doc_id) "
+            "VALUES ({collection_id}, {doc}), ({collection_id}, NULL)",
+            "INSERT INTO nearsim.change (collection_id, external_id) VALUES ({collection_id}, {id})",
+            "INSERT INTO nearsim.work (generation_id, stage, doc_id) VALUES ({generation}, 'compare', 0)",
+            "INSERT INTO nearsim.work (generation_id, stage, doc_id, attempts, error) "
+            "VALUES ({generation}, 'sign', {doc}, 2, 'secret')",
+            "INSERT INTO nearsim.lease (worker) VALUES ('secret:1')",
+        ):
+            values = {name: sql.Literal(value) for name, value in given.items()}
+            connection.execute(sql.SQL(command).format(**values))
+
+
 @pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
 def world(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
     """North is there, and its reader looks round; then comes the other, and it looks again."""
@@ -239,6 +258,7 @@ def world(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
                     )
                 )
         foreign = tenant(url, "secret", "secret")
+        make_busy(url, foreign)
         together = look_round(url, reader, own, names)
         yield World(url, reader, writer, own, foreign, alone, together)
     with admin.connect() as connection:

@@ -105,12 +105,14 @@ def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
             "FROM nearsim.document, nearsim.generation",
             "UPDATE nearsim.work SET error = (SELECT error FROM nearsim.work WHERE doc_id = 1)",
             "UPDATE nearsim.document SET source = 'x'",
-            "ANALYZE nearsim.document",
+            f"SELECT nearsim.veto_pair('{NAME}', 'd0', 'only one says {WORD}')",
+            f"SELECT nearsim.pin_pair('{NAME}', 'd0', 'none says {WORD}')",
+            "ANALYZE nearsim.document, nearsim.verdict",
         )
         before = traces(database_url, doc_id)
         assert before.keys() == {
             *("document", "work", "change", "pg_stats"),
-            *("signature_1", "band_1", "similar_pair_1", "cluster_member_1", "event"),
+            *("signature_1", "band_1", "similar_pair_1", "cluster_member_1", "event", "verdict"),
         }
         purged = index.purge([NAME, "nobody"], [rejects])
         assert traces(database_url, doc_id) == {}
@@ -120,6 +122,7 @@ def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
         assert removed.bands == before["band_1"]
         assert (removed.cluster_rows, purged.rejects) == (1, [(rejects, 1)])
         assert purged.changes == before["change"] + 1
+        assert purged.verdicts == before["verdict"] == 2
         assert purged.events == before["event"] == len(TEXTS)
         gone = [one for one in index.events() if one.kind == "pair_gone"]
         assert {(one.left_id, one.left, one.similarity) for one in gone} == {(doc_id, None, None)}

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.store.engine import driver
@@ -83,3 +84,29 @@ def test_what_is_hidden_is_not_there(known: World) -> None:
             refused = pytest.raises(psycopg.errors.NoDataFound, match=f"there is no document '{name}'")
             with refused, connection.transaction():
                 connection.execute("SELECT * FROM nearsim.similar_to(%s)", (name,))
+
+
+READ = """
+SELECT relname, sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0)) FROM pg_stat_xact_all_tables
+WHERE schemaname = 'nearsim' AND relname ~ '_[0-9]+$' GROUP BY 1
+"""
+
+
+def test_retired_generations_are_not_read(known: World, engine: Engine) -> None:
+    known.retire(["shingle.k=1"])
+    one, two, *_ = known.doc_ids
+    # A session of its own: what another one read before may be counted there later.
+    with engine.begin() as connection:
+        inner = driver(connection)
+        for call in (
+            "similar_to(%s::bigint, 0.1)",
+            "buckets_of(%s)",
+            "dedupe(ARRAY[%s, 1])",
+            "why(%s, 1)",
+            "why_not(%s, 1)",
+        ):
+            inner.execute(f"SELECT nearsim.{call}".encode(), (two,))
+        assert one == 1
+        scans = {str(name): int(str(count)) for name, count in inner.execute(READ)}
+    read = {name for name, count in scans.items() if count}
+    assert read == {"signature_1", "band_1", "similar_pair_1", "cluster_member_1"}

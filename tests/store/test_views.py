@@ -56,6 +56,11 @@ def test_pairs_are_all_pairs_with_their_evidence(whole: World) -> None:
     found = {(row["left_id"], row["right_id"]): row for row in rows(whole, "SELECT * FROM nearsim.pairs")}
     assert set(found) == expected
     assert {pair for pair, row in found.items() if row["are_twins"]} == set(twins)
+    firsts = {frozenset(features): one for one, features in reversed(whole.features.items())}
+    heads = set(firsts.values())
+    assert {pair for pair, row in found.items() if row["are_heads"]} == {
+        pair for pair in expected if set(pair) <= heads
+    }
     for (left, right), row in found.items():
         assert (row["intersection_size"], row["union_size"]) == whole.sizes(left, right)
         assert row["similarity"] == pytest.approx(whole.similarity(left, right))

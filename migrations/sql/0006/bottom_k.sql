@@ -1,5 +1,5 @@
--- Sketches of the family bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document of fewer ids
--- repeats the last one.
+-- Sketches of the family bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document of fewer
+-- ids repeats the last one.
 CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

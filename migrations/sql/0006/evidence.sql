@@ -6,7 +6,8 @@ DECLARE
     signed record;
 BEGIN
     SELECT coalesce(document.published_at, document.created_at)
-            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old INTO known
+            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old, collection_id
+        INTO known
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
     WHERE generation.generation_id = standing_in.generation_id AND document.doc_id = standing_in.doc_id;
     IF NOT FOUND OR NOT nearsim.sees_generation(generation_id) THEN
@@ -16,8 +17,10 @@ BEGIN
         INTO signed USING doc_id;
     RETURN CASE
         WHEN EXISTS (
-            SELECT FROM nearsim.work WHERE work.generation_id = standing_in.generation_id AND work.stage = 'sign'
-                AND work.doc_id = standing_in.doc_id AND work.set_aside_at IS NOT NULL) THEN 'was set aside'
+            SELECT FROM nearsim.work WHERE work.generation_id = standing_in.generation_id
+                AND work.stage IN ('sign', 'search', 'anchor')
+                AND work.doc_id IN (standing_in.doc_id, signed.head_id) AND work.set_aside_at IS NOT NULL)
+            THEN 'was set aside'
         WHEN EXISTS (
             SELECT FROM nearsim.work WHERE work.generation_id = standing_in.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
@@ -25,7 +28,9 @@ BEGIN
             OR EXISTS (
                 SELECT FROM nearsim.work
                 WHERE work.generation_id = standing_in.generation_id AND work.stage = 'compare')
-            OR EXISTS (SELECT FROM nearsim.change WHERE change.doc_id = standing_in.doc_id OR change.doc_id IS NULL)
+            OR EXISTS (
+                SELECT FROM nearsim.change WHERE change.doc_id = standing_in.doc_id OR change.collection_id IS NULL
+                    OR change.doc_id IS NULL AND change.collection_id = known.collection_id)
             THEN 'waits to be indexed'
         WHEN signed.doc_id IS NULL AND known.is_old THEN 'is older than the index keeps documents'
         WHEN signed.doc_id IS NULL THEN 'is not indexed'
@@ -36,8 +41,8 @@ $$;
 COMMENT ON FUNCTION nearsim.standing_in(integer, bigint) IS
     'Part of why_not: what keeps a document from being compared in a generation that the caller may read; NULL for nothing';
 
--- Bands are compared in the two sketches. Two heads are linked where they share a bucket of which the first is an anchor;
--- where the first is none, the second, which comes later, is none either.
+-- Bands are compared in the two sketches. Two heads are linked where they share a bucket of which the first is an
+-- anchor; where the first is none, the second, which comes later, is none either.
 CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1

@@ -7,15 +7,15 @@ RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    found nearsim.generation;
+    known nearsim.generation;
     compared_from integer;
 BEGIN
     IF NOT nearsim.sees_generation(generation_id) THEN
         RETURN;
     END IF;
-    SELECT * INTO found FROM nearsim.generation WHERE generation.generation_id = met_by.generation_id;
-    IF min_similarity >= CAST(found.recipe #>> '{match,threshold}' AS double precision) THEN
-        compared_from := found.recipe #>> '{match,min_shared_bands}';
+    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = met_by.generation_id;
+    IF min_similarity >= CAST(known.recipe #>> '{match,threshold}' AS double precision) THEN
+        compared_from := known.recipe #>> '{match,min_shared_bands}';
     END IF;
     RETURN QUERY EXECUTE format($query$
         WITH me AS MATERIALIZED (
@@ -52,8 +52,8 @@ BEGIN
         ) AS family
         WHERE said.estimate >= $2
         $query$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'band_' || generation_id)
-        USING doc_id, min_similarity, min_shared_bands, found.recipe, CAST(found.bands AS integer),
-            CAST(found.rows AS integer), compared_from;
+        USING doc_id, min_similarity, min_shared_bands, known.recipe, CAST(known.bands AS integer),
+            CAST(known.rows AS integer), compared_from;
 END
 $$;
 COMMENT ON FUNCTION nearsim.met_by(integer, bigint, double precision, integer) IS

@@ -6,8 +6,8 @@ END;
 COMMENT ON FUNCTION nearsim.body_of(bigint) IS
     'The text of a document, wherever its collection keeps it';
 
--- The runs of digits of the text that a recipe reads, in their order. Forms of characters (full-width digits, for one) are
--- made alike where the recipe does so; tags are left out, roughly, where it strips HTML.
+-- The runs of digits of the text that a recipe reads, in their order. Forms of characters (full-width digits, for one)
+-- are made alike where the recipe does so; tags are left out, roughly, where it strips HTML.
 CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

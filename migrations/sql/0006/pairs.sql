@@ -12,6 +12,7 @@ CROSS JOIN LATERAL (
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
         b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
+        true AS are_heads,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> (SELECT numbers_digest FROM nearsim.signature
@@ -25,7 +26,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     -- The left head and a twin of the right one.
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
@@ -39,7 +40,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     -- A twin of the left head and the right head, in either order.
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id),
@@ -52,7 +53,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND l.doc_id < pair.right_id
     UNION ALL
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
@@ -66,7 +67,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     -- Twins of both heads, in either order.
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
         verdict.verdict, pair.verified_at
@@ -79,7 +80,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND (l.doc_id, pair.left_id) < (r.doc_id, pair.right_id)
     UNION ALL
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
         verdict.verdict, pair.verified_at
@@ -93,7 +94,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     -- A head and its own twin.
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true,
+        CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
@@ -106,7 +107,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     -- Two twins of one head.
     SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true,
+        CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true, false,
         l.numbers_digest
             <> r.numbers_digest,
         verdict.verdict, CAST(NULL AS timestamptz)
@@ -140,6 +141,7 @@ COMMENT ON COLUMN nearsim.pairs.union_size IS 'How many features either has';
 COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity as estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'How many bands of the two sketches are equal';
 COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether their features are equal';
+COMMENT ON COLUMN nearsim.pairs.are_heads IS 'Whether each is the first of those with its features: WHERE are_heads counts every distinct text once, and is faster';
 COMMENT ON COLUMN nearsim.pairs.numbers_differ IS 'Whether the runs of digits in their texts differ: alike, but with other figures or dates';
 COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL for most';
 COMMENT ON COLUMN nearsim.pairs.verified_at IS 'When the similarity was computed; NULL for documents with equal features';

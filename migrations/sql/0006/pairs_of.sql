@@ -1,5 +1,5 @@
--- Relies on the leaves' keys, on the index of pairs on right_id and on that of twins on (head_id, doc_id). Runs with the
--- rights of its owner, so that the leaves can be read by name: the same plan with any statistics and any number of
+-- Relies on the leaves' keys, on the index of pairs on right_id and on that of twins on (head_id, doc_id). Runs with
+-- the rights of its owner, so that the leaves can be read by name: the same plan with any statistics and any number of
 -- generations.
 CREATE FUNCTION nearsim.pairs_of(
     generation_id integer, doc_id bigint, min_similarity double precision, min_shared_bands integer)

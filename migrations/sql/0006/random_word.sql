@@ -5,13 +5,16 @@ DECLARE
     digest constant bytea := sha256(convert_to(purpose || ':' || seed, 'UTF8'));
     size constant numeric := 18446744073709551616;
     word numeric := 0;
+    bits bigint;
 BEGIN
     FOR byte IN REVERSE 7 .. 0 LOOP
         word := word * 256 + get_byte(digest, byte);
     END LOOP;
     word := (word + 11400714819323198485 * place) % size;
-    word := nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 1073741824))) * 13787848793156543929 % size;
-    word := nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 134217728))) * 10723151780598845931 % size;
+    bits := nearsim.signed(word) # nearsim.signed(div(word, 1073741824));
+    word := nearsim.unsigned(bits) * 13787848793156543929 % size;
+    bits := nearsim.signed(word) # nearsim.signed(div(word, 134217728));
+    word := nearsim.unsigned(bits) * 10723151780598845931 % size;
     RETURN nearsim.unsigned(nearsim.signed(word) # nearsim.signed(div(word, 2147483648)));
 END
 $$;

@@ -2,13 +2,13 @@
 CREATE FUNCTION nearsim.collection_of(doc_id bigint) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found integer;
+    home integer;
 BEGIN
-    SELECT document.collection_id INTO found FROM nearsim.document WHERE document.doc_id = collection_of.doc_id;
-    IF found IS NULL THEN
+    SELECT document.collection_id INTO home FROM nearsim.document WHERE document.doc_id = collection_of.doc_id;
+    IF home IS NULL THEN
         RAISE EXCEPTION 'there is no document %', doc_id USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN found;
+    RETURN home;
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_of(bigint) IS
@@ -31,7 +31,8 @@ BEGIN
             USING ERRCODE = 'ambiguous_parameter';
     ELSIF names IS NULL OR profile <> ALL (names) THEN
         RAISE EXCEPTION 'collection % has no profile%; there are: %', place,
-            coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet') USING ERRCODE = 'no_data_found';
+            coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet')
+            USING ERRCODE = 'no_data_found';
     END IF;
     RETURN QUERY
         SELECT generation.generation_id, known.name, generation.bands, generation.rows,

@@ -32,7 +32,8 @@ BEGIN
             SELECT kept.*, true AS verified
             FROM nearsim.pairs_of(live.generation_id, similar_to.doc_id, alike, shared) AS kept
             UNION ALL
-            SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL, met.numbers_differ, false
+            SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL,
+                met.numbers_differ, false
             FROM nearsim.met_by(live.generation_id, similar_to.doc_id, alike, shared) AS met
             WHERE alike < live.threshold OR shared < live.min_shared_bands
         ) AS found
@@ -49,7 +50,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text) IS
-    'The documents that are similar to one, the most similar first. What is left out is as the recipe has it, and then all are verified pairs. Asked for a lower min_similarity or min_shared_bands, it adds what else is in the document''s buckets (the first bucket_limit of each): those have verified = false, and their similarity is the estimate of the sketches. A document that is not indexed yet has none; nearsim.documents tells its state';
+    'The documents that are similar to one, the most similar first. Unless they are given, min_similarity and min_shared_bands are those of the recipe, and all are verified pairs. Asked for less than the recipe has, it adds what else is in the document''s buckets (the first bucket_limit of each): those have verified = false, and their similarity is the estimate of the sketches. A document that is not indexed yet has none; nearsim.documents tells its state';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,

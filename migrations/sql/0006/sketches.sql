@@ -29,7 +29,7 @@ $$;
 COMMENT ON FUNCTION nearsim.estimate_under(jsonb, bytea, bytea) IS
     'The similarity that two sketches of one recipe estimate';
 
--- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys that are equal by chance.
+-- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys equal by chance.
 CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -26,15 +26,15 @@ COMMENT ON FUNCTION nearsim.side_of(integer, bigint) IS
 CREATE FUNCTION nearsim.common_collection(a bigint, b bigint) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found constant integer := nearsim.collection_of(a);
+    home constant integer := nearsim.collection_of(a);
 BEGIN
-    IF found <> nearsim.collection_of(b) THEN
+    IF home <> nearsim.collection_of(b) THEN
         RAISE EXCEPTION 'documents % and % are in different collections, and only documents of one are compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF a = b THEN
         RAISE EXCEPTION 'document % cannot be compared with itself', a USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN found;
+    RETURN home;
 END
 $$;
 COMMENT ON FUNCTION nearsim.common_collection(bigint, bigint) IS

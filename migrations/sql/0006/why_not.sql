@@ -22,7 +22,8 @@ BEGIN
         WHEN pair.are_twins THEN 'they are a pair: twins, whose features are the same'
         WHEN pair.is_pair THEN 'they are a pair of similarity ' || round(CAST(pair.similarity AS numeric), 4)
         WHEN waiting IS NOT NULL THEN waiting
-        WHEN estimate < pair.threshold THEN concat_ws('; ', format('%s, below the threshold of %s', said, pair.threshold),
+        WHEN estimate < pair.threshold THEN concat_ws('; ',
+            format('%s, below the threshold of %s', said, pair.threshold),
             CASE WHEN pair.shared_bands < shared_least THEN sharing END)
         WHEN pair.shared_bands < shared_least THEN format('%s, though %s', sharing, said)
         WHEN NOT are_linked THEN format('they were kept apart by the bucket limit: of no bucket that they share is '

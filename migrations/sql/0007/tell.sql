@@ -1,5 +1,6 @@
 -- At commit the drafts of a transaction become events. Whoever tells holds the advisory lock EVENT (28281) until the
--- transaction is over and others see it, and draws event_ids only under it; nothing is waited for under it.
+-- transaction is over and others see it, and draws event_ids only under it. It is taken last of all: under it tables are
+-- read and events are added, and no row or other advisory lock is waited for.
 
 -- What the statements did to pairs, taken together: of each pair the first and the last of its drafts decide.
 CREATE FUNCTION nearsim.tell_pairs(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
@@ -39,12 +40,12 @@ COMMENT ON FUNCTION nearsim.tell_pairs(integer, integer, integer, bigint) IS
 -- Of each cluster that had or has a document that was touched: which former clusters its documents come from, and into
 -- which the former ones went. Members that were not touched are in the cluster in which they were; whether a cluster has
 -- one is seen without reading it whole, as it then has more members than came to it. Relies on the keys of
--- cluster_member and on its index on (cluster_id, is_survivor, doc_id). No join but those by key is a loop, whatever the
--- planner thinks of arrays, so that the whole is linear.
+-- cluster_member and on its index on (cluster_id, is_survivor, doc_id), of which a bitmap would read a whole cluster. No
+-- join but those by key is a loop, whatever the planner thinks of arrays, so that the whole is linear.
 CREATE FUNCTION nearsim.tell_clusters(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_nestloop = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off AS $$
 DECLARE
     told bigint;
 BEGIN

@@ -1,6 +1,13 @@
--- Nothing of ours stays on the tables of others.
-DROP FUNCTION nearsim.note_source() CASCADE;
-DELETE FROM nearsim.collection WHERE collection_id IN (SELECT attachment.collection_id FROM nearsim.attachment);
+-- Texts that are elsewhere cannot be had without this, and nothing of ours may stay on the tables of others.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM nearsim.attachment) THEN
+        RAISE EXCEPTION 'there are collections that follow a table of an application'
+            USING HINT = 'Let go of each with: nearsim detach COLLECTION [--keep]';
+    END IF;
+END
+$$;
+DROP FUNCTION nearsim.note_source();
 DROP TABLE nearsim.attachment;
 DELETE FROM nearsim.change WHERE collection_id IS NOT NULL AND doc_id IS NULL;
 ALTER TABLE nearsim.change

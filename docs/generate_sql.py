@@ -1,0 +1,122 @@
+"""Writes the reference in docs/sql.md, from the comments in the schema and the files in docs/queries.
+
+python -m docs.generate_sql     # or make docs; with a server of its own, of the newest major at hand
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from benchmarks.own_server import binaries_by_major, own_server
+from nearsim_db.store.engine import open_engine
+
+DOCS = Path(__file__).parent
+PAGE, QUERIES = DOCS / "sql.md", DOCS / "queries"
+CALLED = (
+    "similar_to",
+    "similar_to_text",
+    "ask",
+    "answer_to",
+    "why",
+    "why_not",
+    "dedupe",
+    "pin_pair",
+    "veto_pair",
+    "undo_verdict",
+    "document_named",
+    "body_of",
+    "buckets_of",
+    "band_keys",
+    "estimate",
+    "match_probability",
+    "curve",
+    "signed",
+    "unsigned",
+)
+
+_RELATIONS = """
+SELECT relname, obj_description(pg_class.oid, 'pg_class'),
+    array_agg(ARRAY[attname, format_type(atttypid, atttypmod), col_description(pg_class.oid, attnum)] ORDER BY attnum)
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = ANY(:kinds) AND NOT relispartition
+    AND relname <> 'alembic_version'
+GROUP BY pg_class.oid ORDER BY relname
+"""
+_TYPES = """
+SELECT relname, obj_description(reltype, 'pg_type'),
+    string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0
+WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c'
+GROUP BY pg_class.oid ORDER BY relname
+"""
+_FUNCTIONS = """
+SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid), obj_description(oid, 'pg_proc')
+FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) COLLATE "C"
+"""
+
+
+def render(connection: Connection, page: str) -> str:
+    """The page with its generated parts as the schema has them."""
+    functions: dict[str, list[str]] = {name: [] for name in CALLED}
+    for name, *described in connection.execute(text(_FUNCTIONS)):
+        functions.setdefault(name, []).append(_function(name, *described))
+    called = [line for name in CALLED for line in functions.pop(name)]
+    parts = {
+        "views": _relations(connection, ["v"]),
+        "functions": "\n".join(called),
+        "types": "\n".join(
+            f"- `{name}({columns})`. {told}." for name, told, columns in connection.execute(text(_TYPES))
+        ),
+        "parts": "\n".join(line for lines in functions.values() for line in lines),
+        "tables": _relations(connection, ["r", "p"]),
+        "queries": "\n\n".join(query(path) for path in sorted(QUERIES.glob("*.sql"))),
+    }
+    for name, content in parts.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+        page, found = pattern.subn(lambda match, put=content: f"{match[1]}\n{put}\n{match[2]}", page)  # type: ignore[misc]
+        if found != 1:
+            raise ValueError(f"{PAGE} needs one part <!-- {name} -->")
+    return page
+
+
+def query(path: Path) -> str:
+    """A worked query under its title, which is the file's first line."""
+    title, _, rest = path.read_text("utf-8").partition("\n")
+    return f"### {title.removeprefix('-- ')}\n\n```sql\n{rest.strip()}\n```\n\n[{path.name}](queries/{path.name})"
+
+
+def _relations(connection: Connection, kinds: Sequence[str]) -> str:
+    found = connection.execute(text(_RELATIONS), {"kinds": list(kinds)})
+    return "\n\n".join(
+        f"### nearsim.{name}\n\n{told}.\n\n" + _table(("column", "type", "what it is"), columns)
+        for name, told, columns in found
+    )
+
+
+def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [list(heads), *([f"`{name}`", kind, told.replace("|", "\\|")] for name, kind, told in rows)]
+    lines.insert(1, ["---"] * 3)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _function(name: str, arguments: str, result: str | None, told: str) -> str:
+    plain = re.sub(r"\bnearsim\.|::[a-z ]+(?=,|\)|$)", "", f"{name}({arguments})")
+    # A procedure returns nothing.
+    head = f"`CALL {plain}`" if result is None else f"`{plain}` returns `{result.replace('nearsim.', '')}`"
+    return f"- {head}. {told}."
+
+
+def main() -> None:
+    """Bring the page up to date."""
+    with own_server(max(binaries_by_major())) as cluster:
+        engine = open_engine(cluster.dsn())
+        with engine.connect() as connection:
+            PAGE.write_text(render(connection, PAGE.read_text("utf-8")), "utf-8")
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Upkeep: the indexes of a collection are built, and follow what was written to it."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from nearsim_db import build, follow, profiles, rounds, serving, window
+from nearsim_db.database import Database
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.profile import resolve
+from nearsim_db.progress import Progress
+from nearsim_db.recipe import Recipe
+from nearsim_db.records import CollectionId
+from nearsim_db.steps import Context
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.engine import translated
+
+
+class Upkeep:
+    """Brings the indexes of collections up to date, in the process that asks and with the contexts that it makes."""
+
+    def __init__(
+        self,
+        database: Database,
+        make_context: Callable[[Generation], Context],
+        progress: Progress,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._database = database
+        self._make_context = make_context
+        self._progress = progress
+        self._warn = warn
+
+    def bring_up_to_date(self, collection_id: CollectionId) -> None:
+        """Take in what was written, or leave it to a worker where this user may write but not index."""
+        if self._database.may_index:
+            self.take_in(collection_id)
+        else:
+            self._warn("what was written waits for a worker: this user may not index it")
+
+    def as_far_as_possible(
+        self, action: Callable[[CollectionId], object], collection_id: CollectionId
+    ) -> None:
+        """Do something; what this code cannot do, because it would make other sketches, is warned of."""
+        try:
+            action(collection_id)
+        except (FingerprintError, RecipeError) as error:
+            self._warn(str(error))
+
+    def take_in(self, collection_id: CollectionId) -> None:
+        """Build generations that are building; let live ones catch up with the documents, and these with a table."""
+        engine = self._database.engine
+        with translated():
+            follow.bring_up(engine, collection_id, self._progress)
+            rounds.dispatch(engine)
+            for generation in self.built(collection_id):
+                context = self._make_context(generation)
+                window.sweep(engine, context)
+                # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
+                with self._database.lease() as lease_id:
+                    rounds.settle(engine, context, lease_id, self._progress)
+
+    def built(self, collection_id: CollectionId) -> list[Generation]:
+        """The collection's generations, built if they were not; without any, that of the default recipe."""
+        generations = self._generations(collection_id)
+        if generations and all(one.state != "building" for one in generations):
+            return generations
+        with self._database.builder(collection_id):
+            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
+                if generation.state == "building":
+                    build.build(self._database.engine, self._make_context(generation), self._progress)
+        return self._generations(collection_id)
+
+    def unbuilt_kept(self, collection_id: CollectionId) -> AbstractContextManager[None]:
+        """Keep workers from building an index of the first few documents while the others come in."""
+        if all(one.state != "building" for one in self._generations(collection_id)):
+            return nullcontext()
+        return self._database.builder(collection_id, wait=False)
+
+    def _default_profile(self, collection_id: CollectionId) -> Generation:
+        with self._database.transaction() as connection:
+            return profiles.create(connection, collection_id, serving.DEFAULT, resolve(Recipe()))
+
+    def _generations(self, collection_id: CollectionId) -> list[Generation]:
+        with self._database.transaction() as connection:
+            return catalog.list_generations(connection, collection_id)

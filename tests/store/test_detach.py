@@ -1,0 +1,74 @@
+"""A table that is not followed any more has nothing of ours, and the collection goes or stands by itself."""
+
+from collections.abc import Callable
+
+import pytest
+
+from nearsim_db import Document, Index, attach, follow
+from nearsim_db.database import Database
+from nearsim_db.errors import NotFoundError
+from nearsim_db.store import sources
+from nearsim_db.store.sources import Source
+from tests.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
+from tests.workers import Application, ask
+
+
+def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
+    before = ask(app, CATALOG)
+    ways: list[Callable[[], int]] = [
+        lambda: attach.detach(database, "story", keep=False),
+        lambda: attach.detach(database, "story", keep=True),
+        lambda: database.delete_collection("story"),
+    ]
+    for leave in ways:
+        attached(database)
+        assert ask(app, CATALOG) != before
+        leave()
+        assert ask(app, CATALOG) == before
+        app.execute("DELETE FROM nearsim.collection WHERE name = 'story'")
+    write(app, 40, "nobody follows")
+    assert ask(app, "SELECT count(*) FROM nearsim.change WHERE doc_id IS NULL") == 0
+
+
+def test_what_is_kept_is_not_signed_again(story: Index, app: Application, database: Database) -> None:
+    signatures = (
+        "SELECT array_agg((doc_id, revision, xmin::text)::text ORDER BY doc_id)::text FROM nearsim.signature"
+    )
+    signed, answered = ask(app, signatures), (pairs(story), clusters(story))
+    assert attach.detach(database, "story", keep=True) == 10
+    app.execute("DROP TABLE story")
+    story.build()
+    assert ask(app, signatures) == signed
+    assert (pairs(story), clusters(story)) == answered
+    assert story.get("3")["body"] == words(1, 3)
+    story.add([Document("new", "title 2", words(0, 2))])
+    assert {"2", "new"} in pairs(story)
+    with pytest.raises(NotFoundError, match="follows no table"):
+        attach.detach(database, "story", keep=False)
+
+
+def test_an_interrupted_keep_goes_on(
+    story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = sources.keep_texts
+    left = [1, 1]
+
+    def interrupted(connection: object, source: Source, after: int, amount: int) -> int | None:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return copy(connection, source, after, amount)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(follow, "_KEPT_AT_ONCE", 3)
+        patched.setattr(sources, "keep_texts", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            attach.detach(database, "story", keep=True)
+    assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6
+    story.build()
+    reference = twin(database, app)
+    assert pairs(story) == pairs(reference)
+    attach.detach(database, "story", keep=True)
+    story.build()
+    assert pairs(story) == pairs(reference)
+    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 0

@@ -1,0 +1,112 @@
+"""docs/sql.md is what the schema says, and its queries answer on the example stories."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection, Engine
+
+from docs.generate_sql import PAGE, QUERIES, render
+from nearsim_db import Document, Index
+from nearsim_db.store.engine import driver
+from tests.acceptance.command_line import NEWEST_MAJOR
+
+STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
+NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
+FIRST_LINES = {path.stem: path.read_text("utf-8").splitlines()[0] for path in QUERIES.glob("*.sql")}
+
+
+def read_stories() -> list[Document]:
+    """The stories of the demonstration."""
+    return [
+        Document(
+            found["id"],
+            found["title"],
+            found["text"],
+            source=found["source"],
+            published_at=datetime.fromisoformat(found["published_at"]),
+        )
+        for found in map(json.loads, STORIES.read_text("utf-8").splitlines())
+    ]
+
+
+@pytest.fixture(scope="module")
+def stories() -> list[Document]:
+    return read_stories()
+
+
+@pytest.fixture
+def demo(engine: Engine, stories: list[Document]) -> Iterator[Connection]:
+    """The demonstration's collection, with one document that waits."""
+    url = engine.url.render_as_string(hide_password=False)
+    with Index.connect(url, collection="demo") as index:
+        index.add(stories)
+    with engine.connect() as connection:
+        driver(connection).execute(
+            "INSERT INTO nearsim.document (collection_id, external_id) "
+            "SELECT collection_id, 'waiting' FROM nearsim.collection"
+        )
+        yield connection
+
+
+def ask(connection: Connection, name: str) -> list[dict[str, Any]]:
+    """The rows of a worked query."""
+    cursor = driver(connection).execute((QUERIES / f"{name}.sql").read_bytes())
+    columns = [column.name for column in cursor.description or ()]
+    return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+
+def count(connection: Connection, name: str) -> int:
+    """How many rows a table or view has."""
+    command = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("nearsim", name))
+    ((counted,),) = driver(connection).execute(command).fetchall()
+    return int(str(counted))
+
+
+@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+def test_the_page_is_what_the_schema_says(connection: Connection) -> None:
+    page = PAGE.read_text("utf-8")
+    assert render(connection, page) == page, "run: make docs"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_worked_query_has_a_title(name: str) -> None:
+    assert FIRST_LINES[name].startswith("-- ")
+
+
+def test_worked_queries_answer(demo: Connection) -> None:
+    answers = {name: ask(demo, name) for name in NAMES}
+    assert all(answers.values()), [name for name, rows in answers.items() if not rows]
+    (waiting,) = answers["not_indexed"]
+    assert (waiting["state"], waiting["for_example"]) == ("waiting", ["waiting"])
+    duplicates, documents = count(demo, "duplicates"), count(demo, "document")
+    assert len(answers["keep_list"]) == documents - duplicates
+    assert sum(row["duplicates"] for row in answers["duplicates_per_source_and_day"]) <= duplicates
+    last = {row["cluster_id"]: row["documents"] for row in answers["cluster_growth"]}
+    sizes = driver(demo).execute("SELECT documents FROM nearsim.clusters ORDER BY 1 DESC LIMIT 5").fetchall()
+    assert sorted(last.values(), reverse=True) == [size for (size,) in sizes]
+
+
+def test_who_published_first_is_never_later(demo: Connection) -> None:
+    rows = ask(demo, "who_published_first")
+    assert min(row["median_delay"].total_seconds() for row in rows) >= 0
+    assert all(row["first_source"] != row["later_source"] for row in rows)
+
+
+def test_pairs_of_a_document_are_those_that_the_command_line_shows(
+    demo: Connection, database_url: str
+) -> None:
+    with Index.connect(database_url, collection="demo") as index:
+        similar = {match.external_id: match.similarity for match in index.similar("story-036")}
+    assert {row["external_id"]: row["similarity"] for row in ask(demo, "pairs_of_a_document")} == similar
+
+
+def test_candidates_of_a_band_have_their_bucket_in_it(demo: Connection) -> None:
+    rows = ask(demo, "self_join")
+    assert {row["bucket_hash"] >> 56 for row in rows} == {3}
+    pairs = set(driver(demo).execute("SELECT left_id, right_id FROM nearsim.similar_pair"))
+    assert pairs & {(row["left_id"], row["right_id"]) for row in rows}
