@@ -14,45 +14,19 @@ from nearsim_db.store.engine import open_engine
 
 DOCS = Path(__file__).parent
 PAGE, QUERIES = DOCS / "sql.md", DOCS / "queries"
-CALLED = (
-    "similar_to",
-    "similar_to_text",
-    "ask",
-    "answer_to",
-    "why",
-    "why_not",
-    "dedupe",
-    "pin_pair",
-    "veto_pair",
-    "undo_verdict",
-    "document_named",
-    "body_of",
-    "buckets_of",
-    "band_keys",
-    "estimate",
-    "match_probability",
-    "curve",
-    "signed",
-    "unsigned",
-)
 
 _RELATIONS = """
-SELECT relname, obj_description(pg_class.oid, 'pg_class'),
-    array_agg(ARRAY[attname, format_type(atttypid, atttypmod), col_description(pg_class.oid, attnum)] ORDER BY attnum)
+SELECT relname, coalesce(obj_description(pg_class.oid, 'pg_class'), obj_description(reltype, 'pg_type')),
+    array_agg(ARRAY[CAST(attname AS text), format_type(atttypid, atttypmod), col_description(pg_class.oid, attnum)]
+        ORDER BY attnum)
 FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
 WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = ANY(:kinds) AND NOT relispartition
     AND relname <> 'alembic_version'
 GROUP BY pg_class.oid ORDER BY relname
 """
-_TYPES = """
-SELECT relname, obj_description(reltype, 'pg_type'),
-    string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)
-FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0
-WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c'
-GROUP BY pg_class.oid ORDER BY relname
-"""
 _FUNCTIONS = """
-SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid), obj_description(oid, 'pg_proc')
+SELECT (proname, pg_get_function_arguments(oid)) IN (SELECT name, arguments FROM nearsim.functions), proname,
+    pg_get_function_arguments(oid), pg_get_function_result(oid), obj_description(oid, 'pg_proc')
 FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
 ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) COLLATE "C"
 """
@@ -60,17 +34,14 @@ ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) 
 
 def render(connection: Connection, page: str) -> str:
     """The page with its generated parts as the schema has them."""
-    functions: dict[str, list[str]] = {name: [] for name in CALLED}
-    for name, *described in connection.execute(text(_FUNCTIONS)):
-        functions.setdefault(name, []).append(_function(name, *described))
-    called = [line for name in CALLED for line in functions.pop(name)]
+    functions: dict[bool, list[str]] = {True: [], False: []}
+    for is_called, *described in connection.execute(text(_FUNCTIONS)):
+        functions[is_called].append(_function(*described))
     parts = {
         "views": _relations(connection, ["v"]),
-        "functions": "\n".join(called),
-        "types": "\n".join(
-            f"- `{name}({columns})`. {told}." for name, told, columns in connection.execute(text(_TYPES))
-        ),
-        "parts": "\n".join(line for lines in functions.values() for line in lines),
+        "functions": "\n".join(functions[True]),
+        "types": _relations(connection, ["c"]),
+        "parts": "\n".join(functions[False]),
         "tables": _relations(connection, ["r", "p"]),
         "queries": "\n\n".join(query(path) for path in sorted(QUERIES.glob("*.sql"))),
     }

@@ -13,11 +13,15 @@ from nearsim_db.store.engine import again_after_conflicts
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Whether collections are kept apart, who was granted which, and what other roles may read all the same."""
+    """Whether collections are kept apart, who was granted which, and what other roles may read all the same.
+
+    `ungranted` are readers and writers who see nothing, as they were granted no collection.
+    """
 
     isolated: bool
     access: tuple[Access, ...]
     openings: tuple[Opening, ...]
+    ungranted: tuple[str, ...]
 
 
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
@@ -73,4 +77,5 @@ def read_isolation(database: Database) -> Isolation:
             roles is not None and roles.isolated,
             tuple(access.list_access(connection)),
             tuple(access.list_openings(connection)),
+            tuple(access.list_ungranted(connection)),
         )

@@ -58,30 +58,42 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"
         )
-    if before is not None and _is_other(before, relation, columns):
+    if before is not None and before.detaching:
+        keep = "" if before.table is None else " --keep"
+        raise ConflictError(
+            f"collection {name!r} is being detached from {before.table or 'a table that is gone'}; run first: "
+            f"{attachments.detach_command(name)}{keep}"
+        )
+    if before is not None and (before.relation, before.columns.id) != (relation.oid, columns.id):
         raise ConflictError(
             f"collection {name!r} follows {before.table or 'a table that is gone'} by {before.columns.id!r} already; "
-            f"run first: nearsim detach {name}"
+            f"run first: {attachments.detach_command(name)}"
         )
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
     connection.commit()
 
 
-def _is_other(before: Attachment, relation: Relation, columns: Columns) -> bool:
-    return before.detaching or (before.relation, before.columns.id) != (relation.oid, columns.id)
-
-
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
+    warnings = []
     there = relations.read_columns(connection, relation)
-    hidden = [one for one in columns.named().values() if not there[one].is_readable_to_owner]
-    if not hidden:
-        return ()
     owner = there[columns.id].our_owner
-    return (
-        f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of gives "
-        f"none of its texts until you GRANT SELECT ON {relation.shown} TO {owner}",
-    )
+    grants = []
+    if not relation.may_our_owner_use_schema:
+        grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
+    if not all(there[one].is_readable_to_owner for one in columns.named().values()):
+        grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
+    if grants:
+        warnings.append(
+            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of gives "
+            f"none of its texts until you {'; '.join(grants)}"
+        )
+    if not relation.is_owner_trusted:
+        warnings.append(
+            f"{relation.owner} owns {relation.shown} and can run code with the rights of whoever reads it, as workers "
+            "do: attach only tables of owners you trust as much, and run no worker as a superuser otherwise"
+        )
+    return tuple(warnings)
 
 
 def take_in(index: Index, profile: str, recipe: Recipe | None) -> Swept:

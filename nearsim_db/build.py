@@ -187,3 +187,5 @@ def _refresh(engine: Engine, context: Context, stage: str) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for parent in loaded[stage]:
             partitions.vacuum(connection, context.leaves, parent)
+        if stage == "clusters":
+            partitions.analyze_parents(connection)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db import follow
 from nearsim_db.address import database_url
-from nearsim_db.errors import ConflictError, NearsimError
+from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
 from nearsim_db.store import access, catalog, leases, partitions, schema
@@ -217,9 +217,7 @@ class Database:
             return catalog.count_documents(connection, collection.collection_id)
 
     def create_collection(self, name: str) -> Collection:
-        """Make a collection. Raises ConflictError when the name is taken or empty."""
-        if not name.strip():
-            raise ConflictError("a collection needs a name")
+        """Make a collection. Raises ConflictError when the name is taken, or has outer spaces or control characters."""
         with self.transaction() as connection:
             return catalog.create_collection(connection, name)
 

@@ -53,8 +53,8 @@ class Index:
     """Near-duplicates of one collection, in PostgreSQL.
 
     `Index.connect()` opens it; use it in a `with` block, or call `close()`. Where a collection has several profiles,
-    name the one that answers. Methods raise the errors of `nearsim_db.errors`; what is worth knowing but no error is
-    appended to `warnings`.
+    name the one that answers, unless it is `default`. Methods raise the errors of `nearsim_db.errors`; what is worth
+    knowing but no error is appended to `warnings`.
     """
 
     def __init__(

@@ -25,10 +25,12 @@ from nearsim_db.store.views import (
     Documents,
     Duplicates,
     Events,
+    Functions,
     Generations,
     LiveGenerations,
     Pairs,
     Profiles,
+    Verdicts,
     View,
 )
 
@@ -45,6 +47,7 @@ __all__ = [
     "Duplicates",
     "Event",
     "Events",
+    "Functions",
     "Generation",
     "Generations",
     "LiveGenerations",
@@ -56,6 +59,7 @@ __all__ = [
     "Signature",
     "SimilarPair",
     "Verdict",
+    "Verdicts",
     "View",
     "include_name",
     "include_object",

@@ -21,8 +21,10 @@ from nearsim_db.store import result_sets
 from nearsim_db.store.codec import sketches_from
 from nearsim_db.store.engine import translated
 from nearsim_db.store.statements import Leaves
+from nearsim_db.text.clean import clean
 
 _ATTEMPTS = 5
+_LARGEST = 2**63 - 1  # of PostgreSQL's bigint
 _ENTRY_BYTES = 250  # what a cache takes for an entry beside its bytes, about
 
 Id = TypeVar("Id", int, str)
@@ -96,7 +98,7 @@ class Deduper:
         hold are kept, and marked. `revisions` are those of the documents' rows, where the caller has them at hand: then
         nothing is read if all sketches here are of these revisions or later; without them one query reads how the
         documents are signed now, and the sketches that are not here. A document whose newer text is not indexed yet
-        is compared by its older one.
+        is compared by its older one. Raises InputError for what cannot be a doc_id or a revision.
         """
         threshold = self._threshold if min_similarity is None else _checked(min_similarity)
         wanted = _latest(doc_ids, revisions)
@@ -107,13 +109,14 @@ class Deduper:
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
         """The same by external ids, which one more query turns into doc_ids."""
+        names = list(dict.fromkeys(external_ids))
+        storable = _storable(names)
         state = self._current()
         collection_id = state.serving.context.generation.collection_id
         with translated():
             found = self._index.database.ask(
-                lambda connection: result_sets.read_doc_ids(connection, collection_id, external_ids)
+                lambda connection: result_sets.read_doc_ids(connection, collection_id, storable)
             )
-        names = list(dict.fromkeys(external_ids))
         # No document has a doc_id below 1.
         doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
         threshold = self._threshold if min_similarity is None else _checked(min_similarity)
@@ -222,8 +225,10 @@ def _checked(min_similarity: float) -> Fraction:
 
 def _latest(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int, int]:
     """The documents in the order they first come in, with the latest of the revisions given for each."""
+    _refuse_beyond("doc_ids", doc_ids, -_LARGEST)
     if revisions is None:
         return dict.fromkeys(doc_ids, 0)
+    _refuse_beyond("revisions", revisions, 1)
     if len(revisions) != len(doc_ids):
         raise InputError(f"{len(doc_ids)} doc_ids came with {len(revisions)} revisions; give one for each")
     latest = dict(zip(doc_ids, revisions, strict=True))
@@ -231,6 +236,24 @@ def _latest(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int
         for doc_id, revision in zip(doc_ids, revisions, strict=True):
             latest[doc_id] = max(latest[doc_id], revision)
     return latest
+
+
+def _refuse_beyond(kind: str, numbers: Sequence[int], least: int) -> None:
+    """Raise InputError unless all are whole numbers that a bigint holds, from `least` on."""
+    for found in set(map(type, numbers)):
+        if not issubclass(found, int | np.integer):
+            raise InputError(f"{kind} are whole numbers; one given is of type {found.__name__}")
+    for one in (min(numbers, default=least), max(numbers, default=least)):
+        if not least <= one <= _LARGEST:
+            raise InputError(f"{kind} are from {least} to {_LARGEST}; {one} is not")
+
+
+def _storable(external_ids: list[str]) -> list[str]:
+    """Those that documents may have. Raises InputError for what is no string."""
+    for one in external_ids:
+        if not isinstance(one, str):
+            raise InputError(f"external ids are strings; one given is of type {type(one).__name__}")
+    return [one for one in external_ids if not clean(one)[1]]
 
 
 def _behind(held: list[_Held], revisions: list[int]) -> bool:

@@ -12,14 +12,14 @@ DEFAULT = "default"
 
 
 def choose_newest(collection: str, generations: Sequence[Generation], profile: str | None) -> Generation:
-    """The live generation of a profile, else its newest; `profile` may be left out where there is one.
+    """The live generation of a profile, else its newest; `profile` may be left out where there is one, or a default.
 
     `generations` are all of the collection. Raises NotFoundError, saying which profiles there are.
     """
     names = sorted({one.profile for one in generations})
-    if profile is None and len(names) > 1:
+    if profile is None and len(names) > 1 and DEFAULT not in names:
         raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
-    wanted = profile or (names[0] if names else DEFAULT)
+    wanted = profile or (names[0] if len(names) == 1 else DEFAULT)
     own = [one for one in generations if one.profile == wanted]
     if not own:
         raise NotFoundError(

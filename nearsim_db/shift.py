@@ -20,7 +20,7 @@ from nearsim_db.orphans import Orphans
 from nearsim_db.probes import Prober
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
-from nearsim_db.store import attachments, backlog, catalog, leases, notices, probes, queue
+from nearsim_db.store import attachments, backlog, catalog, leases, notices, partitions, probes, queue
 from nearsim_db.store.backlog import Backlog
 from nearsim_db.store.engine import translated
 from nearsim_db.store.locks import Lock, give_lock_back
@@ -80,6 +80,7 @@ class Shift:
             Duty(1.0, lambda: self._prober.check()),
             Duty(_SWEEP_SECONDS, self._drop_old_probes),
             Duty(_SWEEP_SECONDS, self._prune_events),
+            Duty(_SWEEP_SECONDS, self._analyze_outgrown),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
             Duty(1.0, lambda: self._sweep_sources(lambda: _see_to([heartbeat]))),
             Duty(_LOOK_SECONDS, self._tell_of_unindexed),
@@ -177,6 +178,10 @@ class Shift:
     def _prune_events(self) -> None:
         if self._events_age_seconds is not None:
             events.prune(self._engine, self._events_age_seconds, _EVENTS_AT_ONCE)
+
+    def _analyze_outgrown(self) -> None:
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            partitions.analyze_outgrown(connection)
 
     def _refresh(self) -> None:
         with self._engine.connect() as connection:

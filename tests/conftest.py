@@ -36,7 +36,8 @@ class Servers:
         cluster = self._clusters.get(major) or self._start(major)
         name = f"test_{next(_NUMBERS)}"
         admin = open_engine(cluster.dsn("postgres")).execution_options(isolation_level="AUTOCOMMIT")
-        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE template_nearsim')
+        # Copying files takes half as long as logging their blocks.
+        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE template_nearsim STRATEGY file_copy')
         return admin, cluster.dsn(name)
 
     def _start(self, major: int) -> Cluster:

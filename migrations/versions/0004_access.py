@@ -43,7 +43,7 @@ CREATE FUNCTION nearsim.caller() RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END;
 COMMENT ON FUNCTION nearsim.caller() IS
-    'The role that asks, inside of functions that run with the rights of their owner too';
+    'Part of sees_collection: the role that asks, inside of functions that run with the rights of their owner too';
 
 CREATE FUNCTION nearsim.is_isolated() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -51,7 +51,7 @@ BEGIN ATOMIC
     SELECT relrowsecurity FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
 END;
 COMMENT ON FUNCTION nearsim.is_isolated() IS
-    'Whether readers see only the collections that they were granted';
+    'Part of sees_collection: whether readers see only the collections that they were granted';
 
 CREATE FUNCTION nearsim.sees_collection(collection_id integer) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -67,7 +67,7 @@ BEGIN ATOMIC
     FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
 END;
 COMMENT ON FUNCTION nearsim.sees_collection(integer) IS
-    'Whether the caller may read a collection; for functions that run with the rights of their owner';
+    'Part of the policies: whether the caller may read a collection; for functions with their owner''s rights';
 
 CREATE FUNCTION nearsim.sees_generation(generation_id integer) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -78,7 +78,7 @@ BEGIN ATOMIC
         WHERE generation.generation_id = sees_generation.generation_id), false);
 END;
 COMMENT ON FUNCTION nearsim.sees_generation(integer) IS
-    'Whether the caller may read a generation; for functions that run with the rights of their owner';
+    'Part of the policies: whether the caller may read a generation; for functions with their owner''s rights';
 """
 
 DOWNGRADE = """

@@ -26,6 +26,8 @@ CREATED: tuple[str, ...] = (
     "profiles",
     "generations",
     "backlog",
+    "verdicts",
+    "functions",
     "match_probability",
     "curve",
     "estimate",
@@ -50,8 +52,8 @@ CREATED: tuple[str, ...] = (
 )
 
 DROP_VIEWS = """
-DROP VIEW nearsim.backlog, nearsim.generations, nearsim.profiles, nearsim.buckets, nearsim.duplicates,
-    nearsim.clusters, nearsim.pairs, nearsim.documents, nearsim.live_generations;
+DROP VIEW nearsim.functions, nearsim.verdicts, nearsim.backlog, nearsim.generations, nearsim.profiles, nearsim.buckets,
+    nearsim.duplicates, nearsim.clusters, nearsim.pairs, nearsim.documents, nearsim.live_generations;
 DROP FUNCTION nearsim.count_buckets(integer);
 """
 

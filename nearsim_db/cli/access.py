@@ -152,3 +152,8 @@ def _print_isolation(found: "Isolation") -> None:
         render.warn(
             f"{counted(len(found.openings), 'right')} granted by hand on what is to be hidden: {tables}"
         )
+    if found.ungranted:
+        render.warn(
+            f"these were granted no collection and see nothing: {', '.join(found.ungranted)}; "
+            "nearsim db grant USER ROLE --collection NAME"
+        )

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     CLUSTER_MERGED = "cluster_merged"
     CLUSTER_SPLIT = "cluster_split"
     CLUSTER_RENAMED = "cluster_renamed"
+    CLUSTER_CHANGED = "cluster_changed"
     SURVIVOR_CHANGED = "survivor_changed"
     GENERATION_LIVE = "generation_live"
     GENERATION_GONE = "generation_gone"
@@ -71,7 +72,10 @@ _FIELDS = (
     *("event_id", "kind", "at", "collection", "profile", "left", "right", "similarity", "survivor"),
     *("left_id", "right_id", "cluster_id", "survivor_id", "other_ids", "other_survivor_ids", "generation_id"),
 )
-_SHOWN = ("event_id", "at", "kind", "collection", "left", "right", "similarity", "cluster_id", "survivor")
+_SHOWN = (
+    *("event_id", "at", "kind", "collection", "profile", "left", "right", "similarity"),
+    *("cluster_id", "survivor"),
+)
 
 
 @events.callback()
@@ -139,15 +143,20 @@ def _names(kinds: list[Kind] | None) -> "list[KindName] | None":
 def _layout() -> "Layout[Event]":
     from nearsim_db.cli.listing import Layout
 
-    row, shown = attrgetter(*_FIELDS), attrgetter(*_SHOWN)
+    row = attrgetter(*_FIELDS)
     return Layout(
         plural="events",
         as_json=lambda event: event,
         csv_columns=_FIELDS,
         csv_rows=lambda event: (row(event),),
-        table_columns=_SHOWN,
-        table_row=shown,
+        table_columns=(*_SHOWN, "other_ids"),
+        table_row=_shown,
     )
+
+
+def _shown(event: "Event") -> tuple[object, ...]:
+    others = ", ".join(map(str, event.other_ids or ()))
+    return *attrgetter(*_SHOWN)(event), others or None
 
 
 def _write_on(

@@ -16,7 +16,12 @@ DEFAULT_COLLECTION = "default"
 Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="The collection.")]
 Profile = Annotated[
     str | None,
-    typer.Option("--profile", "-p", metavar="NAME", help="The profile; needed where there are several."),
+    typer.Option(
+        "--profile",
+        "-p",
+        metavar="NAME",
+        help="The profile; needed where there are several and none is called default.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary; errors still show.")]

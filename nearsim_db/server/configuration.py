@@ -32,6 +32,8 @@ def embedded_settings() -> dict[str, str]:
         "max_wal_senders": "0",
         "log_line_prefix": "%m [%p] ",
         "log_checkpoints": "off",
+        # Its user is called nearsim, so that tables made by hand would else go into the schema of that name.
+        "search_path": "public",
         # The statements that fail may carry whole documents.
         "log_min_error_statement": "panic",
     }

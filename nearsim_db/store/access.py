@@ -119,7 +119,8 @@ def has_role(connection: Connection, user: str) -> bool:
 
 def _change_membership(connection: Connection, name: str, user: str, role: Role, **others: str) -> None:
     parts = {part: sql.Identifier(value) for part, value in others.items()}
-    command = statement(name, role=sql.Identifier(role_name(role)), user=sql.Identifier(user), **parts)
+    parts |= {"role": sql.Identifier(role_name(role)), "user": sql.Identifier(user)}
+    command = statement(name, None, **parts)
     try:
         driver(connection).execute(command)
     except pg.InsufficientPrivilege as error:
@@ -163,6 +164,11 @@ def list_openings(connection: Connection) -> list[Opening]:
     """What other roles were granted by hand of tables that isolation hides."""
     rows = driver(connection).execute(statement("list_openings")).fetchall()
     return [Opening(*cast(tuple[str, str], row)) for row in rows]
+
+
+def list_ungranted(connection: Connection) -> list[str]:
+    """Readers and writers who see nothing, as collections are kept apart and they were granted none."""
+    return [str(name) for (name,) in driver(connection).execute(statement("list_ungranted")).fetchall()]
 
 
 def _quoted(name: str) -> str:

@@ -1,5 +1,6 @@
 """Which collections follow a table of an application, and the triggers on it."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,13 +42,19 @@ class Attachment:
     def problem(self) -> str | None:
         """Why the table is not followed now, as far as is known."""
         if self.table is None:
-            return f"collection {self.collection!r} follows a table that is gone; run: nearsim detach {self.collection}"
+            command = detach_command(self.collection)
+            return f"collection {self.collection!r} follows a table that is gone; run: {command}"
         return self.trouble
 
     @property
     def is_swept(self) -> bool:
         """Whether what was missed is taken in, as far as is known."""
         return self.swept_at is not None and self.swept_at >= self.wanted_at
+
+
+def detach_command(collection: str) -> str:
+    """What to run for a collection to follow its table no more, as a shell takes it."""
+    return f"nearsim detach {shlex.quote(collection)}"
 
 
 def list_attachments(connection: Connection, collection_id: CollectionId | None = None) -> list[Attachment]:
@@ -83,7 +90,7 @@ def refuse_attached(connection: Connection, collection_id: CollectionId, doing: 
     if found is not None:
         raise ConflictError(
             f"collection {found.collection!r} follows the table {found.table or 'that is gone'}: {doing} there, or "
-            f"run: nearsim detach {found.collection} --keep"
+            f"run: {detach_command(found.collection)} --keep"
         )
 
 

@@ -1,5 +1,6 @@
 """Collections, profiles and generations: the rows that name things."""
 
+import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from nearsim_db.store.statements import Leaves, statement
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
+
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, lone surrogates, separators of lines and paragraphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +99,35 @@ def list_unindexed(connection: Connection) -> list[Collection]:
 
 
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
-    """Make a collection. Raises ConflictError when the name is taken."""
+    """Make a collection. Raises ConflictError when the name is taken or none that can be told from others."""
     if not _insert_collection(connection, name, temporary=temporary):
         raise ConflictError(f"there is a collection {name!r} already")
     return get_collection(connection, name)
 
 
 def ensure_collection(connection: Connection, name: str) -> Collection:
-    """The collection of that name, made if it is not there; somebody else may be making it at the same time."""
+    """The collection of that name, made if it is not there; somebody else may be making it at the same time.
+
+    Raises ConflictError when it is not there and the name is none that can be told from others.
+    """
+    found = find_collection(connection, name)
+    if found is not None:
+        return found
     _insert_collection(connection, name, temporary=False)
     return get_collection(connection, name)
 
 
+def _refuse_name(name: str) -> None:
+    if not name.strip():
+        raise ConflictError("a collection needs a name")
+    if name != name.strip() or any(unicodedata.category(one) in _UNSEEN for one in name):
+        raise ConflictError(
+            f"a collection cannot be named {name!r}: leave out control characters, and spaces around the name"
+        )
+
+
 def _insert_collection(connection: Connection, name: str, *, temporary: bool) -> bool:
+    _refuse_name(name)
     table = tables.collection
     made = upsert(table).values(name=name, temporary=temporary).on_conflict_do_nothing()
     return connection.execute(made.returning(table.c.collection_id)).first() is not None

@@ -16,6 +16,8 @@ from nearsim_db.store.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
+_GRANTED = "an administrator makes you one: nearsim db grant USER"
+
 Result = TypeVar("Result")
 
 
@@ -161,7 +163,7 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
                 f"the schema nearsim is not as this version expects ({message}); run: nearsim db init"
             )
         case pg.InsufficientPrivilege():
-            return DatabaseError(f"the database refuses: {error.diag.message_primary or message}")
+            return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))
         case pg.DeadlockDetected():
             return DatabaseError(
                 "too many others worked on the same documents; nothing was changed, try again"
@@ -172,3 +174,20 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
             return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
         case _:
             return DatabaseError(f"the database refused ({type(error).__name__}): {message}")
+
+
+def _advise(refusal: str, hint: str | None) -> str:
+    """What the server says to a user who lacks rights, and the role that has them, as far as that can be known."""
+    if "row-level security" in refusal:
+        need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
+    elif "must be" in refusal or "permission denied for function" in refusal:
+        need = f"to manage and index, be a nearsim_admin; {_GRANTED} admin"
+    elif "for schema" in refusal:
+        need = f"to read, be a nearsim_reader; {_GRANTED} reader"
+    else:
+        need = (
+            "to read, be a nearsim_reader, to write documents and verdicts a nearsim_writer, to manage and index a "
+            f"nearsim_admin; {_GRANTED} ROLE. Where collections are kept apart, readers and "
+            "writers use the views and functions of SQL instead (docs/access.md)"
+        )
+    return f"the database refuses: {refusal}; {hint or need}"

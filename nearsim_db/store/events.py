@@ -23,6 +23,7 @@ Kind = Literal[
     "cluster_merged",
     "cluster_split",
     "cluster_renamed",
+    "cluster_changed",
     "survivor_changed",
     "generation_live",
     "generation_gone",

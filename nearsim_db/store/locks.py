@@ -22,6 +22,7 @@ class Lock(Enum):
     LINK = 0x6E78  # of a generation: one changes its clusters
     FOLLOW = 0x6E7B  # of a collection: one makes its documents what the rows are that it follows
     SWEEP = 0x6E7C  # of a collection: one session sweeps the table that it follows
+    JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): one decides about it, in nearsim.undo_standing
     EVENT = 0x6E79  # of the database: (id 0) one commits events, taken last of all by nearsim.tell; (id 1) one prunes
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 from nearsim_db.store.engine import autocommitting, driver
 from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
 
+_ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (
     "indexed",
     "no_features",
@@ -61,3 +62,18 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
     autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
+
+
+def analyze_parents(connection: Connection) -> None:
+    """Tell the planner what all generations hold together; the connection must be in autocommit."""
+    inner = autocommitting(connection)
+    # Before that, partitions are looked at again, which takes as long for each as for all of them together.
+    only = sql.SQL("ONLY" if inner.info.server_version >= _ANALYZE_ONLY_SINCE else "")
+    inner.execute(statement("analyze_parents", only=only))
+
+
+def analyze_outgrown(connection: Connection) -> None:
+    """Tell the planner again once generations have doubled since; the connection must be in autocommit."""
+    row = autocommitting(connection).execute(statement("find_outgrown")).fetchone()
+    if row == (True,):
+        analyze_parents(connection)

@@ -15,7 +15,7 @@ KEPT_SECONDS = 3600.0  # after the deadline
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A text that somebody asks about; `profile` may be left out where the collection has one."""
+    """A text that somebody asks about; `profile` may be left out where the collection has one, or a default."""
 
     probe_id: int
     collection_id: CollectionId

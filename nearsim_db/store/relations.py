@@ -18,6 +18,7 @@ _TEXTS = ("text", "character varying")
 _IDS = (*_NUMBERS, "uuid", *_TEXTS)
 _ZONELESS = ("date", "timestamp without time zone")
 _MOMENTS = ("timestamp with time zone", *_ZONELESS)
+_TABLES = ("r", "p")
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
@@ -48,23 +49,22 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table that exists, with what the user may do there."""
+    """A table that exists, with what the user may do there; what is shown, and owners, are quoted as SQL needs it."""
 
     oid: int
     schema: str
     name: str
+    shown_schema: str
+    shown: str
     kind: str
     persistence: str
     is_owner: bool
     owner: str
+    is_owner_trusted: bool
     hides_rows: bool
     has_children: bool
     may_use_schema: bool
-
-    @property
-    def shown(self) -> str:
-        """Its name for people."""
-        return f"{self.schema}.{self.name}"
+    may_our_owner_use_schema: bool
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -161,6 +161,8 @@ def refuse_columns(connection: Connection, relation: Relation, columns: Columns)
 
 def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
     """Why the columns of a table cannot be read, or not as what they are to be; None where they can."""
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
     there = read_columns(connection, relation)
     kinds = {"id": _IDS, "published_at": _MOMENTS}
     for kind, name in columns.named().items():
@@ -183,8 +185,8 @@ def _unfit(relation: Relation) -> str | None:
         return f"it is in nearsim's own schema; one's own tables are moved by ALTER TABLE {relation.shown} SET SCHEMA"
     if relation.schema in ("pg_catalog", "information_schema"):
         return "it belongs to PostgreSQL"
-    if relation.kind in _NOT_TABLES:
-        return f"it is {_NOT_TABLES[relation.kind]}, on which no trigger tells of changes"
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
     if relation.persistence == "t":
         return "it is a temporary table, which nobody else sees"
     if relation.has_children:
@@ -192,9 +194,13 @@ def _unfit(relation: Relation) -> str | None:
     return None
 
 
+def _not_a_table(relation: Relation) -> str:
+    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which no trigger tells of changes"
+
+
 def _not_allowed(relation: Relation) -> str | None:
     if not relation.may_use_schema:
-        return f"the user may not use its schema; GRANT USAGE ON SCHEMA {relation.schema} would let it"
+        return f"the user may not use its schema; GRANT USAGE ON SCHEMA {relation.shown_schema} would let it"
     if not relation.is_owner:
         return (
             f"only its owner can make triggers fire always, and drop them; GRANT {relation.owner} to the user, or "

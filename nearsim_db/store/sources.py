@@ -51,7 +51,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     if reason is not None:
         raise NotFoundError(
             f"collection {attachment.collection!r} cannot follow table {relation.shown}: {reason}; put that right, or "
-            f"attach it again with other columns, or run: nearsim detach {attachment.collection}"
+            f"attach it again with other columns, or run: {attachments.detach_command(attachment.collection)}"
         )
     there = read_columns(connection, relation)
     parts: dict[str, sql.Composable] = {

@@ -252,6 +252,38 @@ class Backlog(View):
     oldest_queued_at: Mapped[datetime | None]
 
 
+class Verdicts(View):
+    """What people decided about two documents, be they a pair or not; those with `undone_at` None stand."""
+
+    __tablename__ = "verdicts"
+    collection: Mapped[str]
+    collection_id: Mapped[int]
+    verdict_id: Mapped[_BigKey]
+    left_id: Mapped[_Big]
+    right_id: Mapped[_Big]
+    left_external_id: Mapped[_Name | None]
+    right_external_id: Mapped[_Name | None]
+    left_title: Mapped[str | None]
+    right_title: Mapped[str | None]
+    verdict: Mapped[str]
+    by: Mapped[str]
+    why: Mapped[str]
+    at: Mapped[datetime]
+    undone_by: Mapped[str | None]
+    undone_why: Mapped[str | None]
+    undone_at: Mapped[datetime | None]
+
+
+class Functions(View):
+    """The functions of the schema that are meant to be called, with their arguments."""
+
+    __tablename__ = "functions"
+    name: Mapped[_Name] = mapped_column(primary_key=True)
+    arguments: Mapped[str] = mapped_column(primary_key=True)
+    returns: Mapped[str | None]
+    comment: Mapped[_Name]
+
+
 class Events(View):
     """What happened to pairs, clusters and their survivors, with the names that documents have now."""
 

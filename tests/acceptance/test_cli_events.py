@@ -42,9 +42,10 @@ def test_events_as_json_lines(filled: CommandLine) -> None:
     assert (cluster["cluster_id"], cluster["survivor"]) == (cluster["survivor_id"], "storm")
     assert {(one["collection"], one["profile"]) for one in others} == {("default", "default")}
     filled.succeed("delete", "storm-again", "--yes")
-    (gone,) = filled.succeed("events", "--after", cluster["event_id"], "--format", "jsonl").rows()
+    gone, changed = filled.succeed("events", "--after", cluster["event_id"], "--format", "jsonl").rows()
     assert (gone["kind"], gone["left"], gone["right"]) == ("pair_gone", "storm", None)
     assert gone["right_id"] is not None
+    assert (changed["kind"], changed["cluster_id"]) == ("cluster_changed", cluster["cluster_id"])
 
 
 def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> None:
@@ -56,6 +57,11 @@ def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> No
     head, *rows = output.read_text().splitlines()
     assert head.startswith("event_id,kind,at,collection,profile,left,right,similarity,survivor,")
     assert len(rows) == 4
+    filled.succeed("delete", "storm", "--yes")
+    (renamed,) = filled.succeed("events", "--kind", "cluster_renamed", "--format", "jsonl").rows()
+    head, _, row = filled.succeed("events", "--kind", "cluster_renamed", "--quiet").out.splitlines()
+    assert head.split()[3:5] == ["collection", "profile"] and head.split()[-1] == "other_ids"
+    assert row.split()[4:6] == ["default", "default"] and row.split()[-1] == str(renamed["other_ids"][0])
 
 
 def test_what_does_not_go_together(filled: CommandLine) -> None:

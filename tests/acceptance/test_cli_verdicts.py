@@ -48,9 +48,10 @@ def test_the_list_shows_what_stands_and_on_demand_the_rest(filled: CommandLine) 
 def test_what_cannot_be_decided(filled: CommandLine) -> None:
     said = filled.fail("verdict", "pin", "storm", "nobody", "--why", "x")
     assert said == "error: there is no document 'nobody' in collection 'default'"
-    assert "two documents" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
+    assert "not about 'storm' and itself" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
     assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
-    assert "no verdict stands" in filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
+    undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
+    assert undone == "error: no verdict stands on documents 'storm' and 'bridge'"
     assert "not both" in filled.fail("verdict", "list", "--json", "--format", "csv", exit_code=2)
 
 

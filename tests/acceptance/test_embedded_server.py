@@ -90,6 +90,7 @@ def test_the_first_call_makes_a_durable_utf8_database(used_home: Path) -> None:
     }
     assert {name: ask(address, "SELECT current_setting(%s)", name) for name in shown} == shown
     assert ask(address, "SELECT lower('ÄÉ')") == "äé"
+    assert ask(address, "SHOW search_path") == "public"
 
 
 def test_status_tells_what_runs(used_home: Path) -> None:

@@ -70,6 +70,8 @@ def differences(before: State, after: State) -> set[Told]:
                 told.add(("cluster_renamed", cluster, survives[cluster], *others))
             if survived[sources[0]] != survives[cluster]:
                 told.add(("survivor_changed", cluster, survives[cluster], *others))
+            if documents != was[sources[0]]:
+                told.add(("cluster_changed", cluster, survives[cluster], None, None))
     for cluster, documents in was.items():
         targets = sorted(one for one, has in now.items() if has & documents)
         if not targets:
@@ -131,6 +133,8 @@ class Consumer:
                 self.survivors[event.cluster_id] = event.survivor_id
             case "survivor_changed":
                 self.survivors[event.cluster_id] = event.survivor_id
+            case "cluster_changed":
+                assert self.survivors[event.cluster_id] == event.survivor_id
 
 
 def told(events: Iterable[Event]) -> list[str]:

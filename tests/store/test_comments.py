@@ -15,6 +15,16 @@ FROM (
     WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND NOT relispartition
         AND attnum > 0 AND NOT attisdropped
     UNION ALL
+    SELECT 'attribute', relname || '.' || attname, col_description(attrelid, attnum)
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c' AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT 'type', CAST(relname AS text), obj_description(reltype, 'pg_type')
+    FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c'
+    UNION ALL
+    SELECT 'schema', CAST(nspname AS text), obj_description(oid, 'pg_namespace')
+    FROM pg_namespace WHERE nspname = 'nearsim'
+    UNION ALL
     SELECT 'function', CAST(CAST(oid AS regprocedure) AS text), obj_description(oid, 'pg_proc')
     FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
 ) AS objects
@@ -23,5 +33,39 @@ ORDER BY 1, 2
 """
 
 
+CALLED = {
+    "answer_to",
+    "ask",
+    "band_keys",
+    "body_of",
+    "buckets_of",
+    "curve",
+    "dedupe",
+    "document_named",
+    "estimate",
+    "grant_rights",
+    "match_probability",
+    "pin_pair",
+    "signed",
+    "similar_to",
+    "similar_to_text",
+    "undo_verdict",
+    "unsigned",
+    "veto_pair",
+    "why",
+    "why_not",
+}
+
+
 def test_every_table_column_view_and_function_is_explained(connection: Connection) -> None:
     assert connection.execute(text(UNTOLD)).all() == []
+
+
+def test_functions_that_are_meant_to_be_called_are_listed(connection: Connection) -> None:
+    rows = connection.execute(text("SELECT * FROM nearsim.functions")).all()
+    assert {row.name for row in rows} == CALLED
+    (by_name,) = (
+        row for row in rows if row.name == "similar_to" and row.arguments.startswith("external_id text")
+    )
+    assert by_name.returns.endswith("similar_document") and "external_id" in by_name.comment
+    assert [row.name for row in rows if row.returns is None] == ["similar_to_text"]

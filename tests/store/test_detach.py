@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Document, Index, attach, follow
 from nearsim_db.database import Database
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.store import sources
 from nearsim_db.store.sources import Source
 from tests.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
@@ -65,6 +65,8 @@ def test_an_interrupted_keep_goes_on(
         with pytest.raises(KeyboardInterrupt):
             attach.detach(database, "story", keep=True)
     assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6
+    with pytest.raises(ConflictError, match=r"run first: nearsim detach story --keep$"):
+        attached(database)
     story.build()
     reference = twin(database, app)
     assert pairs(story) == pairs(reference)

@@ -62,7 +62,7 @@ def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: 
                 writing.commit()
             watcher.look()
             assert watcher.consumer.survivors == watcher.state.survivors()
-        assert len(watcher.kinds) == 9
+        assert len(watcher.kinds) == 10
         assert ask(reading, "SELECT count(*) FROM nearsim.event_draft") == 0
 
 
@@ -230,7 +230,28 @@ def test_a_head_that_goes_takes_its_pairs_along(index: Index, database_url: str)
         ("twin", "third"),
         ("twin", "near"),
     }
-    assert [one.kind for one in found if "pair" not in one.kind] == ["cluster_renamed", "survivor_changed"]
+    assert [one.kind for one in found if "pair" not in one.kind] == [
+        "cluster_renamed",
+        "survivor_changed",
+        "cluster_changed",
+    ]
+
+
+def test_a_verdict_that_changes_no_pair_is_told(index: Index, database_url: str) -> None:
+    alike = "one two three four"
+    index.add(
+        [Document("d0", body=alike), Document("d1", body=alike), Document("far", body="five six seven")]
+    )
+    with application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        for decide in (index.pin, index.undo):
+            last = watcher.consumer.last
+            decide("d1", "far", "one story")
+            watcher.catch_up()
+            (changed,) = all_events(index, last)
+            assert (changed.kind, changed.cluster_id, changed.survivor) == ("cluster_changed", 1, "d0")
+            assert (changed.other_ids, changed.other_survivor_ids) == (None, None)
 
 
 def test_what_is_dropped_is_told_in_one_event(index: Index, database_url: str) -> None:
@@ -279,7 +300,9 @@ def test_what_there_was_before_is_told_by_the_migration(index: Index, database_u
         watcher.catch_up()
         index.delete(["d1"])
         watcher.look()
-        assert watcher.kinds == {"generation_live", "pair_found", "cluster_formed", "pair_gone"}
+        assert watcher.kinds == {
+            *("generation_live", "pair_found", "cluster_formed", "pair_gone", "cluster_changed")
+        }
 
 
 def scramble(connection: Application, rng: random.Random) -> None:

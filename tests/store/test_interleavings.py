@@ -100,7 +100,10 @@ def check(world: World) -> None:
     check_clusters(
         world, [*stored, *((head, one) for one, head in truth.heads.items() if head not in (None, one))]
     )
-    left = "SELECT FROM nearsim.work UNION ALL SELECT FROM nearsim.change UNION ALL SELECT FROM nearsim.lease"
+    left = (
+        "SELECT 'work', doc_id FROM nearsim.work UNION ALL SELECT 'change', doc_id FROM nearsim.change"
+        " UNION ALL SELECT 'lease', lease_id FROM nearsim.lease"
+    )
     assert world.run((left, ())) == []
 
 

@@ -278,7 +278,11 @@ def test_a_reader_sees_its_own_tenant(world: World) -> None:
     assert len(seen["pairs"]) == 3 and len(seen["clusters"]) == 1 and len(seen["duplicates"]) == 2
     assert len(seen["similar_pair"]) == 1 and len(seen["cluster_member"]) == 3
     assert len(seen["collection"]) == len(seen["profiles"]) == len(seen["generations"]) == 1
-    assert len(seen["verdict"]) == 1 and len(seen["collection_access"]) == 1 and len(seen["probe"]) == 1
+    assert (
+        len(seen["verdict"]) == len(seen["verdicts"]) == 1
+        and len(seen["collection_access"]) == 1
+        and len(seen["probe"]) == 1
+    )
     assert len(seen["similar_to(bigint,double precision,integer,text)"]) == 2
     assert len(seen["dedupe(bigint[],double precision,text)"]) == 2
 
@@ -298,7 +302,17 @@ def test_no_row_tells_of_the_other_tenant(world: World) -> None:
         assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
     # The oracle itself: whoever may see the other tenant does see it by these words and numbers.
     telling = {name for name, seen in everything.items() if any(FOREIGN.search(row) for row in seen)}
-    assert {"document", "documents", "pairs", "clusters", "verdict", "event", "signature", "probe"} <= telling
+    assert {
+        "document",
+        "documents",
+        "pairs",
+        "clusters",
+        "verdict",
+        "verdicts",
+        "event",
+        "signature",
+        "probe",
+    } <= telling
 
 
 def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
@@ -400,6 +414,7 @@ def test_functions_of_ones_own_meet_no_row_of_the_other_tenant(world: World) -> 
             "pairs",
             "clusters",
             "verdict",
+            "verdicts",
             "collection",
             "event",
             "generation",
@@ -427,7 +442,8 @@ def test_a_reader_without_any_collection_sees_nothing(world: World) -> None:
     with login(world.url, "nearsim_reader") as reader:
         found = look_round(world.url, reader, world.own, list(relations(world.url)))
     assert {name for name in relations(world.url) if found[name] not in ([], ["refused"])} == {
-        "alembic_version"
+        "alembic_version",
+        "functions",
     }
 
 

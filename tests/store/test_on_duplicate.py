@@ -186,6 +186,10 @@ def test_several_profiles_need_a_name(index: Index, database_url: str) -> None:
     with Index.connect(database_url, profile="loose") as loose:
         assert loose.add([Document("d2", body=first.body)], on_duplicate="skip").skipped == 1
         assert pairs(loose) == {frozenset(("d0", "d1"))}
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE nearsim.profile SET name = 'default' WHERE name = 'loose'")
+    assert index.add([Document("d3", body=first.body)], on_duplicate="skip").skipped == 1
+    assert pairs(index) == {frozenset(("d0", "d1"))}
 
 
 def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.recipe import Recipe, from_mapping
@@ -166,8 +166,13 @@ def test_a_collection_and_a_profile_are_named_where_there_are_several(
     index.create_profile("second", Recipe())
     number = put(other, "a text")
     assert Worker(database_url).drain() == 0
-    with pytest.raises(psycopg.errors.RaiseException, match="several profiles; name one of: default, second"):
+    assert other.execute(READ, (number,)).fetchall() == []
+    other.execute("UPDATE nearsim.profile SET name = 'first' WHERE name = 'default'")
+    number = put(other, "a text")
+    assert Worker(database_url).drain() == 0
+    with pytest.raises(psycopg.errors.RaiseException, match="several profiles; name one of: first, second"):
         other.execute(READ, (number,))
+    other.execute("UPDATE nearsim.profile SET name = 'default' WHERE name = 'first'")
     index.database.create_collection("news")
     with pytest.raises(psycopg.errors.AmbiguousParameter, match="name one of: 'default', 'news'"):
         put(other, "a text")
@@ -266,6 +271,42 @@ def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
                 index.delete_profile("default")
                 index.create_profile("default", from_mapping({"match": {"threshold": 0.95}}))
         assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "constraint"),
+    [
+        ("min_similarity", "NaN", "probe_min_similarity_possible"),
+        ("min_similarity", "-0.1", "probe_min_similarity_possible"),
+        ("min_similarity", "1.1", "probe_min_similarity_possible"),
+        ("asked_at", "infinity", "probe_moments_finite"),
+        ("deadline", "-infinity", "probe_moments_finite"),
+    ],
+)
+def test_what_cannot_be_asked_by_hand(
+    connection: Connection, column: str, value: str, constraint: str
+) -> None:
+    inner = driver(connection)
+    inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+    insert = sql.SQL("INSERT INTO nearsim.probe (collection_id, {}) VALUES (1, {})")
+    with pytest.raises(psycopg.errors.CheckViolation, match=constraint):
+        inner.execute(insert.format(sql.Identifier(column), value))
+    inner.rollback()
+
+
+def test_a_deadline_is_within_a_day(connection: Connection) -> None:
+    inner = driver(connection)
+    inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+    ask = "SELECT nearsim.ask('a text', deadline => CAST(%s AS interval))"
+    for deadline in ("0", "24 hours", "1 day", None):
+        inner.execute(ask, (deadline,))
+    waits = inner.execute("SELECT max(deadline - asked_at) > '23 hours 59 minutes' FROM nearsim.probe")
+    assert waits.fetchone() == (True,)
+    inner.commit()
+    for deadline in ("30 days", "24:00:01", "-1 second", "1000000 years"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="choose one from 0 to 24 hours"):
+            inner.execute(ask, (deadline,))
+        inner.rollback()
 
 
 def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:

@@ -41,9 +41,10 @@ def test_a_consumer_goes_on_where_it_was(index: Index) -> None:
     assert {(one.collection, one.profile, one.generation_id) for one in first} == {("default", "default", 1)}
     assert (first[-1].cluster_id, first[-1].survivor, first[-1].survivor_id) == (1, "d0", 1)
     index.add([Document("d3", body=ALIKE)])
-    (more,) = index.events(first[-1].event_id)
+    more, grown = index.events(first[-1].event_id)
     assert (more.kind, more.left, more.right, more.similarity) == ("pair_found", "d0", "d3", 1.0)
-    assert numbers(index.events()) == [*numbers(iter(first)), more.event_id]
+    assert (grown.kind, grown.cluster_id, grown.survivor) == ("cluster_changed", 1, "d0")
+    assert numbers(index.events()) == [*numbers(iter(first)), more.event_id, grown.event_id]
 
 
 def test_only_what_is_wanted(index: Index) -> None:
@@ -81,12 +82,12 @@ def test_what_was_removed_is_missed_by_those_who_had_not_read_it(
         assert numbers(read(index.database, clusters, 0)) == [first[3]]
         assert prune(index.database.engine, DAY_SECONDS) == 0
         grow_old(writing, first[3] + 10)
-        assert prune(index.database.engine, DAY_SECONDS) == 2
-        assert ask(writing, "SELECT count(*) FROM nearsim.event WHERE pruned") == 3
+        assert prune(index.database.engine, DAY_SECONDS) == 3
+        assert ask(writing, "SELECT count(*) FROM nearsim.event WHERE pruned") == 4
         assert list(index.events()) == []
         with pytest.raises(MissedEventsError):
             list(index.events(first[3]))
-        assert list(index.events(first[3] + 1)) == []
+        assert list(index.events(first[3] + 2)) == []
 
 
 def test_a_quiet_collection_misses_nothing(index: Index, database_url: str) -> None:
@@ -139,7 +140,10 @@ def test_only_new_events(index: Index) -> None:
     batches = follower._batches()
     assert next(batches) == []
     index.add([Document("d3", body=ALIKE)])
-    assert [one.right for one in next(batches)] == ["d3"]
+    assert [(one.kind, one.right) for one in next(batches)] == [
+        ("pair_found", "d3"),
+        ("cluster_changed", None),
+    ]
     stopping = True
     assert list(batches) == []
     assert list(follower.follow()) == []

@@ -5,7 +5,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import cast
 
+import numpy as np
 import psycopg
 import pytest
 from sqlalchemy import text
@@ -373,3 +375,28 @@ def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) ->
         Deduper(index).dedupe([1, 2], [1])
     with pytest.raises(RecipeError, match=r"0\.0"):
         Deduper(index).dedupe([1], min_similarity=0.0)
+
+
+def test_what_is_no_id_is_refused_or_not_indexed(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper, near = Deduper(index), ids["s0-0"]
+    for doc_ids in ([None, 1], ["1", "2"], [1.5, 2], [1, 2**63], [-(2**63)]):
+        with pytest.raises(InputError, match="doc_ids are"):
+            deduper.dedupe(cast(list[int], doc_ids))
+    for revisions in ([0], [-1], [2**63], ["1"], [None]):
+        with pytest.raises(InputError, match="revisions are"):
+            deduper.dedupe([near], cast(list[int], revisions))
+    for external_id in (None, 1, b"s0-0"):
+        with pytest.raises(InputError, match="external ids are strings"):
+            deduper.dedupe_external(["s0-0", cast(str, external_id)])
+    assert deduper.dedupe([near], [1]) == [Judgement(near, None, True)]
+    assert deduper.dedupe([*np.array([near, 2**63 - 1])]) == [
+        Judgement(near, None, True),
+        Judgement(2**63 - 1, None, False),
+    ]
+    assert deduper.dedupe_external(["a\0b", "s0-0", "\ud800", "a\0b"]) == [
+        Judgement("a\0b", None, False),
+        Judgement("s0-0", None, True),
+        Judgement("\ud800", None, False),
+        Judgement("a\0b", "a\0b", False),
+    ]

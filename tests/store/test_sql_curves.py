@@ -1,5 +1,7 @@
 """The S-curve and the estimate in SQL say what the package says."""
 
+import math
+
 import numpy as np
 import psycopg
 import pytest
@@ -57,6 +59,16 @@ def test_a_curve_of_a_minimum(connection: Connection) -> None:
         (similarity, pytest.approx(lsh.match_probability(similarity, 20, 5, 3), rel=1e-9))
         for similarity in (step / 20 for step in range(21))
     ]
+
+
+def test_as_many_bands_as_an_integer_counts(connection: Connection) -> None:
+    similarity, bands = 0.9999999999, 2**31 - 1
+    command = "SELECT nearsim.match_probability(%s, %s, 1, m) FROM unnest(%s::int[]) AS m"
+    rows = driver(connection).execute(command, [similarity, bands, [1, bands - 1, bands]])
+    found = [float(str(row[0])) for row in rows]
+    every = math.exp(bands * math.log(similarity))
+    all_but_one = every * bands * (1 - similarity) / similarity
+    assert found == pytest.approx([1, every + all_but_one, every], rel=1e-6)
 
 
 @pytest.mark.parametrize(

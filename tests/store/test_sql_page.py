@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 
 from docs.generate_sql import PAGE, QUERIES, render
 from nearsim_db import Document, Index
@@ -71,6 +71,21 @@ def count(connection: Connection, name: str) -> int:
 def test_the_page_is_what_the_schema_says(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
     assert render(connection, page) == page, "run: make docs"
+
+
+def test_the_page_has_every_comment_in_full(connection: Connection) -> None:
+    page = PAGE.read_text("utf-8")
+    comments = connection.execute(
+        text(
+            "SELECT description FROM pg_description LEFT JOIN pg_class ON pg_class.oid = objoid "
+            "AND classoid = CAST('pg_class' AS regclass) "
+            "LEFT JOIN pg_proc ON pg_proc.oid = objoid AND classoid = CAST('pg_proc' AS regclass) "
+            "WHERE CAST('nearsim' AS regnamespace) IN (relnamespace, pronamespace)"
+        )
+    ).scalars()
+    longest = {told.replace("|", "\\|") for told in comments if len(told) > 63}
+    assert len(longest) > 50
+    assert not [told for told in longest if told not in page]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,9 +7,12 @@ from itertools import combinations
 
 import psycopg
 import pytest
+from sqlalchemy import Connection
 
 from nearsim_db import Document, Index, lsh
+from nearsim_db.errors import NotFoundError
 from nearsim_db.recipe import to_mapping
+from nearsim_db.store.engine import driver
 from tests.store.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 
 MINIMUM = 5  # of shared bands, so that every reason is met
@@ -181,6 +184,63 @@ def test_what_is_not_in_the_index(database_url: str) -> None:
         assert found["shared_bands"] is found["estimate"] is found["numbers_differ"] is None
 
 
+def test_a_document_waits_for_notes_that_may_concern_it(database_url: str) -> None:
+    note = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
+    with world(database_url) as known:
+        home = known.index._get_collection().collection_id
+        away = known.index.database.create_collection("away").collection_id
+        names = {name: doc_id for doc_id, name in known.names.items()}
+        one, other = names["d2"], names["d3"]
+        known.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
+        for about, waits in (
+            ((None, None, None), True),
+            ((home, None, None), True),
+            ((home, None, "d2"), True),
+            ((home, one, None), True),
+            ((home, None, "d3"), False),
+            ((home, other, None), False),
+            ((away, None, None), False),
+            ((away, None, "d2"), False),
+        ):
+            known.ask("DELETE FROM nearsim.change")
+            known.ask(note, *about)
+            told = "waits to be indexed" if waits else "is not indexed"
+            found = str(known.row(WHY_NOT, one, other)["reason"])
+            assert f"document {one} {told}" in found, about
+            with pytest.raises(NotFoundError, match="waits to be" if waits else "is not in the index of"):
+                known.index.similar("d2")
+
+
+def test_numbers_of_a_newer_text_are_not_set_beside_those_of_the_signed_one(database_url: str) -> None:
+    with world(database_url) as known:
+        one, other = known.doc_ids[2:4]
+        known.ask("UPDATE nearsim.document SET body = 'something 77' WHERE doc_id = %s", one)
+        for pair in ((one, other), (other, one)):
+            found = known.row(WHY, *pair)
+            assert found["numbers_differ"] == (known.numbers(one) != known.numbers(other))
+            assert found["numbers_only_left"] is found["numbers_only_right"] is None
+        known.index.build()
+        found = known.row(WHY, one, other)
+        assert (found["numbers_differ"], found["numbers_only_left"]) == (True, ["77"])
+
+
+@pytest.mark.parametrize(
+    "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
+)
+def test_no_document_is_none_to_ask_about(connection: Connection, command: str) -> None:
+    driver(connection).execute(
+        "INSERT INTO nearsim.collection (name) VALUES ('c');"
+        "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
+        "SELECT 5, collection_id, '5' FROM nearsim.collection"
+    )
+    for pair in ((None, 5), (5, None), (None, None)):
+        with (
+            pytest.raises(psycopg.errors.NullValueNotAllowed, match="is needed, and NULL was given"),
+            driver(connection).transaction(),
+        ):
+            driver(connection).execute(command.encode(), pair)
+
+
 def test_only_documents_of_one_collection_are_compared(database_url: str) -> None:
     with world(database_url) as known, Index.connect(database_url, collection="other") as index:
         index.add([Document("d1", body="some text")])
@@ -216,6 +276,11 @@ def test_the_profile_that_is_named_answers(database_url: str, profile: str) -> N
             psycopg.errors.AmbiguousParameter, match="several profiles; name one of: narrow, wide"
         ):
             known.ask("SELECT * FROM nearsim.why('a', 'b')")
+        known.ask("UPDATE nearsim.profile SET name = 'default' WHERE name = %s RETURNING name", profile)
+        assert known.row("SELECT profile, is_pair FROM nearsim.why('a', 'b')") == {
+            "profile": "default",
+            "is_pair": profile == "wide",
+        }
 
 
 def test_numbers_of_a_page(database_url: str) -> None:

@@ -166,12 +166,12 @@ def test_documents_are_named_by_their_own_ids_too(session: Session) -> None:
         ("pin_pair(1, 2, NULL)", "needs a reason"),
         ("pin_pair(1, 2, 'x', '')", "somebody who decides"),
         ("undo_verdict(1, 2, 'x')", "no verdict stands on documents 1 and 2"),
-        ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents"),
+        ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
         ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
         ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
         ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
         ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are of different collections"),
-        ("undo_verdict('c', 'a', 'x')", "no verdict stands"),
+        ("undo_verdict('c', 'a', 'x')", "no verdict stands on documents 'c' and 'a'"),
     ],
 )
 def test_what_cannot_be_decided_is_refused(session: Session, call: str, message: str) -> None:
@@ -195,6 +195,22 @@ def test_of_two_at_the_same_moment_the_later_stands(session: Session, database_u
         ("pinned", "anna", "alike", "bert", "unlike", False),
         ("vetoed", "bert", "unlike", None, None, True),
     ]
+
+
+def test_many_at_the_same_moment_all_succeed(session: Session, database_url: str) -> None:
+    """The pair is named both ways round."""
+    judge = "SELECT nearsim.pin_pair(1, 2, 'alike', %s)", "SELECT nearsim.veto_pair(2, 1, 'unlike', %s)"
+
+    def decide(name: str) -> None:
+        with psycopg.connect(database_url, autocommit=True) as own:
+            for turn in range(60):
+                own.execute(judge[turn % 2], (name,))
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(decide, "abcde"))
+    judged = ledger(session)
+    assert [sum(row[3] == name for row in judged) for name in "abcde"] == [60] * 5
+    assert [row[-1] for row in judged].count(True) == 1
 
 
 def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_again(

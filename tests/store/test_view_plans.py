@@ -9,6 +9,7 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.records import GenerationId
+from nearsim_db.store import partitions
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import PARENTS, Leaves, statement
 
@@ -23,6 +24,7 @@ VIEWS = (
     "profiles",
     "generations",
     "backlog",
+    "verdicts",
 )
 NAMES = """
 INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c');
@@ -159,6 +161,41 @@ def test_one_cluster_is_put_together_from_its_members(analyst: Connection, view:
     found = run(analyst, view, "cluster_id = 300")
     assert found[0]["Actual Rows"] == rows
     assert read(found)["cluster_member_7"] <= 3 * 20
+
+
+def test_either_side_of_a_pair_is_found_without_reading_all_documents(analyst: Connection) -> None:
+    either = "(left_id = 309 OR right_id = 309)"
+    partitions.analyze_parents(analyst)
+    found = run(analyst, "pairs", either)
+    assert found[0]["Actual Rows"] == 3  # 307, 310 and 311
+    assert read(found)["document"] < 50
+    assert sum(read(run(analyst, "pairs", f"{either} AND are_heads")).values()) < 50
+
+
+def test_parents_are_analyzed_once_they_have_doubled(analyst: Connection) -> None:
+    inner = driver(analyst)
+    known = sql.SQL(
+        "SELECT reltuples FROM pg_class WHERE oid = to_regclass('nearsim.signature') AND EXISTS ("
+        "SELECT FROM pg_stats WHERE tablename = 'signature' AND attname = 'head_id' AND inherited)"
+    )
+    assert inner.execute(known).fetchone() is None
+    partitions.analyze_outgrown(analyst)
+    assert inner.execute(known).fetchone() == (12_000,)
+    inner.execute("DELETE FROM nearsim.signature_7 WHERE doc_id > 5000; ANALYZE nearsim.signature_7")
+    partitions.analyze_outgrown(analyst)
+    assert inner.execute(known).fetchone() == (12_000,)
+    partitions.analyze_parents(analyst)
+    assert inner.execute(known).fetchone() == (11_000,)
+    inner.execute("UPDATE pg_class SET reltuples = 5000 WHERE oid = to_regclass('nearsim.signature')")
+    partitions.analyze_outgrown(analyst)
+    assert inner.execute(known).fetchone() == (11_000,)
+
+
+def test_samples_of_parents_have_nothing_of_texts(analyst: Connection) -> None:
+    partitions.analyze_parents(analyst)
+    rows = driver(analyst).execute("SELECT DISTINCT attname::text FROM pg_stats WHERE inherited").fetchall()
+    ids = {"generation_id", "doc_id", "head_id", "left_id", "right_id", "cluster_id"}
+    assert {row[0] for row in rows} == ids
 
 
 def test_counting_computes_nothing_but_the_count(analyst: Connection) -> None:

@@ -117,6 +117,42 @@ def test_a_standing_verdict_is_beside_its_pair(whole: World) -> None:
     assert sorted(told) == [(*first, "pinned"), (*second, "vetoed")]
 
 
+def test_verdicts_are_shown_whether_their_documents_are_a_pair_or_there_at_all(whole: World) -> None:
+    pairs = all_pairs(whole)
+    unlike = next(pair for pair in combinations(whole.doc_ids, 2) if pair not in pairs)
+    (alike, *_) = sorted(pair for pair in pairs if not {*pair} & {*unlike})
+    whole.ask("SELECT nearsim.pin_pair(%s, %s, 'the same event', 'me')", *unlike)
+    whole.ask("SELECT nearsim.veto_pair(%s, %s, 'other years', 'me')", *alike)
+    whole.ask("SELECT nearsim.undo_verdict(%s, %s, 'the same year', 'you')", *alike)
+    assert whole.ask("SELECT FROM nearsim.pairs WHERE verdict IS NOT NULL") == []
+    shown = rows(whole, "SELECT * FROM nearsim.verdicts ORDER BY verdict_id")
+    assert [
+        (
+            row["left_id"],
+            row["right_id"],
+            row["verdict"],
+            row["by"],
+            row["why"],
+            row["undone_by"],
+            row["undone_why"],
+        )
+        for row in shown
+    ] == [
+        (*unlike, "pinned", "me", "the same event", None, None),
+        (*alike, "vetoed", "me", "other years", "you", "the same year"),
+    ]
+    assert [row["undone_at"] is None for row in shown] == [True, False]
+    for row in shown:
+        assert row["collection"] == "default"
+        assert row["left_external_id"] == whole.names[row["left_id"]]
+        assert row["right_external_id"] == whole.names[row["right_id"]]
+        assert row["right_title"] == f"Title 7 of {whole.names[row['right_id']]}"
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = %s", unlike[0])
+    (gone, _) = rows(whole, "SELECT * FROM nearsim.verdicts ORDER BY verdict_id")
+    assert (gone["left_external_id"], gone["left_title"]) == (None, None)
+    assert gone["right_external_id"] == whole.names[unlike[1]]
+
+
 def cluster_names(found: World) -> list[tuple[str, set[str]]]:
     return sorted(
         (row["survivor_external_id"], set(row["members"]))
@@ -192,6 +228,26 @@ def test_where_documents_were_just_deleted_the_first_member_stands_in(whole: Wor
         "SELECT count(*) FROM nearsim.pairs WHERE %s IN (left_id, right_id)", largest["survivor_id"]
     )
     assert gone == [(0,)]
+
+
+def test_a_survivor_that_was_moved_is_none_of_its_former_collection(whole: World) -> None:
+    (cluster, moved, kept), *_ = whole.ask(
+        "SELECT cluster_id, survivor_id, min(doc_id) FROM nearsim.duplicates "
+        "GROUP BY cluster_id, survivor_id HAVING count(*) > 1 ORDER BY cluster_id"
+    )
+    away = whole.index.database.create_collection("away").collection_id
+    whole.ask("UPDATE nearsim.document SET collection_id = %s WHERE doc_id = %s", away, moved)
+    survivors = "SELECT DISTINCT survivor_id FROM nearsim.{} WHERE cluster_id = %s"
+    for view in ("duplicates", "clusters"):
+        assert whole.ask(survivors.format(view), cluster) == [(kept,)]
+    assert whole.ask("SELECT count(*) FROM nearsim.duplicates WHERE doc_id = %s", kept) == [(0,)]
+
+
+def test_a_build_tells_the_planner_of_all_generations_together(whole: World) -> None:
+    for parent in ("signature", "similar_pair", "cluster_member"):
+        counted = whole.ask(f"SELECT count(*) FROM nearsim.{parent}")  # noqa: S608
+        known = "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = to_regclass(%s)"
+        assert whole.ask(known, f"nearsim.{parent}") == counted
 
 
 def test_buckets_are_counted_over_the_limit_too(small: World) -> None:

@@ -41,10 +41,20 @@ BEGIN ATOMIC
 END;
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT nearsim.undo_verdict(a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
-END;
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    undone nearsim.verdict;
+BEGIN
+    SELECT standing.* INTO undone
+    FROM nearsim.documents_named(a, b, collection) AS named
+    CROSS JOIN LATERAL nearsim.undo_standing(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
+    IF undone.verdict_id IS NULL THEN
+        RAISE EXCEPTION 'no verdict stands on documents % and %', quote_literal(a), quote_literal(b)
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN undone;
+END
+$$;
 COMMENT ON FUNCTION nearsim.pin_pair(text, text, text, text, text) IS
     'pin_pair by external_id; name the collection where several hold both documents';
 COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS

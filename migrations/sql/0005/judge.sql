@@ -27,6 +27,8 @@ BEGIN
         RAISE EXCEPTION 'documents % and % are of different collections, which are never compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- JUDGE in nearsim_db.store.locks: who decides about one pair does it after the other.
+    PERFORM pg_advisory_xact_lock(28285, hashtext(least(a, b) || ' ' || greatest(a, b)));
     UPDATE nearsim.verdict AS standing
     SET undone_by = undo_standing.by, undone_why = undo_standing.why, undone_at = now()
     WHERE left_id = least(a, b) AND right_id = greatest(a, b) AND undone_at IS NULL
@@ -42,7 +44,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made nearsim.verdict;
 BEGIN
-    -- Somebody else may judge the pair at the same moment; then theirs is replaced.
+    -- Somebody may insert a verdict by hand at the same moment; then theirs is replaced.
     FOR attempt IN 1 .. 3 LOOP
         PERFORM nearsim.undo_standing(a, b, why, by);
         INSERT INTO nearsim.verdict AS standing (collection_id, left_id, right_id, verdict, by, why)
@@ -54,7 +56,7 @@ BEGIN
             RETURN made;
         END IF;
     END LOOP;
-    RAISE EXCEPTION 'others judge documents % and % at the same time; try again', a, b
+    RAISE EXCEPTION 'others judge these two documents at the same time; try again'
         USING ERRCODE = 'serialization_failure';
 END
 $$;
@@ -67,6 +69,10 @@ DECLARE
     names text[];
     unknown text;
 BEGIN
+    IF a = b THEN
+        RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', quote_literal(a)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     SELECT min(one.doc_id), min(other.doc_id), array_agg(found.name ORDER BY found.name) INTO a_id, b_id, names
     FROM nearsim.collection AS found
     JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a

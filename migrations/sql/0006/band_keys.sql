@@ -13,7 +13,7 @@ BEGIN ATOMIC
         | (get_byte(sketch, place + 2) << 16) | (CAST(get_byte(sketch, place + 3) AS bigint) << 24) AS lower) AS four;
 END;
 COMMENT ON FUNCTION nearsim.positions(bytea, integer, boolean) IS
-    'The values of a sketch, which are stored with the least byte first, in 4 or 8 bytes each; bytes_per_position is that of band_keys';
+    'Part of band_keys: the values of a sketch, which are stored with the least byte first, in 4 or 8 bytes each';
 
 CREATE FUNCTION nearsim.band_keys(
     sketch bytea, bands integer, rows integer, seed bigint DEFAULT 1, bytes_per_position integer DEFAULT 4,

@@ -1,4 +1,14 @@
--- What the columns of the older tables hold; the same is in the metadata.
+-- What the schema is for, and what the columns of the older tables hold; the latter is in the metadata, too.
+DO $$
+BEGIN
+    -- Only its owner may, who need not be the one who upgrades.
+    IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'nearsim') THEN
+        COMMENT ON SCHEMA nearsim IS
+            'Near-duplicate documents: read the views, call what nearsim.functions lists, write nearsim.document';
+    END IF;
+END
+$$;
+
 COMMENT ON COLUMN nearsim.collection.collection_id IS
     'Number of the collection';
 COMMENT ON COLUMN nearsim.collection.name IS

@@ -5,6 +5,9 @@ DECLARE
     doc_ids bigint[];
     names text;
 BEGIN
+    IF external_id IS NULL THEN
+        RAISE EXCEPTION 'an external_id is needed, and NULL was given' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
     SELECT array_agg(found.doc_id), string_agg(place.name, ', ' ORDER BY place.name) INTO doc_ids, names
     FROM nearsim.collection AS place
     CROSS JOIN LATERAL (

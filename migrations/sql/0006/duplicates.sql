@@ -1,5 +1,6 @@
--- Every document of a cluster but the one to keep, beside that one: the survivor, or where it was deleted since clusters
--- were linked, the first member that is there. Relies on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
+-- Every document of a cluster but the one to keep, beside that one: the survivor, or where it was deleted or moved since
+-- clusters were linked, the first member that is there. Relies on the leaf's indexes on doc_id and
+-- (cluster_id, is_survivor, doc_id).
 CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -13,12 +14,14 @@ CROSS JOIN LATERAL (
     LEFT JOIN LATERAL (
         SELECT chosen.doc_id FROM nearsim.cluster_member AS chosen JOIN nearsim.document AS there USING (doc_id)
         WHERE chosen.generation_id = live.generation_id AND chosen.cluster_id = member.cluster_id AND chosen.is_survivor
+            AND there.collection_id = live.collection_id
         LIMIT 1
     ) AS kept ON true
     LEFT JOIN LATERAL (
         SELECT first.doc_id FROM nearsim.cluster_member AS first JOIN nearsim.document AS there USING (doc_id)
         WHERE kept.doc_id IS NULL AND first.generation_id = live.generation_id
             AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
+            AND there.collection_id = live.collection_id
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
     -- Under row-level security a key is looked up by a CASE, but not by coalesce().

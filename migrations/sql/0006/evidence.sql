@@ -6,7 +6,8 @@ DECLARE
     signed record;
 BEGIN
     SELECT coalesce(document.published_at, document.created_at)
-            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old, collection_id
+            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old,
+        collection_id, external_id
         INTO known
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
     WHERE generation.generation_id = standing_in.generation_id AND document.doc_id = standing_in.doc_id;
@@ -30,7 +31,8 @@ BEGIN
                 WHERE work.generation_id = standing_in.generation_id AND work.stage = 'compare')
             OR EXISTS (
                 SELECT FROM nearsim.change WHERE change.doc_id = standing_in.doc_id OR change.collection_id IS NULL
-                    OR change.doc_id IS NULL AND change.collection_id = known.collection_id)
+                    OR change.collection_id = known.collection_id AND change.doc_id IS NULL
+                        AND coalesce(change.external_id, known.external_id) = known.external_id)
             THEN 'waits to be indexed'
         WHEN signed.doc_id IS NULL AND known.is_old THEN 'is older than the index keeps documents'
         WHEN signed.doc_id IS NULL THEN 'is not indexed'

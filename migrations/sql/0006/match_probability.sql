@@ -40,11 +40,12 @@ BEGIN
         END IF;
     END LOOP;
     term := 1;
-    FOR count IN largest + 1 .. bands LOOP
-        term := term * (bands - count + 1) / count * shared / (1 - shared);
+    -- Steps, as largest + 1 may be no integer.
+    FOR step IN 1 .. bands - largest LOOP
+        term := term * (bands - largest - step + 1) / (largest + step) * shared / (1 - shared);
         EXIT WHEN term < 1e-150;
         total := total + term;
-        IF count >= min_shared_bands THEN
+        IF largest + step >= min_shared_bands THEN
             tail := tail + term;
         END IF;
     END LOOP;

@@ -8,7 +8,7 @@ SELECT live.collection, live.profile, live.collection_id, live.generation_id, fo
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     -- Two heads.
-    SELECT a.doc_id AS left_id, b.doc_id AS right_id, a.external_id AS left_external_id,
+    SELECT pair.left_id, pair.right_id, a.external_id AS left_external_id,
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
         b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
@@ -25,7 +25,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id
     UNION ALL
     -- The left head and a twin of the right one.
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT pair.left_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
@@ -39,7 +39,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id
     UNION ALL
     -- A twin of the left head and the right head, in either order.
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT l.doc_id, pair.right_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> (SELECT numbers_digest FROM nearsim.signature
@@ -52,7 +52,7 @@ CROSS JOIN LATERAL (
     LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
     WHERE pair.generation_id = live.generation_id AND l.doc_id < pair.right_id
     UNION ALL
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT pair.right_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
@@ -66,7 +66,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND r.doc_id > pair.right_id
     UNION ALL
     -- Twins of both heads, in either order.
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
@@ -79,7 +79,7 @@ CROSS JOIN LATERAL (
     LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
     WHERE pair.generation_id = live.generation_id AND (l.doc_id, pair.left_id) < (r.doc_id, pair.right_id)
     UNION ALL
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
@@ -93,7 +93,7 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND (r.doc_id, pair.left_id) > (l.doc_id, pair.right_id)
     UNION ALL
     -- A head and its own twin.
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true, false,
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
@@ -106,7 +106,7 @@ CROSS JOIN LATERAL (
     WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
     UNION ALL
     -- Two twins of one head.
-    SELECT a.doc_id, b.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
         CAST(1 AS double precision), r.feature_count, r.feature_count, CAST(1 AS real), live.bands, true, false,
         l.numbers_digest
             <> r.numbers_digest,

@@ -4,6 +4,9 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home integer;
 BEGIN
+    IF doc_id IS NULL THEN
+        RAISE EXCEPTION 'a doc_id is needed, and NULL was given' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
     SELECT document.collection_id INTO home FROM nearsim.document WHERE document.doc_id = collection_of.doc_id;
     IF home IS NULL THEN
         RAISE EXCEPTION 'there is no document %', doc_id USING ERRCODE = 'no_data_found';
@@ -12,7 +15,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_of(bigint) IS
-    'The number of a document''s collection; an error where there is no such document';
+    'Part of similar_to and others: the number of a document''s collection; an error where there is no such document';
 
 CREATE FUNCTION nearsim.serving(collection_id integer, profile text DEFAULT NULL)
 RETURNS TABLE (generation_id integer, profile_name text, bands smallint, rows smallint,
@@ -21,12 +24,14 @@ LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     names text[];
     place text;
+    chosen text;
 BEGIN
     SELECT array_agg(known.name ORDER BY known.name) INTO names
     FROM nearsim.profile AS known WHERE known.collection_id = serving.collection_id;
     SELECT quote_literal(known.name) INTO place
     FROM nearsim.collection AS known WHERE known.collection_id = serving.collection_id;
-    IF profile IS NULL AND cardinality(names) > 1 THEN
+    chosen := CASE WHEN profile IS NOT NULL THEN profile WHEN 'default' = ANY (names) THEN 'default' ELSE names[1] END;
+    IF profile IS NULL AND cardinality(names) > 1 AND chosen <> 'default' THEN
         RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
             USING ERRCODE = 'ambiguous_parameter';
     ELSIF names IS NULL OR profile <> ALL (names) THEN
@@ -39,13 +44,13 @@ BEGIN
             CAST(generation.recipe #>> '{match,threshold}' AS double precision),
             CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
         FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
-        WHERE known.collection_id = serving.collection_id AND known.name = coalesce(serving.profile, names[1])
+        WHERE known.collection_id = serving.collection_id AND known.name = chosen
             AND generation.state = 'live';
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(coalesce(profile, names[1])),
-            place USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(chosen), place
+            USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION nearsim.serving(integer, text) IS
-    'The generation that answers for a collection, and what functions need to know of its recipe; the profile must be named where there are several';
+    'Part of similar_to and others: the generation that answers for a collection, and what functions need to know of its recipe; where there are several profiles, the one that is named or else default';

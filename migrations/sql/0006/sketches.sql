@@ -13,7 +13,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
-    'The band_keys of a sketch under a recipe';
+    'Part of buckets_of: the band_keys of a sketch under a recipe';
 
 CREATE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.estimate_under(jsonb, bytea, bytea) IS
-    'The similarity that two sketches of one recipe estimate';
+    'Part of why and similar_to: the similarity that two sketches of one recipe estimate';
 
 -- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys equal by chance.
 CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
@@ -50,4 +50,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'The numbers of the bands, from 0, in which two sketches of one recipe agree; under bottom_k the places, in the first, of the smallest features that both have';
+    'Part of why: the numbers of the bands, from 0, in which two sketches of one recipe agree; under bottom_k the places, in the first, of the smallest features that both have';

@@ -4,6 +4,20 @@ CREATE TYPE nearsim.pair_absence AS (
     is_pair boolean, shared_bands smallint, estimate real, probability double precision, threshold double precision,
     min_shared_bands integer, verdict text, reason text);
 COMMENT ON TYPE nearsim.pair_absence IS 'What why_not answers with';
+COMMENT ON COLUMN nearsim.pair_absence.left_id IS 'doc_id of the left document, the smaller one';
+COMMENT ON COLUMN nearsim.pair_absence.right_id IS 'doc_id of the right document';
+COMMENT ON COLUMN nearsim.pair_absence.left_external_id IS 'external_id of the left document';
+COMMENT ON COLUMN nearsim.pair_absence.right_external_id IS 'external_id of the right document';
+COMMENT ON COLUMN nearsim.pair_absence.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim.pair_absence.generation_id IS 'The generation that answers for the profile';
+COMMENT ON COLUMN nearsim.pair_absence.is_pair IS 'Whether the index has them as a pair after all';
+COMMENT ON COLUMN nearsim.pair_absence.shared_bands IS 'How many bands of the two sketches are equal';
+COMMENT ON COLUMN nearsim.pair_absence.estimate IS 'Similarity as estimated from the two sketches';
+COMMENT ON COLUMN nearsim.pair_absence.probability IS 'How probable it was that this recipe would see a pair of that similarity';
+COMMENT ON COLUMN nearsim.pair_absence.threshold IS 'Similarity from which two documents are a pair';
+COMMENT ON COLUMN nearsim.pair_absence.min_shared_bands IS 'How many bands two documents must share to be compared';
+COMMENT ON COLUMN nearsim.pair_absence.verdict IS 'pinned or vetoed by a person; NULL for most';
+COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why they are no pair, in plain words';
 
 CREATE FUNCTION nearsim.reason_of(pair nearsim.pair_evidence, estimate double precision, are_linked boolean)
 RETURNS text
@@ -41,7 +55,7 @@ DECLARE
     first_id constant bigint := least(a, b);
     second_id constant bigint := greatest(a, b);
 BEGIN
-    IF nearsim.collection_of(first_id) <> nearsim.collection_of(second_id) THEN
+    IF nearsim.collection_of(a) <> nearsim.collection_of(b) THEN
         RETURN QUERY
             SELECT l.doc_id, r.doc_id, l.external_id, r.external_id, CAST(NULL AS text), CAST(NULL AS integer), false,
                 CAST(NULL AS smallint), CAST(NULL AS real), CAST(NULL AS double precision),

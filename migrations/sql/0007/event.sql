@@ -17,7 +17,8 @@ CREATE TABLE nearsim.event (
     other_ids bigint[],
     other_survivor_ids bigint[],
     CONSTRAINT event_kind_known CHECK (kind IN ('pair_found', 'pair_gone', 'cluster_formed', 'cluster_gone',
-        'cluster_merged', 'cluster_split', 'cluster_renamed', 'survivor_changed', 'generation_live', 'generation_gone')),
+        'cluster_merged', 'cluster_split', 'cluster_renamed', 'cluster_changed', 'survivor_changed', 'generation_live',
+        'generation_gone')),
     CONSTRAINT event_of_pair_whole CHECK
         (pruned OR (kind IN ('pair_found', 'pair_gone')) = (left_id IS NOT NULL AND right_id IS NOT NULL)),
     CONSTRAINT event_pair_ordered CHECK (left_id < right_id),
@@ -39,7 +40,7 @@ COMMENT ON COLUMN nearsim.event.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.event.generation_id IS 'The generation that answered for the profile';
 COMMENT ON COLUMN nearsim.event.pruned IS 'Whether this event and all before it of its kind and profile were removed';
 COMMENT ON COLUMN nearsim.event.kind IS
-    'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, survivor_changed, generation_live or generation_gone';
+    'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
 COMMENT ON COLUMN nearsim.event.other_ids IS
     'Clusters: those that were merged, those that a cluster fell into, or what it was called before';
 COMMENT ON COLUMN nearsim.event.other_survivor_ids IS 'The survivors of those clusters, in the same order';

@@ -18,7 +18,7 @@ COMMENT ON VIEW nearsim.events IS
 COMMENT ON COLUMN nearsim.events.event_id IS 'The order in which it was committed; there are gaps';
 COMMENT ON COLUMN nearsim.events.at IS 'When it was about to be committed';
 COMMENT ON COLUMN nearsim.events.kind IS
-    'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, survivor_changed, generation_live or generation_gone';
+    'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
 COMMENT ON COLUMN nearsim.events.collection IS 'Name of the collection; NULL if it is gone';
 COMMENT ON COLUMN nearsim.events.profile IS 'Name of the profile; NULL if it is gone';
 COMMENT ON COLUMN nearsim.events.left_external_id IS 'external_id of the left document of a pair; NULL if it is gone';

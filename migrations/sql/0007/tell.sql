@@ -116,6 +116,13 @@ BEGIN
     ), same AS (
         SELECT source.* FROM source JOIN target ON target.cluster_id = source.ids[1]
         WHERE source.number = 1 AND target.number = 1
+    ), changed AS (
+        SELECT same.cluster_id, same.survivor_id FROM same JOIN (
+            SELECT DISTINCT new_id FROM moved WHERE old_id IS NULL AND new_id IS NOT NULL
+        ) AS grown ON grown.new_id = same.cluster_id
+        UNION SELECT same.cluster_id, same.survivor_id FROM same JOIN (
+            SELECT DISTINCT old_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NULL
+        ) AS shrunk ON shrunk.old_id = same.ids[1]
     ), said (rank, kind, cluster_id, survivor_id, ids, survivors) AS (
         SELECT 1, 'cluster_gone', cluster_id, survivor_id, NULL, NULL FROM target WHERE number = 0
         UNION ALL SELECT 2, 'cluster_merged', cluster_id, survivor_id, ids, survivors FROM source WHERE number > 1
@@ -125,6 +132,7 @@ BEGIN
         UNION ALL SELECT 5, 'cluster_formed', cluster_id, survivor_id, NULL, NULL FROM source WHERE number = 0
         UNION ALL SELECT 6, 'survivor_changed', cluster_id, survivor_id, ids, survivors FROM same
             WHERE survivor_id IS DISTINCT FROM survivors[1]
+        UNION ALL SELECT 7, 'cluster_changed', cluster_id, survivor_id, NULL, NULL FROM changed
     )
     SELECT tell_clusters.collection_id, tell_clusters.profile_id, tell_clusters.generation_id,
         said.kind, said.cluster_id, said.survivor_id, said.ids, said.survivors

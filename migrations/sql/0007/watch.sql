@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.watch_tables(text) IS
-    'Part of watch_generation: have the tables with a suffix note what is done to them, for events';
+    'Part of watch_generation: has the tables with a suffix note what is done to them, for events';
 
 CREATE FUNCTION nearsim.watch_generation(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -42,4 +42,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.watch_generation(integer) IS
-    'Have a generation''s own tables note what is done to them, for events, unless its collection is a temporary one';
+    'Part of every build: has a generation''s own tables note what is done to them, for events, unless its collection is a temporary one';

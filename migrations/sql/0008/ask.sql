@@ -8,7 +8,13 @@ DECLARE
     ids integer[];
     names text;
     asked bigint;
+    waits numeric := extract(epoch FROM coalesce(ask.deadline, '5 seconds'));
+    until timestamptz;
 BEGIN
+    IF NOT waits BETWEEN 0 AND 24 * 60 * 60 THEN
+        RAISE EXCEPTION 'a deadline of % is impossible; choose one from 0 to 24 hours', ask.deadline
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF NOT ask.min_similarity BETWEEN 0 AND 1 THEN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', ask.min_similarity
             USING ERRCODE = 'invalid_parameter_value';
@@ -28,9 +34,10 @@ BEGIN
         RAISE EXCEPTION 'there are several collections; name one of: %', names
             USING ERRCODE = 'ambiguous_parameter';
     END IF;
+    -- Taken before asked_at, which is the moment of the row, so that 24 hours are not exceeded.
+    until := clock_timestamp() + make_interval(secs => waits);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline)
-    VALUES (ids[1], ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0),
-        clock_timestamp() + coalesce(ask.deadline, '5 seconds'))
+    VALUES (ids[1], ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
     RETURNING probe.probe_id INTO asked;
     RETURN asked;
 END
@@ -76,7 +83,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.await_answer(bigint) IS
-    'Waits until a worker has answered a probe; raises its error, or one that no worker answered by the deadline';
+    'Part of similar_to_text: waits until a worker has answered a probe; raises its error, or one that no worker answered by the deadline';
 
 CREATE FUNCTION nearsim.similar_to_text(probe_id bigint)
 RETURNS TABLE (

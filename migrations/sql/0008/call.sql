@@ -14,7 +14,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE nearsim.commit_question() IS
-    'A step of similar_to_text() that stands in the context of the error where that is called in an open transaction';
+    'Part of similar_to_text: a step that stands in the context of the error where that is called in an open transaction';
 
 -- A procedure that commits cannot pin its search_path: what it does is in functions that do, by qualified names.
 CREATE PROCEDURE nearsim.similar_to_text(

@@ -14,6 +14,8 @@ CREATE TABLE nearsim.probe (
     answered_at timestamptz,
     error text,
     CONSTRAINT probe_deadline_near CHECK (deadline <= asked_at + interval '24 hours'),
+    CONSTRAINT probe_moments_finite CHECK (isfinite(asked_at) AND isfinite(deadline)),
+    CONSTRAINT probe_min_similarity_possible CHECK (min_similarity BETWEEN 0 AND 1),
     CONSTRAINT probe_error_answers CHECK (error IS NULL OR answered_at IS NOT NULL)
 );
 CREATE INDEX probe_waiting ON nearsim.probe (deadline) WHERE answered_at IS NULL;
@@ -22,7 +24,7 @@ COMMENT ON TABLE nearsim.probe IS
     'Texts that applications ask about; a worker answers each before its deadline and removes it an hour after that';
 COMMENT ON COLUMN nearsim.probe.probe_id IS 'The number by which the answer is asked for';
 COMMENT ON COLUMN nearsim.probe.collection_id IS 'The collection whose documents the text is compared with';
-COMMENT ON COLUMN nearsim.probe.profile IS 'The profile that answers; may be left out where the collection has one';
+COMMENT ON COLUMN nearsim.probe.profile IS 'The profile that answers; may be left out where the collection has one, or one called default';
 COMMENT ON COLUMN nearsim.probe.title IS 'The title of the text, for profiles whose fields have it';
 COMMENT ON COLUMN nearsim.probe.body IS 'The text';
 COMMENT ON COLUMN nearsim.probe.min_similarity IS 'What is less similar is left out of the answer';
@@ -59,6 +61,6 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.note_probe() IS 'Wakes the workers when a text is asked about';
+COMMENT ON FUNCTION nearsim.note_probe() IS 'Trigger of probe: wakes the workers when a text is asked about';
 CREATE TRIGGER probe_note AFTER INSERT ON nearsim.probe
     FOR EACH STATEMENT EXECUTE FUNCTION nearsim.note_probe();

@@ -25,6 +25,7 @@ BEGIN
             command := format('SELECT format(''%%s'', ($1).%1$I), format(''%%s'', ($2).%1$I), false', TG_ARGV[1]);
             FOR place IN 1 .. TG_NARGS - 1 LOOP
                 command := command || format(
+                    ' OR ($1).%1$I IS NULL <> (($2).%1$I IS NULL)'
                     ' OR format(''%%s'', ($1).%1$I) <> format(''%%s'', ($2).%1$I) COLLATE "C"', TG_ARGV[place]);
             END LOOP;
             EXECUTE command INTO before_id, after_id, differs USING OLD, NEW;

@@ -7,10 +7,10 @@ RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN
         THEN CAST(external_id AS bigint) END
 END;
 COMMENT ON FUNCTION nearsim.as_bigint(text) IS
-    'The number that an external_id is, NULL where it is none of 64 bits';
+    'Part of attach: the number that an external_id is, NULL where it is none of 64 bits';
 
 CREATE FUNCTION nearsim.as_uuid(external_id text) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (external_id COLLATE "C") ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN CAST(external_id AS uuid) END;
 COMMENT ON FUNCTION nearsim.as_uuid(text) IS
-    'The uuid that an external_id is, NULL where it is none';
+    'Part of attach: the uuid that an external_id is, NULL where it is none';

@@ -15,7 +15,7 @@ BEGIN ATOMIC
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
 END;
 COMMENT ON FUNCTION nearsim.may_hand_over(text) IS
-    'Whether the caller may make a role the owner of everything in the schema without taking it from somebody';
+    'Part of grant_rights: whether the caller may make a role the owner of everything in the schema without taking it from somebody';
 
 CREATE FUNCTION nearsim.hand_over(new_owner text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -45,4 +45,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.hand_over(text) IS
-    'Make a role the owner of everything in the schema';
+    'Part of grant_rights: makes a role the owner of everything in the schema';

@@ -61,4 +61,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
-    'Let readers and writers see only the collections in collection_access, or all again';
+    'Part of nearsim db isolation: lets readers and writers see only the collections in collection_access, or all again';

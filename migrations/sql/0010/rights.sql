@@ -134,4 +134,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.adopt_leaves(integer) IS
-    'Give a generation''s own tables the owner of their parents, and readers what they may read of them';
+    'Part of every build: gives a generation''s own tables the owner of their parents, and readers what they may read of them';

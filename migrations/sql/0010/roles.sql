@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
-    'Make the roles nearsim_reader, nearsim_writer and nearsim_admin on this server, as far as they are missing';
+    'Part of nearsim db grant: makes the roles nearsim_reader, nearsim_writer and nearsim_admin on this server, as far as they are missing';
 
 -- Writers read, and administrators write; who may not say so because another user made the roles leaves it as it is.
 CREATE FUNCTION nearsim.join_roles() RETURNS void
@@ -51,10 +51,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.join_roles() IS
-    'Make nearsim_writer a member of nearsim_reader, and nearsim_admin one of both, who may also grant them';
+    'Part of create_roles: makes nearsim_writer a member of nearsim_reader, and nearsim_admin one of both, who may also grant them';
 
 CREATE FUNCTION nearsim.have_roles() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN num_nulls(to_regrole('nearsim_reader'), to_regrole('nearsim_writer'), to_regrole('nearsim_admin')) = 0;
 COMMENT ON FUNCTION nearsim.have_roles() IS
-    'Whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';
+    'Part of grant_rights: whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';

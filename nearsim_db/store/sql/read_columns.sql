@@ -12,7 +12,7 @@ SELECT attname, format_type(type, NULL), collation_in.nspname, collname, CAST(at
         WHERE indrelid = attrelid AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL
             AND indnkeyatts = 1 AND indkey[0] = attnum),
     has_column_privilege(attrelid, attname, 'SELECT'),
-    has_column_privilege(pg_get_userbyid(ours.relowner), attrelid, attname, 'SELECT'), pg_get_userbyid(ours.relowner)
+    has_column_privilege(pg_get_userbyid(ours.relowner), attrelid, attname, 'SELECT'), quote_ident(pg_get_userbyid(ours.relowner))
 FROM pg_catalog.pg_attribute JOIN kind USING (attnum) JOIN pg_catalog.pg_type ON pg_type.oid = type AND typbasetype = 0
 LEFT JOIN pg_catalog.pg_collation ON pg_collation.oid = attcollation
 LEFT JOIN pg_catalog.pg_namespace AS collation_in ON collation_in.oid = collnamespace

@@ -99,7 +99,11 @@ probe = Table(
         nullable=False,
         comment="The collection whose documents the text is compared with",
     ),
-    Column("profile", Text, comment="The profile that answers; may be left out where the collection has one"),
+    Column(
+        "profile",
+        Text,
+        comment="The profile that answers; may be left out where the collection has one, or one called default",
+    ),
     Column("title", Text, comment="The title of the text, for profiles whose fields have it"),
     Column("body", Text, comment="The text"),
     Column(
@@ -134,6 +138,8 @@ probe = Table(
     Column("error", Text, comment="Why there is no answer, where the worker could not give one"),
     PrimaryKeyConstraint("probe_id", name="probe_pkey"),
     CheckConstraint("deadline <= asked_at + interval '24 hours'", name="probe_deadline_near"),
+    CheckConstraint("isfinite(asked_at) AND isfinite(deadline)", name="probe_moments_finite"),
+    CheckConstraint("min_similarity BETWEEN 0 AND 1", name="probe_min_similarity_possible"),
     CheckConstraint("error IS NULL OR answered_at IS NOT NULL", name="probe_error_answers"),
     Index("probe_waiting", "deadline", postgresql_where=text("answered_at IS NULL")),
     Index("probe_age", "deadline"),
@@ -211,7 +217,7 @@ event = Table(
         Text,
         nullable=False,
         comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, "
-        "survivor_changed, generation_live or generation_gone",
+        "cluster_changed, survivor_changed, generation_live or generation_gone",
     ),
     Column(
         "other_ids",
@@ -226,7 +232,7 @@ event = Table(
     PrimaryKeyConstraint("event_id", name="event_pkey"),
     CheckConstraint(
         "kind IN ('pair_found', 'pair_gone', 'cluster_formed', 'cluster_gone', 'cluster_merged', 'cluster_split', "
-        "'cluster_renamed', 'survivor_changed', 'generation_live', 'generation_gone')",
+        "'cluster_renamed', 'cluster_changed', 'survivor_changed', 'generation_live', 'generation_gone')",
         name="event_kind_known",
     ),
     CheckConstraint(

@@ -1,0 +1,29 @@
+-- All verdicts, whether their documents are a pair, or still there, or not. Relies on verdict_left, verdict_right and
+-- document_pkey.
+CREATE VIEW nearsim.verdicts WITH (security_invoker = true) AS
+SELECT collection.name AS collection, verdict.collection_id, verdict.verdict_id, verdict.left_id, verdict.right_id,
+    a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title,
+    verdict.verdict, verdict.by, verdict.why, verdict.at, verdict.undone_by, verdict.undone_why, verdict.undone_at
+FROM nearsim.verdict
+JOIN nearsim.collection USING (collection_id)
+LEFT JOIN nearsim.document AS a ON a.doc_id = verdict.left_id
+LEFT JOIN nearsim.document AS b ON b.doc_id = verdict.right_id;
+
+COMMENT ON VIEW nearsim.verdicts IS
+    'What people decided about two documents, be they a pair or not; those with undone_at NULL stand';
+COMMENT ON COLUMN nearsim.verdicts.collection IS 'Name of the collection';
+COMMENT ON COLUMN nearsim.verdicts.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.verdicts.verdict_id IS 'Number of the verdict, rising with time';
+COMMENT ON COLUMN nearsim.verdicts.left_id IS 'doc_id of the earlier document';
+COMMENT ON COLUMN nearsim.verdicts.right_id IS 'doc_id of the later document';
+COMMENT ON COLUMN nearsim.verdicts.left_external_id IS 'external_id of the earlier document; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.verdicts.right_external_id IS 'external_id of the later document; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.verdicts.left_title IS 'Title of the earlier document';
+COMMENT ON COLUMN nearsim.verdicts.right_title IS 'Title of the later document';
+COMMENT ON COLUMN nearsim.verdicts.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
+COMMENT ON COLUMN nearsim.verdicts.by IS 'Who decided, as they said; the database user if they did not';
+COMMENT ON COLUMN nearsim.verdicts.why IS 'Their reason';
+COMMENT ON COLUMN nearsim.verdicts.at IS 'When they decided';
+COMMENT ON COLUMN nearsim.verdicts.undone_by IS 'Who undid or replaced it; NULL while it stands';
+COMMENT ON COLUMN nearsim.verdicts.undone_why IS 'Why it was undone or replaced; NULL while it stands';
+COMMENT ON COLUMN nearsim.verdicts.undone_at IS 'When it was undone or replaced; NULL while it stands';
