@@ -139,9 +139,7 @@ class ClusterMember(Base):
     """A document of a cluster, and whether it is the one that survives."""
 
     __table__ = tables.cluster_member
-    __mapper_args__ = {
-        "primary_key": [tables.cluster_member.c.generation_id, tables.cluster_member.c.doc_id]
-    }
+    __mapper_args__ = {"primary_key": [tables.cluster_member.c.generation_id, tables.cluster_member.c.doc_id]}
     generation_id: Mapped[int]
     doc_id: Mapped[int]
     cluster_id: Mapped[int]
