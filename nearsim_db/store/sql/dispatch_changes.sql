@@ -3,7 +3,8 @@
 -- a worker is at it.
 WITH taken AS (
     DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
+        SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
+        LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
     RETURNING collection_id, doc_id, coalesce(stage, 'sign') AS stage
 ), chosen AS MATERIALIZED (
     SELECT profile.collection_id, generation.generation_id

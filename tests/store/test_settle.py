@@ -1,0 +1,21 @@
+"""A command that brings an index up to date waits for what was put off for a moment."""
+
+from sqlalchemy import Connection, text
+
+from nearsim_db import Document, Index
+from nearsim_db.store import queue
+
+
+def test_what_was_put_off_is_waited_for(database_url: str, connection: Connection) -> None:
+    body = "The storm closed the ferry to the island for a second day, the harbour master said."
+    with Index.connect(database_url) as index:
+        index.add([Document("a", None, body), Document("b", None, body.replace("master", "office"))])
+        (before,) = index.pairs()
+        ((generation, _),) = index.profiles()
+        connection.execute(text("DELETE FROM nearsim.similar_pair"))
+        queue.queue_work(connection, generation.leaves, "search", [1, 2], 0.3)
+        connection.commit()
+        assert list(index.pairs()) == []
+        index.build()
+        assert list(index.pairs()) == [before]
+        assert index.stats()["queued"] == 0
