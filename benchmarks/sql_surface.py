@@ -53,8 +53,8 @@ def time_calls(session: Session, call: sql.SQL, arguments: Iterable[object]) -> 
 
 
 def run(url: str, documents: int) -> dict[str, object]:
-    """Index the corpus and ask everything."""
-    with Index.connect(url, collection="news") as index:
+    """Index the corpus, under the name that the worked queries use, and ask everything."""
+    with Index.connect(url, collection="demo") as index:
         index.add(
             Document(
                 one.external_id,
