@@ -129,7 +129,7 @@ def measure_calls(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[st
 def _fresh(index: Index, ask: Callable[[Deduper], Timed]) -> Timed:
     """Calls of which each finds empty caches, in a process that is connected."""
     deduper = Deduper(index, sketch_bytes=0, answer_bytes=0)
-    ask(deduper)(np.zeros((1, 2), np.int64))
+    ask(deduper)(np.ones((1, 2), np.int64))
     return ask(deduper)
 
 
