@@ -8,6 +8,11 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
+from nearsim_db import Document, Index
+
+ROLES = ["nearsim_reader", "nearsim_writer", "nearsim_admin"]
+TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for a week", "pears are late"]
+
 
 @contextmanager
 def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
@@ -33,3 +38,9 @@ def as_user(url: str, name: str) -> str:
 def user_of(url: str) -> str:
     """Whose address it is."""
     return make_url(url).username or ""
+
+
+def fill(url: str, collection: str = "news") -> None:
+    """Let there be an index with leaves."""
+    with Index.connect(url, collection=collection) as index:
+        index.add([Document(f"d{number}", body=body) for number, body in enumerate(TEXTS)])

@@ -17,6 +17,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store.statements import PARENTS, Leaves
 from tests.conftest import _SERVERS, Servers
 from tests.logins import login, user_of
+from tests.store.function_trials import DRAWING, TRIALS, WRITING
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, Any]
@@ -26,66 +27,6 @@ FIRST = 1_770_000_000
 FOREIGN = re.compile(r"\b177\d{7}\b|secret")
 ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
 
-# How to try each function that is not immutable, by its signature. A new one has to be given a way here; what is put in
-# for braces is the reader's own, the other tenant's, or what is nowhere.
-TRIALS: dict[str, LiteralString] = {
-    "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
-    "ask(text,text,text,text,double precision,interval)": "SELECT nearsim.ask('a text', collection => {collection})",
-    "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
-    "body_of(bigint)": "SELECT nearsim.body_of({doc})",
-    "buckets_of(bigint,text)": "SELECT * FROM nearsim.buckets_of({doc})",
-    "caller()": "SELECT nearsim.caller()",
-    "collection_of(bigint)": "SELECT nearsim.collection_of({doc})",
-    "common_collection(bigint,bigint)": "SELECT nearsim.common_collection({doc}, {twin})",
-    "compare_sketches(integer,bigint,bigint)": "SELECT * FROM nearsim.compare_sketches({generation}, {doc}, {twin})",
-    "count_buckets(integer)": "SELECT * FROM nearsim.count_buckets({generation}) ORDER BY 1",
-    "dedupe(bigint[],double precision,text)": "SELECT * FROM nearsim.dedupe(ARRAY[{doc}, {twin}])",
-    "document_named(text,text)": "SELECT nearsim.document_named({id})",
-    "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
-    "have_roles()": "SELECT nearsim.have_roles()",
-    "heads_of(integer,bigint[])": "SELECT * FROM nearsim.heads_of({generation}, ARRAY[{doc}, {twin}]) ORDER BY 1",
-    "is_isolated()": "SELECT nearsim.is_isolated()",
-    "keys_of(integer,bigint)": "SELECT nearsim.keys_of({generation}, {doc})",
-    "links_among(integer,bigint[],bigint[],double precision)": "SELECT * FROM nearsim.links_among({generation}, "
-    "ARRAY[{doc}, {twin}], ARRAY[{doc}, {doc}], 0.1) ORDER BY 1, 2",
-    "may_hand_over(text)": "SELECT nearsim.may_hand_over(current_user)",
-    "met_by(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.met_by({generation}, {doc}, 0, 1)",
-    "numbers_of(bigint,jsonb)": 'SELECT nearsim.numbers_of({doc}, \'{{"fields": ["title", "body"]}}\')',
-    "pairs_between(integer,bigint[])": "SELECT * FROM nearsim.pairs_between({generation}, ARRAY[{doc}, {like}])",
-    "pairs_of(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.pairs_of({generation}, {doc}, 0, 0) "
-    "ORDER BY 1",
-    "reason_of(nearsim.pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
-    "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
-    "sees_collection(integer)": "SELECT nearsim.sees_collection({collection_id})",
-    "sees_generation(integer)": "SELECT nearsim.sees_generation({generation})",
-    "serving(integer,text)": "SELECT * FROM nearsim.serving({collection_id})",
-    "side_of(integer,bigint)": "SELECT * FROM nearsim.side_of({generation}, {doc})",
-    "similar_to(bigint,double precision,integer,text)": "SELECT * FROM nearsim.similar_to({doc})",
-    "similar_to(text,double precision,integer,text,text)": "SELECT * FROM nearsim.similar_to({id})",
-    "similar_to_text(bigint)": "SELECT * FROM nearsim.similar_to_text({probe})",
-    "similar_to_text(text,jsonb,text,text,text,double precision,interval)": "CALL nearsim.similar_to_text('a text', "
-    "collection => {collection}, deadline => '0 seconds')",
-    "commit_question()": "CALL nearsim.commit_question()",
-    "standing_in(integer,bigint)": "SELECT nearsim.standing_in({generation}, {doc})",
-    "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
-    "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
-    "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",
-    "why_not(bigint,bigint,text)": "SELECT * FROM nearsim.why_not({doc}, {like})",
-    "why_not(text,text,text,text)": "SELECT * FROM nearsim.why_not({id}, {twin_id})",
-}
-# Those of writers.
-WRITING: dict[str, LiteralString] = {
-    "judge(text,bigint,bigint,text,text)": "SELECT nearsim.judge('pinned', {doc}, {like}, 'why', 'by')",
-    "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
-    "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
-    "undo_standing(bigint,bigint,text,text)": "SELECT nearsim.undo_standing({doc}, {like}, 'why', 'by')",
-    "undo_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_verdict({doc}, {like}, 'why', 'by')",
-    "undo_verdict(text,text,text,text,text)": "SELECT nearsim.undo_verdict({id}, {twin_id}, 'why', 'by')",
-    "veto_pair(bigint,bigint,text,text)": "SELECT nearsim.veto_pair({doc}, {like}, 'why', 'by')",
-    "veto_pair(text,text,text,text,text)": "SELECT nearsim.veto_pair({id}, {twin_id}, 'why', 'by')",
-}
-# Those that draw a number which tells that others drew some, too.
-DRAWING = {signature for signature in TRIALS if signature.startswith(("ask(", "similar_to_text(text"))}
 SHOWN: LiteralString = "generation_id, doc_id, head_id, revision, feature_count, numbers_digest"
 # What isolation hides altogether; every partition is hidden, too.
 HIDDEN = {"band", "change", "event_draft", "lease", "work"}

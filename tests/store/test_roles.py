@@ -1,13 +1,8 @@
-"""Roles: what each may do, found by trying; who owns what; servers where the roles cannot be made."""
+"""Roles: what each may do, found by trying; who owns what."""
 
 import itertools
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from itertools import groupby
 from operator import itemgetter
-from runpy import run_path
-from threading import Barrier
 from typing import LiteralString
 
 import psycopg
@@ -15,19 +10,10 @@ import pytest
 from psycopg import errors as pg
 from psycopg import sql
 
-from nearsim_db import Document, Index, access
-from nearsim_db.database import Database
-from nearsim_db.errors import DatabaseError
+from nearsim_db import Document, Index
 from nearsim_db.recipe import Recipe
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.store import schema
-from nearsim_db.store.engine import open_engine
-from tests.conftest import _SERVERS, _SETTINGS
-from tests.logins import as_user, login, user_of
-from tests.servers import server_home
+from tests.logins import TEXTS, fill, login, user_of
 
-ROLES = ["nearsim_reader", "nearsim_writer", "nearsim_admin"]
-TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for a week", "pears are late"]
 _NUMBERS = itertools.count()
 
 # (table, columns) that may be written; None stands for all of them.
@@ -53,12 +39,6 @@ _TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {
         "UPDATE {table} SET {column} = DEFAULT WHERE false",
     ),
 }
-
-
-def fill(url: str, collection: str = "news") -> None:
-    """Let there be an index with leaves."""
-    with Index.connect(url, collection=collection) as index:
-        index.add([Document(f"d{number}", body=body) for number, body in enumerate(TEXTS)])
 
 
 def refused(connection: "psycopg.Connection[tuple[object, ...]]", command: sql.SQL | sql.Composed) -> bool:
@@ -291,148 +271,3 @@ def test_rights_are_put_right_again(database_url: str) -> None:
 
 def _identified(user: str) -> sql.Identifier:
     return sql.Identifier(user_of(user))
-
-
-class Bare:
-    """A server without the roles, and databases on it that belong to users of theirs."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-    def roles(self) -> set[str]:
-        """Which of the roles there are."""
-        with psycopg.connect(self.cluster.dsn("postgres")) as connection:
-            rows = connection.execute(
-                "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (ROLES,)
-            ).fetchall()
-        return {str(name) for (name,) in rows}
-
-    def new_database(self, stack: ExitStack, attributes: str) -> str:
-        """A database as its owner comes to it, an owner with these attributes."""
-        user = stack.enter_context(login(self.cluster.dsn("postgres"), attributes=attributes))
-        name = f"bare_{next(_NUMBERS)}"
-        self._run(f'CREATE DATABASE "{name}" OWNER {user_of(user)} TEMPLATE template0')
-        stack.callback(self._run, f'DROP DATABASE "{name}" WITH (FORCE)')
-        return as_user(self.cluster.dsn(name), user_of(user))
-
-    def clean(self) -> None:
-        """Without the roles again."""
-        self._run(f"DROP ROLE IF EXISTS {', '.join(ROLES)}")
-
-    def _run(self, command: str) -> None:
-        with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(command)
-
-
-@pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def bare_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A server of its own, where no test has made the roles."""
-    with server_home() as home:
-        cluster = Cluster(_SERVERS[request.param], home / "data", home / "socket", _SETTINGS)
-        cluster.initialise("bare")
-        cluster.start()
-        yield cluster
-        cluster.stop()
-
-
-@pytest.fixture
-def bare(bare_cluster: Cluster) -> Iterator[Bare]:
-    """That server without the roles."""
-    server = Bare(bare_cluster)
-    assert server.roles() == set()
-    yield server
-    server.clean()
-
-
-def install(url: str, revision: str = "head") -> None:
-    """Make the schema."""
-    engine = open_engine(url)
-    with engine.begin() as connection:
-        schema.upgrade(connection, revision)
-    engine.dispose()
-
-
-def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
-    with ExitStack() as stack:
-        owner = bare.new_database(stack, "")
-        install(owner)
-        fill(owner)
-        with Database.connect(owner) as database, pytest.raises(DatabaseError, match="may not create roles"):
-            access.grant(database, user_of(owner), "reader")
-        assert bare.roles() == set()
-        superuser = as_user(owner, "nearsim")
-        reader = stack.enter_context(login(superuser))
-        with Database.connect(superuser) as database:
-            assert access.grant(database, user_of(reader), "reader")
-        with Index.connect(reader, collection="news") as index:
-            assert len(list(index.pairs())) == 1
-        fill(owner, "more")
-        with psycopg.connect(owner) as connection:
-            assert connection.execute(
-                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
-            ).fetchall() == [(user_of(owner),)]
-        with Index.connect(reader, collection="more") as index:
-            assert len(list(index.pairs())) == 1
-
-
-def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
-    with ExitStack() as stack:
-        owner = bare.new_database(stack, "CREATEROLE")
-        install(owner)
-        assert bare.roles() == set(ROLES)
-        fill(owner)
-        superuser = as_user(owner, "nearsim")
-        with psycopg.connect(superuser) as connection:
-            assert connection.execute(
-                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
-            ).fetchall() == [("nearsim_admin",)]
-        second = stack.enter_context(login(superuser))
-        with Database.connect(owner) as database:
-            assert access.grant(database, user_of(second), "admin")
-        fill(second)
-        with Database.connect(owner) as database:
-            assert access.revoke(database, user_of(second), "admin")
-        engine = open_engine(owner)
-        with engine.begin() as connection:
-            schema.downgrade(connection, "0009")
-        assert bare.roles() == set()
-        with engine.begin() as connection:
-            schema.upgrade(connection)
-        engine.dispose()
-        assert bare.roles() == set(ROLES)
-        fill(owner)
-
-
-def test_migrations_of_two_databases_at_once(bare: Bare) -> None:
-    created = run_path(str(schema.migrations_directory() / "versions" / "0010_roles.py"))["CREATED"]
-    folder = schema.migrations_directory() / "sql" / "0010"
-    steps = [(folder / f"{name}.sql").read_text("utf-8") for name in created]
-    with ExitStack() as stack:
-        urls = [bare.new_database(stack, "SUPERUSER") for _ in range(3)]
-        for url in urls:
-            install(url, "0009")
-        start = Barrier(len(urls))
-
-        def migrate(url: str) -> None:
-            # Not by Alembic, which is for one thread.
-            with psycopg.connect(url) as connection:
-                start.wait()
-                for step in steps:
-                    connection.execute(step.encode())
-
-        with ThreadPoolExecutor(len(urls)) as pool:
-            list(pool.map(migrate, urls))
-        assert bare.roles() == set(ROLES)
-        for url in urls:
-            with psycopg.connect(url) as connection:
-                connection.execute("UPDATE nearsim.alembic_version SET version_num = '0010'")
-                assert connection.execute(
-                    "SELECT pg_get_userbyid(relowner), has_table_privilege('nearsim_reader', oid, 'SELECT') "
-                    "FROM pg_class WHERE oid = 'nearsim.document'::regclass"
-                ).fetchall() == [("nearsim_admin", True)]
-        engine = open_engine(urls[0])
-        with engine.begin() as transaction:
-            schema.downgrade(transaction, "0009")
-        engine.dispose()
-        # The other databases still need them.
-        assert bare.roles() == set(ROLES)
