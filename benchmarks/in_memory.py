@@ -12,9 +12,9 @@ import numpy.typing as npt
 from benchmarks.truth import Ints
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
-from nearsim_db.metrics import which_reach
+from nearsim_db.metrics import count_overlaps, which_reach
 from nearsim_db.records import Document
-from nearsim_db.verify import count_overlaps, screen
+from nearsim_db.verify import screen
 
 Ids = npt.NDArray[np.uint64]
 

@@ -76,7 +76,8 @@ class Signatures:
 class VerifiedPairs:
     """Verified pairs of heads, with the digests that the features had. All of length m.
 
-    left, right, intersection, union, shared_bands int64 with left < right; estimate, similarity float64 in [0, 1].
+    left, right, shared_bands int64 with left < right; estimate float64, at most 1; intersection and union are None
+    for metrics that count no features, distance is None for those that measure none.
     """
 
     left: NDArray[np.int64]
@@ -84,7 +85,8 @@ class VerifiedPairs:
     shared_bands: NDArray[np.int64]
     estimate: NDArray[np.float64]
     similarity: NDArray[np.float64]
-    intersection: NDArray[np.int64]
-    union: NDArray[np.int64]
+    intersection: NDArray[np.int64] | None
+    union: NDArray[np.int64] | None
+    distance: NDArray[np.float64] | None
     left_digests: Sequence[UUID]
     right_digests: Sequence[UUID]

@@ -1,14 +1,16 @@
-"""From texts to what the store keeps of them: counts, digests and sketches; and to features, for verification."""
+"""From documents to what the store keeps of them: counts, digests and sketches; and to features, for verification."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.backend import resolve as resolve_backend
+from nearsim_db.metrics import FEATURE, METRICS, Scores
 from nearsim_db.profile import Profile, make_family
 from nearsim_db.text import Shingler
 from nearsim_db.text.clean import clean
@@ -18,20 +20,33 @@ _CHUNK_CHARACTERS = (
 )  # so that the ids of a chunk stay in the cache of one core; twice that is a third slower
 
 
+Vector = Sequence[float]
+Content = (
+    str | Vector | None
+)  # what is encoded: the text, or under profiles that compare vectors the vector, if any
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Distinct shingle ids of a batch, sorted: document i has `ids[offsets[i]:offsets[i + 1]]`.
+    """Distinct features of a batch, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`.
 
-    `ids` is uint64, `offsets` int64 of n + 1, `numbers` uint64 of n.
+    `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is float64,
+    as long as `ids`, none of them 0; None where features do not weigh.
     """
 
     ids: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     numbers: NDArray[np.uint64]
+    weights: NDArray[np.float64] | None = None
 
-    def of(self, index: int) -> NDArray[np.uint64]:
-        """The features of one document."""
-        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+    def of(self, index: int) -> NDArray[Any]:
+        """The features of one document: its uint64 ids, or an array of `FEATURE` where they weigh."""
+        own = slice(self.offsets[index], self.offsets[index + 1])
+        if self.weights is None:
+            return self.ids[own]
+        weighted = np.empty(own.stop - own.start, FEATURE)
+        weighted["id"], weighted["weight"] = self.ids[own], self.weights[own]
+        return weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +63,14 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes texts under one profile. It keeps no scratch between calls, so threads may share it."""
+    """Encodes documents under one profile. It keeps no scratch between calls, so threads may share it."""
 
     def __init__(self, profile: Profile, backend: str | None = None) -> None:
         self.profile = profile
         self.backend = resolve_backend(backend)
         self.family = make_family(profile.recipe, self.backend)
+        self.metric = METRICS[self.family.metric]
+        self.takes_vectors = profile.recipe.sketch.input == "vector"
         self._shingler = Shingler(profile.recipe, self.backend)
         self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
         self._digest_key = bytes.fromhex(profile.fingerprint)
@@ -63,9 +80,13 @@ class Encoder:
         fields = {"title": title, "body": body}
         return clean("\n".join(value for name in self.profile.recipe.fields if (value := fields[name])))[0]
 
-    def encode(self, texts: Sequence[str]) -> Encoded:
+    def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
+        """What of a document is encoded."""
+        return vector if self.takes_vectors else self.text_of(title, body)
+
+    def encode(self, contents: Sequence[Content]) -> Encoded:
         """Counts, digests and sketches of a batch."""
-        parts = [self._encode_chunk(chunk) for chunk in _chunks(texts)]
+        parts = [self._encode_chunk(chunk) for chunk in _chunks(contents)]
         if not parts:
             return self._encode_chunk([])
         return Encoded(
@@ -75,11 +96,21 @@ class Encoder:
             np.concatenate([part.numbers for part in parts]),
         )
 
-    def features(self, texts: Sequence[str]) -> Features:
+    def features(self, contents: Sequence[Content]) -> Features:
         """The sorted distinct features of a batch."""
-        shingles = self._shingler.shingles(texts)
-        ids, offsets = _distinct(shingles.ids, shingles.offsets)
-        return Features(ids, offsets, shingles.numbers)
+        if self.takes_vectors:
+            return _dimensions(cast(Sequence[Vector | None], contents))
+        shingles = self._shingler.shingles(cast(Sequence[str], contents))
+        ids, offsets, counts = _distinct(shingles.ids, shingles.offsets)
+        weights = None
+        if self.metric.weighted:
+            is_log = self.profile.recipe.sketch.weights == "log"
+            weights = 1 + np.log(counts) if is_log else counts.astype(np.float64)
+        return Features(ids, offsets, shingles.numbers, weights)
+
+    def sketch(self, features: Features) -> NDArray[np.generic]:
+        """The sketches (n, k) of a batch."""
+        return self.family.sketch(features.ids, features.offsets, features.weights)
 
     def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
         """The bucket hashes of sketches: (n, bands) uint64."""
@@ -89,44 +120,54 @@ class Encoder:
         """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
         return self.family.count_shared_bands(left, right, *self._banding)
 
+    def guess(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
+        """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches."""
+        if self.metric.name != "jaccard":
+            return Scores(self.family.estimate(left, right))
+        agreeing, compared = self.family.agreements(left, right)
+        return Scores(agreeing / compared, agreeing, compared)
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Scores:
+        """The exact scores of m pairs of documents, given as rows into their features."""
+        return self.metric.compare(features, left, right, self.backend)
+
     def sign(self, texts: Sequence[str]) -> NDArray[np.uint64]:
-        """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring, and for queries."""
+        """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring sets of shingles."""
         keys = []
         for chunk in _chunks(texts):
-            shingles = self._shingler.shingles(chunk)
+            shingles = self._shingler.shingles(cast(Sequence[str], chunk))
             keys.append(self.band_keys(self.family.sketch(shingles.ids, shingles.offsets)))
         return np.concatenate(keys) if keys else np.zeros((0, self.profile.bands), np.uint64)
 
-    def digest(self, ids: NDArray[np.uint64]) -> bytes:
-        """128 bits that stand for one set of sorted distinct features under this profile."""
-        return hashlib.blake2b(ids.data, digest_size=16, key=self._digest_key).digest()
+    def digest(self, features: NDArray[Any]) -> bytes:
+        """128 bits that stand for the features of one document under this profile."""
+        return hashlib.blake2b(features.view(np.uint8).data, digest_size=16, key=self._digest_key).digest()
 
-    def _encode_chunk(self, texts: Sequence[str]) -> Encoded:
-        features = self.features(texts)
+    def _encode_chunk(self, contents: Sequence[Content]) -> Encoded:
+        features = self.features(contents)
         counts = np.diff(features.offsets).astype(np.int32)
-        digests = b"".join(self.digest(features.of(i)) for i in range(len(texts)))
-        return Encoded(
-            counts,
-            np.frombuffer(digests, "V16"),
-            self.family.sketch(features.ids, features.offsets),
-            features.numbers,
-        )
+        digests = b"".join(self.digest(features.of(i)) for i in range(len(contents)))
+        return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers)
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:
     begin, size = 0, 0
-    for end, one in enumerate(texts):
-        if size and size + len(one) > _CHUNK_CHARACTERS:
-            yield texts[begin:end]
+    for end, one in enumerate(contents):
+        length = 0 if one is None else len(one)
+        if size and size + length > _CHUNK_CHARACTERS:
+            yield contents[begin:end]
             begin, size = end, 0
-        size += len(one)
-    if begin < len(texts):
-        yield texts[begin:]
+        size += length
+    if begin < len(contents):
+        yield contents[begin:]
 
 
 def _distinct(
     ids: NDArray[np.uint64], offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct ids of each document, sorted, where they begin, and how often each stands there."""
     ids = ids.copy()
     bounds = offsets.tolist()
     for begin, end in pairwise(bounds):
@@ -136,4 +177,20 @@ def _distinct(
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     kept = np.zeros(len(ids) + 1, np.int64)
     np.cumsum(first, out=kept[1:])
-    return ids[first], kept[offsets]
+    counts = np.diff(np.flatnonzero(np.append(first, True)))
+    return ids[first], kept[offsets], counts
+
+
+def _dimensions(vectors: Sequence[Vector | None]) -> Features:
+    """Vectors as features: the dimensions that are not 0, and their numbers as 32-bit floats hold them.
+
+    A vector with a number that is none, or too large for 32 bits, has no features, as one without any.
+    """
+    rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
+    rows = [row if np.isfinite(row).all() else row[:0] for row in rows]
+    places = [np.flatnonzero(row) for row in rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(own) for own in places], out=offsets[1:])
+    ids = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.uint64)
+    weights = np.concatenate([np.zeros(0), *(row[own] for row, own in zip(rows, places, strict=True))])
+    return Features(ids, offsets, np.zeros(len(rows), np.uint64), weights)

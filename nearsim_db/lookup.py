@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -15,13 +16,13 @@ from nearsim_db.batches import Signatures
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import NotFoundError
-from nearsim_db.metrics import which_reach
+from nearsim_db.metrics import Scores
 from nearsim_db.records import Document, Match
 from nearsim_db.steps import Context
 from nearsim_db.store import lookups
 from nearsim_db.store.codec import digest_uuid
 from nearsim_db.store.engine import translated
-from nearsim_db.verify import Screened, count_overlaps, screen
+from nearsim_db.verify import Screened, screen
 
 _ASKED = 0  # the doc_id of what is not in the index: smaller than any document's
 _ATTEMPTS = 5
@@ -37,9 +38,9 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A document with features, encoded: ids uint64, sketch (1, k), keys (1, bands) uint64."""
+    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys (1, bands) uint64."""
 
-    ids: NDArray[np.uint64]
+    features: NDArray[Any]
     digest: UUID
     sketch: NDArray[np.generic]
     keys: NDArray[np.uint64]
@@ -106,13 +107,12 @@ def others(document: Document, found: list[Found]) -> list[Match]:
 
 def encode(encoder: Encoder, document: Document) -> Question | None:
     """A document as it is looked up; None for one without features, which matches nothing."""
-    features = encoder.features([encoder.text_of(document.title, document.body)])
+    features = encoder.features([encoder.content_of(document.title, document.body, document.vector)])
     if not len(features.ids):
         return None
-    sketch = encoder.family.sketch(features.ids, features.offsets)
-    return Question(
-        features.ids, digest_uuid(encoder.digest(features.ids)), sketch, encoder.band_keys(sketch)
-    )
+    sketch = encoder.sketch(features)
+    own = features.of(0)
+    return Question(own, digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch))
 
 
 def look_up(connection: Connection, serving: Serving, question: Question) -> list[Found] | None:
@@ -149,7 +149,9 @@ def _least_similar_last(found: Found) -> float:
     return -found.match.similarity
 
 
-Evidence = tuple[float, int, int, float, int]  # similarity, intersection, union, estimate, shared bands
+Evidence = tuple[
+    float, int | None, int | None, float, int
+]  # similarity, intersection, union, estimate, shared bands
 
 
 def _verify(
@@ -162,23 +164,22 @@ def _verify(
     screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
     match = context.encoder.profile.recipe.match
     if match.verify == "estimate":
-        return _evidence(signed, screened, screened.agreeing, screened.compared)
+        return _evidence(signed, screened, screened.guess)
     features = _features(connection, context, question, signed, screened.right.tolist())
     screened = screened.take(np.array([row in features for row in screened.right.tolist()], bool))
-    sets = [question.ids, *(features[row] for row in screened.right.tolist())]
+    sets = [question.features, *(features[row] for row in screened.right.tolist())]
     places = np.arange(1, len(sets))
-    intersection, union = count_overlaps(sets, np.zeros_like(places), places, context.encoder.backend)
-    kept = which_reach(intersection, union, match.threshold)
-    return _evidence(signed, screened.take(kept), intersection[kept], union[kept])
+    scores = context.encoder.compare(sets, np.zeros_like(places), places)
+    kept = context.encoder.metric.reaching(scores, match.threshold)
+    return _evidence(signed, screened.take(kept), scores.take(kept))
 
 
-def _evidence(
-    signed: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
-) -> dict[UUID, Evidence]:
+def _evidence(signed: Signatures, screened: Screened, scores: Scores) -> dict[UUID, Evidence]:
+    unknown = [None] * len(screened.left)
     columns = (
-        (intersection / union).tolist(),
-        intersection.tolist(),
-        union.tolist(),
+        scores.similarity.tolist(),
+        unknown if scores.intersection is None else scores.intersection.tolist(),
+        unknown if scores.union is None else scores.union.tolist(),
         screened.estimate.round(6).tolist(),
         screened.shared_bands.tolist(),
     )
@@ -188,9 +189,9 @@ def _evidence(
 
 def _features(
     connection: Connection, context: Context, question: Question, signed: Signatures, rows: list[int]
-) -> dict[int, NDArray[np.uint64]]:
+) -> dict[int, NDArray[Any]]:
     """The features of signed rows, from wherever they can be had."""
-    found = {row: question.ids for row in rows if signed.digests[row] == question.digest}
+    found = {row: question.features for row in rows if signed.digests[row] == question.digest}
     wanted = [row for row in rows if row not in found]
     found |= steps.read_features(connection, context, signed, wanted)
     missing = {signed.digests[row]: row for row in wanted if row not in found}

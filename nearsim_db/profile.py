@@ -9,13 +9,19 @@ import msgspec
 from nearsim_db import lsh, sketch, text
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import FingerprintError
+from nearsim_db.metrics import METRICS
 from nearsim_db.recipe import Recipe, from_mapping, to_mapping
+from nearsim_db.recipe.checks import OPTIONS
 from nearsim_db.text.words import word_filter
 
 # Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its
 # sketch.
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
+
+WIDTHS = (
+    4.0  # a bucket of projection is so many times as wide as the threshold where the recipe gives no width
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,18 @@ class Profile:
     expected_recall: float
     fingerprint: str
 
+    def match_probability(self, similarity: float) -> float:
+        """The probability that a pair of this similarity, in what the family's metric measures, becomes a candidate."""
+        base = make_family(self.recipe, "numpy").collision_probability(similarity)
+        return lsh.match_probability(base, self.bands, self.rows, self.recipe.match.min_shared_bands)
+
     def curve(self) -> list[tuple[float, float]]:
         """(similarity, probability of becoming a candidate) around the threshold."""
-        minimum = self.recipe.match.min_shared_bands
-        return lsh.curve(self.bands, self.rows, minimum, self.recipe.match.threshold)
+        family = make_family(self.recipe, "numpy")
+        least = METRICS[family.metric].least_similarity(self.recipe.match.threshold)
+        return [
+            (similarity, self.match_probability(similarity)) for similarity in lsh.similarities_around(least)
+        ]
 
     def bytes_per_document(self) -> int:
         """About what the index of one document takes on disk."""
@@ -51,14 +65,16 @@ def resolve(recipe: Recipe) -> Profile:
     """
     word_filter(recipe.shingle, str)
     given, match, k = recipe.bands, recipe.match, recipe.sketch.k
+    family = make_family(recipe, "numpy")
+    base = family.collision_probability(METRICS[family.metric].least_similarity(match.threshold))
     if given.recall is not None:
-        choose = lsh.choose_bands if make_family(recipe, "numpy").positional else lsh.choose_keys
-        choice = choose(k, match.threshold, given.recall, match.min_shared_bands)
+        choose = lsh.choose_bands if family.positional else lsh.choose_keys
+        choice = choose(k, base, given.recall, match.min_shared_bands, threshold=match.threshold)
         bands, rows, recall = choice.bands, choice.rows, choice.expected_recall
     else:
         assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
         bands, rows = given.count, given.rows
-        recall = lsh.match_probability(match.threshold, bands, rows, match.min_shared_bands)
+        recall = lsh.match_probability(base, bands, rows, match.min_shared_bands)
     return Profile(recipe, bands, rows, k - bands * rows, recall, _fingerprint(recipe, bands, rows))
 
 
@@ -78,7 +94,9 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
 
 def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     """The sketch family of a recipe."""
-    options = {"functions": recipe.sketch.functions} if recipe.sketch.functions else {}
+    options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
+    if options.get("width") == 0:
+        options["width"] = WIDTHS * recipe.match.threshold
     return sketch.make_family(
         recipe.sketch.family,
         recipe.sketch.k,

@@ -1,6 +1,6 @@
 """The plain values that cross the boundaries: documents in, pairs and clusters out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, NamedTuple, NewType, TypeVar
@@ -17,7 +17,10 @@ OnDuplicate = Literal["flag", "skip", "raise"]  # what to do with a document tha
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes."""
+    """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes.
+
+    `vector` are numbers that the owner computed, stored as 32-bit floats, for profiles that compare vectors.
+    """
 
     external_id: str
     title: str | None = None
@@ -26,6 +29,7 @@ class Document:
     url: str | None = None
     published_at: datetime | None = None
     attributes: Mapping[str, object] = field(default_factory=dict)
+    vector: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,16 @@ class Reject:
 class Pair:
     """Two documents whose similarity was verified; `left` and `right` are external ids.
 
-    `similarity` is intersection / union in [0, 1]; `intersection` and `union` count distinct features;
-    `estimate` is the sketch's guess in [0, 1]; `shared_bands` counts bands whose keys are equal.
+    `similarity` is at most 1, for Jaccard intersection / union; `intersection` and `union` count distinct features, and
+    are None where the metric counts none; `estimate` is the sketch's guess; `shared_bands` counts bands whose keys are
+    equal.
     """
 
     left: str
     right: str
     similarity: float
-    intersection: int
-    union: int
+    intersection: int | None
+    union: int | None
     estimate: float
     shared_bands: int
 
@@ -85,8 +90,8 @@ class Match:
     external_id: str
     title: str | None
     similarity: float
-    intersection: int
-    union: int
+    intersection: int | None
+    union: int | None
     estimate: float
     shared_bands: int
 

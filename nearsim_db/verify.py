@@ -1,17 +1,17 @@
-"""Verification: from candidates to pairs whose similarity is known, decided on integers."""
+"""Verification: from candidates to pairs whose similarity is known, decided exactly."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db import metrics
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
+from nearsim_db.metrics import Scores
 
 _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
 
@@ -20,30 +20,24 @@ _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7,
 class Screened:
     """Candidates that their sketches let through, all of length m.
 
-    `left` and `right` are rows into the signatures; the others are what the sketches say: `estimate` is
-    `agreeing` / `compared`.
+    `left` and `right` are rows into the signatures, `shared_bands` int64; `guess` is what the sketches say of them:
+    its counts are places that agree and places compared.
     """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     shared_bands: NDArray[np.int64]
-    agreeing: NDArray[np.int64]
-    compared: NDArray[np.int64]
+    guess: Scores
 
     @property
     def estimate(self) -> NDArray[np.float64]:
         """The estimated similarities, float64 of m."""
-        shares: NDArray[np.float64] = self.agreeing / self.compared
-        return shares
+        return self.guess.similarity
 
     def take(self, chosen: NDArray[np.bool_]) -> "Screened":
         """The candidates that a mask chooses."""
         return Screened(
-            self.left[chosen],
-            self.right[chosen],
-            self.shared_bands[chosen],
-            self.agreeing[chosen],
-            self.compared[chosen],
+            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.guess.take(chosen)
         )
 
 
@@ -55,19 +49,17 @@ def screen(
     `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only estimates beyond five
     standard errors below the threshold are dropped, under "estimate" all below the threshold.
     """
-    match = encoder.profile.recipe.match
+    match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     shared = encoder.shared_bands(signatures.sketches[left], signatures.sketches[right])
     enough = shared >= match.min_shared_bands
     left, right, shared = left[enough], right[enough], shared[enough]
-    family = encoder.family
-    screened = Screened(
-        left, right, shared, *family.agreements(signatures.sketches[left], signatures.sketches[right])
-    )
+    guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
     if match.verify == "estimate":
-        kept = metrics.which_reach(screened.agreeing, screened.compared, match.threshold)
+        kept = metric.reaching(guess, match.threshold)
     else:
-        kept = screened.estimate >= match.threshold - _SIGMAS * family.standard_error(match.threshold)
-    return screened.take(kept)
+        least = metric.least_similarity(match.threshold)
+        kept = guess.similarity >= least - _SIGMAS * family.standard_error(least)
+    return Screened(left, right, shared, guess).take(kept)
 
 
 class FeatureCache:
@@ -80,9 +72,9 @@ class FeatureCache:
         self._capacity = capacity_bytes
         self._size = 0
         self._lock = Lock()
-        self._kept: OrderedDict[int, tuple[UUID, NDArray[np.uint64]]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[UUID, NDArray[Any]]] = OrderedDict()
 
-    def get(self, doc_id: int, digest: UUID) -> NDArray[np.uint64] | None:
+    def get(self, doc_id: int, digest: UUID) -> NDArray[Any] | None:
         """The features of a document, if they are here and of that digest."""
         with self._lock:
             found = self._kept.get(doc_id)
@@ -91,7 +83,7 @@ class FeatureCache:
             self._kept.move_to_end(doc_id)
             return found[1]
 
-    def put(self, doc_id: int, digest: UUID, ids: NDArray[np.uint64]) -> None:
+    def put(self, doc_id: int, digest: UUID, ids: NDArray[Any]) -> None:
         """Keep a document's features, letting go of those unused for longest."""
         with self._lock:
             before = self._kept.pop(doc_id, None)
@@ -100,17 +92,3 @@ class FeatureCache:
             while self._size > self._capacity and len(self._kept) > 1:
                 _, (_, dropped) = self._kept.popitem(last=False)
                 self._size -= dropped.nbytes
-
-
-def count_overlaps(
-    features: Sequence[NDArray[np.uint64]],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    backend: str | None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Intersection and union sizes of pairs of documents, given rows into `features`: two int64 of m."""
-    sizes = np.array([len(ids) for ids in features], np.int64)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
-    intersection = metrics.intersections(flat, offsets, left, right, backend)
-    return intersection, sizes[left] + sizes[right] - intersection

@@ -2,7 +2,13 @@
 
 from nearsim_db.lsh.amplification import Amplification, Sensitivity, and_, or_
 from nearsim_db.lsh.choose import BandChoice, choose_bands, choose_keys, pick_bands
-from nearsim_db.lsh.curve import approximate_steepest_point, curve, match_probability, steepest_point
+from nearsim_db.lsh.curve import (
+    approximate_steepest_point,
+    curve,
+    match_probability,
+    similarities_around,
+    steepest_point,
+)
 
 __all__ = [
     "Amplification",
@@ -16,5 +22,6 @@ __all__ = [
     "match_probability",
     "or_",
     "pick_bands",
+    "similarities_around",
     "steepest_point",
 ]

@@ -18,52 +18,71 @@ class BandChoice:
 
 
 def choose_bands(
-    k: int, threshold: float, recall: float, min_shared_bands: int = 1, max_bands: int = 256
+    k: int,
+    base: float,
+    recall: float,
+    min_shared_bands: int = 1,
+    max_bands: int = 256,
+    *,
+    threshold: float | None = None,
 ) -> BandChoice:
     """The most rows per band whose expected recall of pairs at the threshold reaches `recall`.
 
+    `base` is the probability that two documents at the threshold agree in one position, for Jaccard the threshold
+    itself; where it is not, `threshold` is what a refusal names.
     More rows mean fewer candidates. With r rows there are min(k // r, max_bands) bands.
     Raises RecipeError if even one row per band does not reach the recall.
     """
-    _check(threshold, recall)
+    _check(base, recall)
     for rows in range(k, 0, -1):
         bands = min(k // rows, max_bands)
-        expected = match_probability(threshold, bands, rows, min_shared_bands)
+        expected = match_probability(base, bands, rows, min_shared_bands)
         if expected >= recall:
             return BandChoice(bands, rows, k - bands * rows, expected)
-    best = match_probability(threshold, min(k, max_bands), 1, min_shared_bands)
+    best = match_probability(base, min(k, max_bands), 1, min_shared_bands)
     raise RecipeError(
-        f"no bands of a sketch of k = {k} reach a recall of {recall} at the threshold {threshold} with "
+        f"no bands of a sketch of k = {k} reach a recall of {recall} at the threshold {_named(base, threshold)} with "
         f"{min_shared_bands} shared bands: one row per band gives {best:.4f}; "
         "take a larger k, a higher threshold, a lower recall or fewer shared bands"
     )
 
 
 def choose_keys(
-    k: int, threshold: float, recall: float, min_shared_bands: int = 1, max_bands: int = 256
+    k: int,
+    base: float,
+    recall: float,
+    min_shared_bands: int = 1,
+    max_bands: int = 256,
+    *,
+    threshold: float | None = None,
 ) -> BandChoice:
     """The fewest bands of one row whose expected recall of pairs at the threshold reaches `recall`.
 
+    `base` and `threshold` are as for `choose_bands`.
     For sketches without positions, whose bands are single ids: there fewer bands mean fewer candidates.
     Raises RecipeError if all k values do not reach the recall.
     """
-    _check(threshold, recall)
+    _check(base, recall)
     most = min(k, max_bands)
     for bands in range(min_shared_bands, most + 1):
-        expected = match_probability(threshold, bands, 1, min_shared_bands)
+        expected = match_probability(base, bands, 1, min_shared_bands)
         if expected >= recall:
             return BandChoice(bands, 1, k - bands, expected)
-    best = match_probability(threshold, most, 1, min_shared_bands)
+    best = match_probability(base, most, 1, min_shared_bands)
     raise RecipeError(
-        f"no number of single ids of a sketch of k = {k} reaches a recall of {recall} at the threshold {threshold} "
-        f"with {min_shared_bands} shared bands: {most} give {best:.4f}; "
+        f"no number of single ids of a sketch of k = {k} reaches a recall of {recall} at the threshold "
+        f"{_named(base, threshold)} with {min_shared_bands} shared bands: {most} give {best:.4f}; "
         "take a larger k, a higher threshold, a lower recall or fewer shared bands"
     )
 
 
-def _check(threshold: float, recall: float) -> None:
-    if not 0 < threshold <= 1:
-        raise RecipeError(f"a threshold of {threshold} is impossible; choose one above 0 and at most 1")
+def _named(base: float, threshold: float | None) -> float:
+    return base if threshold is None else threshold
+
+
+def _check(base: float, recall: float) -> None:
+    if not 0 < base <= 1:
+        raise RecipeError(f"a threshold of {base} is impossible; choose one above 0 and at most 1")
     if not 0 < recall < 1:
         raise RecipeError(f"a recall of {recall} is impossible; choose one above 0 and below 1")
 

@@ -42,13 +42,16 @@ def approximate_steepest_point(bands: int, rows: int) -> float:
     return float((1 / bands) ** (1 / rows))
 
 
+def similarities_around(similarity: float) -> list[float]:
+    """Similarities in steps of 0.05 from 0.25 below one to 0.25 above it, in 0..1."""
+    steps = (round(similarity + step * 0.05, 10) for step in range(-5, 6))
+    return [one for one in steps if 0 <= one <= 1]
+
+
 def curve(bands: int, rows: int, min_shared_bands: int = 1, around: float = 0.5) -> list[tuple[float, float]]:
-    """Points (similarity, probability) in steps of 0.05 from `around` - 0.25 to `around` + 0.25, in 0..1."""
-    similarities = [round(around + step * 0.05, 10) for step in range(-5, 6)]
+    """Points (similarity, probability) around a similarity."""
     return [
-        (similarity, match_probability(similarity, bands, rows, min_shared_bands))
-        for similarity in similarities
-        if 0 <= similarity <= 1
+        (one, match_probability(one, bands, rows, min_shared_bands)) for one in similarities_around(around)
     ]
 
 

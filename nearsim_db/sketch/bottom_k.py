@@ -23,7 +23,7 @@ from nearsim_db import backend as backends
 from nearsim_db.errors import RecipeError
 from nearsim_db.sketch.agreement import binomial_standard_error, check_id_bits, check_size, least_agreeing
 from nearsim_db.sketch.bands import HASH_MASK, MAX_BANDS, mix_start
-from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets, sketch_kernels
+from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import fmix32, fmix64, random_words
 
 NAME = "bottom_k"
@@ -49,7 +49,7 @@ class BottomK:
         self._mask = random_words(seed, "bottom_k mask", 1).astype(self.dtype) if seed else None
         self._backend = backends.resolve(backend)
 
-    def sketch(self, ids: Ids, offsets: Offsets) -> NDArray[Any]:
+    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """The sketches of a batch; see `Family.sketch`."""
         points = ids[offsets[0] : offsets[-1]].astype(self.dtype, copy=False)
         if self._mask is not None:
@@ -152,7 +152,7 @@ def _least_shared(threshold: Fraction, k: int) -> Counts:
     return np.array([least_agreeing(share, ids) for ids in range(2 * k + 1)], np.int64)
 
 
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, str], backend: str | None) -> BottomK:
+def make(k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None) -> BottomK:
     """The family from a recipe; it has no options of its own."""
     if options:
         raise RecipeError(f"bottom_k has no option {', '.join(sorted(options))}; leave it out")

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.sketch import bottom_k, fast_similarity, minhash
-from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets
+from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets, Weights
 
 
 class Family(Protocol):
-    """A way to summarise a set of ids in k values, so that two sketches tell how alike the sets are.
+    """A way to summarise features in k values, so that two sketches tell how alike the features are.
 
     Sketches are compared only with sketches of the same family, k, seed, id bits, options and scheme version.
     """
@@ -32,7 +32,10 @@ class Family(Protocol):
 
     @property
     def metric(self) -> str:
-        """The similarity that is estimated: jaccard."""
+        """What is estimated: jaccard, weighted_jaccard, cosine, euclidean.
+
+        A similarity is at most 1; of a euclidean distance d it is 1 / (1 + d).
+        """
 
     @property
     def scheme_version(self) -> int:
@@ -45,19 +48,20 @@ class Family(Protocol):
         Where they are not, each band key is made of one id, and bands have one row.
         """
 
-    def sketch(self, ids: Ids, offsets: Offsets) -> NDArray[Any]:
+    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """The sketches of n documents: (n, k) of `dtype`.
 
-        `ids` is flat, `offsets` int64 of n + 1: document i has ids[offsets[i]:offsets[i + 1]], in any order,
-        with or without repeats. A document without ids has no sketch: its row is all zeros and must be
+        `ids` is flat, `offsets` int64 of n + 1: document i has ids[offsets[i]:offsets[i + 1]]. Where the metric knows
+        no weights, ids are in any order, with or without repeats; else `weights` is float64, as long as ids, which are
+        sorted and distinct in each document. A document without ids has no sketch: its row is all zeros and must be
         ignored.
         """
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """The estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each in [0, 1]."""
+        """The estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
-        """What the estimate is the ratio of, row by row: how many places agree, and how many were compared."""
+        """How many places agree, row by row, and how many were compared; for Jaccard the estimate is their ratio."""
 
     def band_keys(
         self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
@@ -88,7 +92,8 @@ class Family(Protocol):
         """The standard deviation of the estimate at this similarity, or an upper bound of it."""
 
 
-FamilyMaker = Callable[[int, int, int, Mapping[str, str], str | None], Family]
+Options = Mapping[str, str | float]
+FamilyMaker = Callable[[int, int, int, Options, str | None], Family]
 
 FAMILIES: dict[str, FamilyMaker] = {
     fast_similarity.NAME: fast_similarity.make,
@@ -102,7 +107,7 @@ def make_family(
     k: int,
     seed: int,
     id_bits: int = 64,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     backend: str | None = None,
 ) -> Family:
     """The family of this name and these parameters.

@@ -23,7 +23,7 @@ from nearsim_db.sketch.agreement import (
     check_id_bits,
     check_size,
 )
-from nearsim_db.sketch.kernels import Ids, Offsets, Throws, sketch_kernels
+from nearsim_db.sketch.kernels import Ids, Offsets, Throws, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
 NAME = "fast_similarity"
@@ -47,7 +47,7 @@ class FastSimilarity(Positional):
         self._backend = backends.resolve(backend)
         self._throws = _draw_throws(k, seed)
 
-    def sketch(self, ids: Ids, offsets: Offsets) -> NDArray[np.uint32]:
+    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
         """The sketches of a batch; see `Family.sketch`."""
         return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._throws, self._mix_ids)
 
@@ -75,7 +75,9 @@ def _draw_throws(k: int, seed: int) -> Throws:
     )
 
 
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, str], backend: str | None) -> FastSimilarity:
+def make(
+    k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
+) -> FastSimilarity:
     """The family from a recipe; it has no options of its own."""
     if options:
         raise RecipeError(f"fast_similarity has no option {', '.join(sorted(options))}; leave it out")

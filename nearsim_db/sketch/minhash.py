@@ -23,7 +23,7 @@ from nearsim_db.sketch.agreement import (
     check_size,
 )
 from nearsim_db.sketch.java import next_ints
-from nearsim_db.sketch.kernels import PRIME, Ids, Offsets, sketch_kernels
+from nearsim_db.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
 NAME = "minhash"
@@ -87,7 +87,7 @@ class MinHash(Positional):
         self._shift = id_bits - 32
         self._backend = backends.resolve(backend)
 
-    def sketch(self, ids: Ids, offsets: Offsets) -> NDArray[Any]:
+    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """The sketches of a batch; see `Family.sketch`."""
         kernels = sketch_kernels(self._backend)
         minimum = kernels.minimum_java32 if self.functions == "java32" else kernels.minimum_prime32
@@ -148,9 +148,9 @@ def _wrapped(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients
     return wrapped[0].view(np.int32), wrapped[1].view(np.int32)
 
 
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, str], backend: str | None) -> MinHash:
+def make(k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None) -> MinHash:
     """The family from a recipe; its option is `functions`."""
     unknown = sorted(set(options) - {"functions"})
     if unknown:
         raise RecipeError(f"minhash has no option {', '.join(unknown)}; its option is functions")
-    return MinHash(k, seed, id_bits, options.get("functions", "prime32"), backend)
+    return MinHash(k, seed, id_bits, str(options.get("functions", "prime32")), backend)

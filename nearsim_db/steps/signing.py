@@ -12,11 +12,10 @@ from nearsim_db.store.documents import StoredDocument
 
 def sign(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
     """Encode documents on all cores."""
-    texts = [context.encoder.text_of(one.title, one.body) for one in batch]
-    step = max(1, -(-len(texts) // (context.threads * 2)))
-    parts = list(
-        context.pool.map(context.encoder.encode, [texts[at : at + step] for at in range(0, len(texts), step)])
-    ) or [context.encoder.encode([])]
+    contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
+    step = max(1, -(-len(contents) // (context.threads * 2)))
+    runs = [contents[at : at + step] for at in range(0, len(contents), step)]
+    parts = list(context.pool.map(context.encoder.encode, runs)) or [context.encoder.encode([])]
     return _signature_rows(batch, parts)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import closing
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db.batches import Signatures, VerifiedPairs
-from nearsim_db.metrics import which_reach
+from nearsim_db.metrics import Scores
 from nearsim_db.steps.context import Context
 from nearsim_db.store import documents, signatures
-from nearsim_db.verify import Screened, count_overlaps, screen
+from nearsim_db.verify import Screened, screen
 
 
 def verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> VerifiedPairs:
@@ -51,7 +52,7 @@ def _verify_signed(
     screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
     context.count("screened", len(screened.left))
     if context.encoder.profile.recipe.match.verify == "estimate":
-        return _pairs(signed, screened, screened.agreeing, screened.compared)
+        return _pairs(signed, screened, screened.guess)
     return _exact_pairs(connection, context, signed, screened)
 
 
@@ -67,18 +68,18 @@ def _exact_pairs(
     order = sorted(found)
     place = np.zeros(len(signed.doc_ids), np.int64)
     place[order] = np.arange(len(order))
-    intersection, union = count_overlaps(
-        [found[row] for row in order], place[screened.left], place[screened.right], context.encoder.backend
+    scores = context.encoder.compare(
+        [found[row] for row in order], place[screened.left], place[screened.right]
     )
-    kept = which_reach(intersection, union, context.encoder.profile.recipe.match.threshold)
-    return _pairs(signed, screened.take(kept), intersection[kept], union[kept])
+    kept = context.encoder.metric.reaching(scores, context.encoder.profile.recipe.match.threshold)
+    return _pairs(signed, screened.take(kept), scores.take(kept))
 
 
 def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
-) -> dict[int, NDArray[np.uint64]]:
+) -> dict[int, NDArray[Any]]:
     """The features of rows of signed, from the cache or from the text, where that still has the digest."""
-    found: dict[int, NDArray[np.uint64]] = {}
+    found: dict[int, NDArray[Any]] = {}
     missing: dict[int, int] = {}
     for row in rows:
         doc_id = int(signed.doc_ids[row])
@@ -93,7 +94,7 @@ def read_features(
     with closing(documents.stream_documents(connection, collection_id, list(missing))) as batches:
         for batch in batches:
             features = context.encoder.features(
-                [context.encoder.text_of(one.title, one.body) for one in batch]
+                [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
             )
             for position, one in enumerate(batch):
                 ids = features.of(position).copy()
@@ -104,17 +105,16 @@ def read_features(
     return found
 
 
-def _pairs(
-    signed: Signatures, screened: Screened, intersection: NDArray[np.int64], union: NDArray[np.int64]
-) -> VerifiedPairs:
+def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPairs:
     return VerifiedPairs(
         signed.doc_ids[screened.left],
         signed.doc_ids[screened.right],
         screened.shared_bands,
         screened.estimate,
-        intersection / union,
-        intersection,
-        union,
+        scores.similarity,
+        scores.intersection,
+        scores.union,
+        scores.distance,
         [signed.digests[row] for row in screened.left],
         [signed.digests[row] for row in screened.right],
     )
@@ -122,4 +122,4 @@ def _pairs(
 
 def _no_pairs() -> VerifiedPairs:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return VerifiedPairs(none, none, none, nothing, nothing, none, none, [], [])
+    return VerifiedPairs(none, none, none, nothing, nothing, None, None, None, [], [])

@@ -34,6 +34,7 @@ class StoredDocument:
     revision: int
     title: str | None
     body: str | None
+    vector: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,10 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         "shared_bands": packed(pairs.shared_bands[kept].astype(np.int16)),
         "estimates": packed(pairs.estimate[kept].astype(np.float32)),
         "similarities": packed(pairs.similarity[kept]),
-        "intersections": packed(pairs.intersection[kept].astype(np.int32)),
-        "unions": packed(pairs.union[kept].astype(np.int32)),
+        "intersections": None
+        if pairs.intersection is None
+        else packed(pairs.intersection[kept].astype(np.int32)),
+        "unions": None if pairs.union is None else packed(pairs.union[kept].astype(np.int32)),
     }
     with driver(connection).cursor(binary=True) as cursor:
         rows = cursor.execute(statement("store_pairs", leaves), parameters).fetchall()

@@ -37,8 +37,8 @@ class ProbeMatch:
     similarity: float
     estimate: float
     shared_bands: int
-    intersection: int
-    union: int
+    intersection: int | None
+    union: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,10 @@ def expected(texts: dict[str, str], name: str, body: str) -> dict[str, tuple[int
     return {other: (i, u) for other, (i, u) in found.items() if 10 * i >= 7 * u}
 
 
-def found(index: Index, document: Document) -> dict[str, tuple[int, int]]:
+def found(index: Index, document: Document) -> dict[str, tuple[int | None, int | None]]:
     matches = index.check(document)
     assert [one.similarity for one in matches] == sorted((one.similarity for one in matches), reverse=True)
-    assert all(one.similarity == one.intersection / one.union for one in matches)
+    assert all(one.similarity == (one.intersection or 0) / (one.union or 1) for one in matches)
     return {one.external_id: (one.intersection, one.union) for one in matches}
 
 

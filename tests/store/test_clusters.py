@@ -107,7 +107,8 @@ def test_verification_by_estimate(database_url: str) -> None:
         found = list(index.pairs())
         assert found
         for pair in found:
-            assert pair.union == 128 and pair.similarity == pair.intersection / 128
+            assert pair.intersection is not None and pair.union == 128
+            assert pair.similarity == pair.intersection / 128
             assert pair.similarity == pytest.approx(pair.estimate, abs=1e-6)
             assert pair.similarity >= 0.5
 

@@ -44,6 +44,7 @@ def stored_pairs(index: Index) -> dict[frozenset[str], tuple[int, int]]:
     for pair in index.pairs():
         key = frozenset((pair.left, pair.right))
         assert key not in found and len(key) == 2
+        assert pair.intersection is not None and pair.union is not None
         assert pair.similarity == pair.intersection / pair.union
         found[key] = (pair.intersection, pair.union)
     return found

@@ -162,6 +162,7 @@ def test_estimates_may_verify_bottom_k(index: Index, texts: dict[str, str]) -> N
     )
     index.add(Document(name, body=body) for name, body in texts.items())
     for pair in index.pairs():
+        assert pair.intersection is not None and pair.union is not None
         assert pair.similarity == pair.intersection / pair.union == pytest.approx(pair.estimate, abs=1e-6)
         exact = similarity(texts[pair.left], texts[pair.right])
         if len(shingles(texts[pair.left])) < 128 and len(shingles(texts[pair.right])) < 128:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
-from nearsim_db.metrics import which_reach
+from nearsim_db.metrics import count_overlaps, which_reach
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import from_mapping
-from nearsim_db.verify import FeatureCache, Screened, count_overlaps, screen
+from nearsim_db.verify import FeatureCache, Screened, screen
 from tests.plain_text import every_backend
 
 K = 128

@@ -10,6 +10,7 @@ from nearsim_db.backend import Backend
 Ids = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
 Counts = NDArray[np.int64]
+Weights = NDArray[np.float64]
 
 PRIME = 4294967311  # the least prime above 2^32
 ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position

@@ -3,17 +3,43 @@
 Thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
+from nearsim_db.metrics.contract import Scores
 from nearsim_db.sketch.kernels import Counts, Ids, Offsets, sketch_kernels
 
 Threshold = Fraction | str | float
 
 _LARGEST = 2**63 - 1
+
+
+class Jaccard:
+    """|A ∩ B| / |A ∪ B| of two sets of ids."""
+
+    name = "jaccard"
+    weighted = False
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Intersection, union and their ratio; see `Metric.compare`."""
+        shared, together = count_overlaps(features, left, right, backend)
+        return Scores(shared / together, shared, together)
+
+    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Decided on the counts; see `Metric.reaching`."""
+        assert scores.intersection is not None and scores.union is not None
+        return which_reach(scores.intersection, scores.union, threshold)
+
+    def least_similarity(self, threshold: float) -> float:
+        """The threshold itself."""
+        return threshold
 
 
 def intersection_size(left: Ids, right: Ids) -> int:
@@ -36,6 +62,17 @@ def intersections(
     of m.
     """
     return sketch_kernels(backends.resolve(backend)).intersections(ids, offsets, left_rows, right_rows)
+
+
+def count_overlaps(
+    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
+) -> tuple[Counts, Counts]:
+    """Intersection and union sizes of pairs of documents, given as int64 rows into `features`: two int64 of m."""
+    sizes = np.array([len(ids) for ids in features], np.int64)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
+    shared = intersections(flat, offsets, left, right, backend)
+    return shared, sizes[left] + sizes[right] - shared
 
 
 def reaches(intersection: int, union: int, threshold: Threshold) -> bool:

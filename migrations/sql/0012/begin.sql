@@ -1,0 +1,1 @@
+SELECT nearsim.grant_rights();

@@ -1,0 +1,29 @@
+"""Amplification of bands, and the recall that is expected of a generation.
+
+Revision ID: 0012
+Revises: 0011
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+STATEMENTS = Path(__file__).parents[1] / "sql" / revision
+
+CREATED: tuple[str, ...] = ("begin",)
+
+
+def upgrade() -> None:
+    """Carry out what is in the files, in this order."""
+    for name in CREATED:
+        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
+
+
+def downgrade() -> None:
+    """Undo it."""
+    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))
