@@ -1,0 +1,95 @@
+"""Known pitfalls are told with their reason, and nothing is told of what is well."""
+
+import numpy as np
+import pytest
+
+from nearsim_db import pitfalls, presets
+from nearsim_db.profile import resolve
+from nearsim_db.recipe import Recipe, override
+
+RECIPES = [
+    (["shingle.k=1"], "texts of the same words in another order are equal"),
+    (["shingle.scheme=char", "shingle.k=1"], "one with all letters equals the alphabet"),
+    (["match.threshold=0.999", "match.verify=estimate"], "cannot tell the similarity 0.999 from 1"),
+    (["bands.count=25", "bands.rows=5"], "3 of the 128 values of a sketch are in no band"),
+    (["bands.count=4", "bands.rows=32"], "only 0% share enough bands"),
+    (["sketch.family=minhash", "bands.hash=xor"], "equal rows cancel"),
+]
+
+
+@pytest.mark.parametrize(("settings", "reason"), RECIPES)
+def test_a_recipe_with_a_pitfall(settings: list[str], reason: str) -> None:
+    found = pitfalls.of_profile(resolve(override(Recipe(), settings)))
+    assert [one for one in found if reason in one], found
+
+
+WELL = [
+    [],
+    ["shingle.scheme=bag", "shingle.k=1"],
+    ["shingle.scheme=sentence", "shingle.k=1"],
+    ["match.threshold=0.999"],
+    ["match.threshold=1", "match.verify=estimate"],
+    ["match.threshold=0.8"],
+    ["sketch.family=minhash", "bands.hash=xor", "bands.count=128", "bands.rows=1"],
+]
+
+
+@pytest.mark.parametrize("settings", WELL, ids=str)
+def test_a_recipe_without(settings: list[str]) -> None:
+    assert pitfalls.of_profile(resolve(override(Recipe(), settings))) == []
+
+
+TEXTS = {
+    "고양이가 창가에 앉아 있었다": True,
+    "猫坐在窗边看雨": True,
+    "ねこは窓のそばに座っていた": True,
+    "The cat sat by the window": False,
+    "The word 猫 means cat, as everybody here knows": False,
+    "1,234.50 !!": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize(("text", "is_told"), TEXTS.items())
+@pytest.mark.parametrize("scheme", ["word", "bag"])
+def test_word_shingles_on_scripts_without_spaces(text: str, is_told: bool, scheme: str) -> None:
+    seen = pitfalls.Texts()
+    seen.look_at([text] + ["An English text."] * 18)
+    found = pitfalls.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
+    assert bool(found) is is_told
+    assert not found or found[0].startswith("5% of the texts")
+
+
+def test_characters_suit_every_script() -> None:
+    seen = pitfalls.Texts()
+    seen.look_at(TEXTS)
+    assert pitfalls.of_texts(resolve(presets.load("cjk")), seen) == []
+
+
+def test_documents_shorter_than_a_shingle() -> None:
+    profile = resolve(Recipe())
+    assert pitfalls.of_features(profile, 100, 4, 10_000) == []
+    (found,) = pitfalls.of_features(profile, 100, 5, 10_000)
+    assert "5 of 100 documents are one shingle or shorter" in found
+    assert pitfalls.of_features(resolve(presets.load("realtime")), 100, 50, 10_000) == []
+    assert pitfalls.of_features(profile, 0, 0, 0) == []
+
+
+def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
+    crc32 = resolve(override(Recipe(), ["hash.base=crc32"]))
+    assert pitfalls.of_features(crc32, 10**6, 0, 10**7) == []
+    (found,) = pitfalls.of_features(crc32, 10**6, 0, 2 * 10**7)
+    # n^2 / 2 pairs, each equal with probability 2^-32
+    assert "about 46,566 pairs" in found
+    assert pitfalls.of_features(resolve(Recipe()), 10**6, 0, 10**9) == []
+
+
+def test_rows_that_cancel_are_counted() -> None:
+    profile = resolve(presets.load("newshound"))
+    sketches = np.arange(10 * 120, dtype=np.uint64).reshape(10, 120)
+    assert pitfalls.of_sketches(profile, sketches) == []
+    sketches[0, 2] = sketches[0, 0]
+    (found,) = pitfalls.of_sketches(profile, sketches)
+    assert "in 0.25% of the bands" in found
+    assert pitfalls.of_sketches(resolve(Recipe()), sketches) == []
+    assert pitfalls.of_sketches(profile, sketches[:0]) == []
