@@ -55,7 +55,7 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
     heads, sets = [], []
     for begin in range(0, len(documents), _TEXTS_AT_ONCE):
         batch = documents[begin : begin + _TEXTS_AT_ONCE]
-        features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
+        features = encoder.features([encoder.content_of(one.title, one.body, one.vector) for one in batch])
         for place in range(len(batch)):
             ids = features.of(place)
             if not len(ids):

@@ -96,6 +96,15 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
     return tuple(warnings)
 
 
+def refuse_vectors(recipe: Recipe) -> None:
+    """Raise InputError for a recipe that compares vectors: those of a table that is followed are not taken in."""
+    if recipe.sketch.input == "vector":
+        raise InputError(
+            "a table is followed for its texts, and this recipe compares vectors: put documents with their vectors into a "
+            "collection of their own, by plain SQL into nearsim.document or with nearsim ingest"
+        )
+
+
 def take_in(index: Index, profile: str, recipe: Recipe | None) -> Swept:
     """Take in what the table holds and build the profile, made if it is not there; interrupted, it is run again.
 

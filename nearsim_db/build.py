@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from nearsim_db import forecast, steps
+from nearsim_db import forecast, pitfalls, steps
 from nearsim_db.batches import VerifiedPairs
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
@@ -28,6 +28,7 @@ from nearsim_db.store.catalog import Generation
 _SKETCHES_AT_ONCE = 20_000
 _BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_AT_ONCE = 16_384
+_LOOKED_AT = 100  # texts of a batch, for pitfalls
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
@@ -59,15 +60,25 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     total -= documents.count_outside(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
+    texts = pitfalls.Texts()
     with closing(
-        documents.stream_after(reading, generation.collection_id, signed, age, reading.rollback)
+        documents.stream_after(
+            reading,
+            generation.collection_id,
+            signed,
+            age,
+            reading.rollback,
+            vectors=context.encoder.takes_vectors,
+        )
     ) as batches:
         for batch in batches:
+            texts.look_at(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
             rows = steps.sign(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             writing.commit()
             done += len(batch)
             progress("sign", done, total)
+    _warn(context, pitfalls.of_texts(context.encoder.profile, texts))
     signatures.index_signatures(writing, context.leaves)
     if attachments.find_attachment(writing, generation.collection_id) is not None:
         # Texts that were another than was known have been left out; they are looked at again.
@@ -96,19 +107,24 @@ def _load_bands(reading: Connection, writing: Connection, context: Context, prog
 
 def _forecast(connection: Connection, context: Context) -> None:
     """Say before the long part how many candidates there will be."""
-    family, match = context.encoder.family, context.encoder.profile.recipe.match
+    family = context.encoder.family
     sample = signatures.sample_sketches(connection, context.leaves, family.dtype, family.k, forecast.SAMPLE)
     expected = forecast.candidates_per_document(
         context.encoder.band_keys(sample),
-        match.min_shared_bands,
+        context.encoder.profile.amplification,
         signatures.count_signed(connection, context.leaves),
     )
     catalog.add_figures(
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
     )
-    warning = forecast.advice(expected)
-    if warning is not None:
-        context.warn(f"profile {context.generation.profile}: {warning}")
+    profile, sizes = context.encoder.profile, signatures.count_features(connection, context.leaves)
+    _warn(context, pitfalls.of_features(profile, *sizes) + pitfalls.of_sketches(profile, sample))
+    _warn(context, [advice] if (advice := forecast.advice(expected)) else [])
+
+
+def _warn(context: Context, warnings: list[str]) -> None:
+    for one in warnings:
+        context.warn(f"profile {context.generation.profile}: {one}")
 
 
 def _joined(

@@ -15,7 +15,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.index import DEFAULT, Index
 from nearsim_db.output import json_line, replacing
 from nearsim_db.progress import Progress, silent
-from nearsim_db.readers import Source, refuse_inputs
+from nearsim_db.readers import Source, open_vectors, refuse_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.source import READERS
@@ -52,20 +52,33 @@ class DedupeSummary:
 
 
 def dedupe(
-    database: Database, source: Source, recipe: Recipe, outputs: Outputs, progress: Progress = silent
+    database: Database,
+    source: Source,
+    recipe: Recipe,
+    outputs: Outputs,
+    progress: Progress = silent,
+    vectors: Path | None = None,
 ) -> DedupeSummary:
     """Write what stays of `source`: survivors and documents in no cluster, in the order of the input.
 
-    JSON lines are written byte for byte; of other files {"id", "title", "text"} is. Of documents with the same id
+    JSON lines are written byte for byte; of other files {"id", "title", "text"} is. `vectors` is a file as
+    `open_vectors` takes it. Of documents with the same id
     the last one counts. The input is read twice and never held; files that were given out stay whole or absent.
     Raises InputError where a file cannot be read on, or has changed meanwhile.
     """
     check_readable_twice(source.paths)
-    refuse_inputs((outputs.pairs, outputs.clusters, outputs.rejects), source.paths)
+    inputs = source.paths if vectors is None else (*source.paths, vectors)
+    refuse_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
     name = _unused_name()
-    with Index(database, name, progress=progress) as index, database.temporary_collection(name):
+    with (
+        open_vectors(vectors) as beside,
+        Index(database, name, progress=progress) as index,
+        database.temporary_collection(name),
+    ):
+        beside.check(source)
         index.create_profile(DEFAULT, recipe)
-        summary = index.ingest(_with_origins(source), rejects=outputs.rejects)
+        summary = index.ingest(beside.joined(_with_origins(source)), rejects=outputs.rejects)
+        warnings = (*beside.told, *index.warnings)
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
             if path is not None:
                 with closing(answers()) as stream:
@@ -73,7 +86,7 @@ def dedupe(
         with closing(_unique_lines(index, source)) as lines:
             unique = _write(outputs.unique, lines, progress)
         return DedupeSummary(
-            summary, unique, summary.read - summary.rejected - unique, index.stats(), tuple(index.warnings)
+            summary, unique, summary.read - summary.rejected - unique, index.stats(), warnings
         )
 
 

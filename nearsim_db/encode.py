@@ -20,7 +20,7 @@ _CHUNK_CHARACTERS = (
 )  # so that the ids of a chunk stay in the cache of one core; twice that is a third slower
 
 
-Vector = Sequence[float]
+Vector = Sequence[float] | NDArray[np.floating[Any]]
 Content = (
     str | Vector | None
 )  # what is encoded: the text, or under profiles that compare vectors the vector, if any
@@ -99,13 +99,13 @@ class Encoder:
     def features(self, contents: Sequence[Content]) -> Features:
         """The sorted distinct features of a batch."""
         if self.takes_vectors:
-            return _dimensions(cast(Sequence[Vector | None], contents))
+            return _dimensions(cast(Sequence[Vector | None], contents), signed=self.metric.signed)
         shingles = self._shingler.shingles(cast(Sequence[str], contents))
         ids, offsets, counts = _distinct(shingles.ids, shingles.offsets)
         weights = None
         if self.metric.weighted:
             is_log = self.profile.recipe.sketch.weights == "log"
-            weights = 1 + np.log(counts) if is_log else counts.astype(np.float64)
+            weights = _logarithmic(counts) if is_log else counts.astype(np.float64)
         return Features(ids, offsets, shingles.numbers, weights)
 
     def sketch(self, features: Features) -> NDArray[np.generic]:
@@ -120,8 +120,26 @@ class Encoder:
         """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
         return self.family.count_shared_bands(left, right, *self._banding)
 
+    def share(
+        self, left: NDArray[np.generic], right: NDArray[np.generic]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """How many bands two sketches share, int64 of m, and whether these meet the profile's amplification."""
+        amplification = self.profile.amplification
+        if amplification.min_shared_bands is not None:
+            shared = self.shared_bands(left, right)
+            return shared, shared >= amplification.min_shared_bands
+        matched = self.family.matched_bands(left, right, *self._banding)
+        return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
+
     def guess(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
-        """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches."""
+        """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches.
+
+        A distance is that of the estimated similarity, to 12 decimals; infinite where no place agrees.
+        """
+        if self.metric.name == "euclidean":
+            similarity = self.family.estimate(left, right)
+            with np.errstate(divide="ignore"):
+                return Scores(similarity, distance=np.round(1 / similarity - 1, 12))
         if self.metric.name != "jaccard":
             return Scores(self.family.estimate(left, right))
         agreeing, compared = self.family.agreements(left, right)
@@ -181,13 +199,20 @@ def _distinct(
     return ids[first], kept[offsets], counts
 
 
-def _dimensions(vectors: Sequence[Vector | None]) -> Features:
+def _logarithmic(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """1 + ln(count) as 32-bit floats hold it: the last bits of a logarithm are not the same on every processor."""
+    return (1 + np.log(counts)).astype(np.float32).astype(np.float64)
+
+
+def _dimensions(vectors: Sequence[Vector | None], *, signed: bool) -> Features:
     """Vectors as features: the dimensions that are not 0, and their numbers as 32-bit floats hold them.
 
-    A vector with a number that is none, or too large for 32 bits, has no features, as one without any.
+    A vector with a number that is none, or too large for 32 bits, has no features, as one without any; nor has one with
+    a number below 0 where the metric is not for `signed` weights.
     """
-    rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
-    rows = [row if np.isfinite(row).all() else row[:0] for row in rows]
+    with np.errstate(over="ignore"):
+        rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
+    rows = [row if np.isfinite(row).all() and (signed or (row >= 0).all()) else row[:0] for row in rows]
     places = [np.flatnonzero(row) for row in rows]
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(own) for own in places], out=offsets[1:])

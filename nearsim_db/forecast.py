@@ -3,15 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.lsh import Amplification
+
 SAMPLE = 1_000
 MANY = 100  # candidates per document beyond which a recipe deserves a warning
 
 
-def candidates_per_document(keys: NDArray[np.uint64], min_shared_bands: int, documents: int) -> float:
+def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplification, documents: int) -> float:
     """How many candidates a document of the corpus will have, the bucket limit left out of account.
 
     `keys` are the bucket hashes of a random sample, (n, bands) uint64; `documents` is the size of the corpus. The share
-    of the sample's pairs that share enough bands is taken for the corpus's.
+    of the sample's pairs whose shared bands meet the amplification is taken for the corpus's.
     """
     size = len(keys)
     if size < 2:
@@ -21,7 +23,7 @@ def candidates_per_document(keys: NDArray[np.uint64], min_shared_bands: int, doc
     linked = 0
     for mine in places:
         own[mine] = True
-        linked += int((np.count_nonzero(own[places], axis=1) >= min_shared_bands).sum())
+        linked += int(amplification.evaluate(own[places]).sum())
         own[mine] = False
     # Each document is linked with itself, which is no pair; each pair is met from both sides.
     return (linked - size) / (size * (size - 1)) * (documents - 1)

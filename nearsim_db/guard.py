@@ -85,7 +85,9 @@ class Guard(Ingest):
         age = context.encoder.profile.recipe.retain.seconds
         stored = [
             one
-            for batch in documents.stream_documents(connection, self._collection_id, [doc_id], age)
+            for batch in documents.stream_documents(
+                connection, self._collection_id, [doc_id], age, vectors=context.encoder.takes_vectors
+            )
             for one in batch
         ]
         steps.store(connection, context, [doc_id], steps.sign(context, stored))

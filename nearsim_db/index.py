@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db import follow, forget, profiles, query, serving, standing, window
+from nearsim_db import follow, forget, pitfalls, profiles, query, serving, standing, window
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
@@ -23,9 +23,10 @@ from nearsim_db.forget import Purged
 from nearsim_db.guard import Guard
 from nearsim_db.ingest import Ingest
 from nearsim_db.lookup import Lookups, Serving
-from nearsim_db.profile import Profile, resolve, restore
+from nearsim_db.profile import Profile, make_family, resolve, restore
 from nearsim_db.progress import Progress, silent
-from nearsim_db.readers import RejectWriter, from_documents
+from nearsim_db.readers import CountedLengths, RejectWriter, from_documents
+from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.recipe import Recipe
 from nearsim_db.records import (
     Cluster,
@@ -124,6 +125,7 @@ class Index:
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
         self._refuse_attached(collection_id, "write")
+        counted = CountedLengths(records)
         with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:
@@ -131,13 +133,14 @@ class Index:
                 run = Guard(self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict)
             try:
                 with self._upkeep.unbuilt_kept(collection_id):
-                    run.write(records, self._progress)
+                    run.write(counted, self._progress)
             except (InputError, DuplicateError) as error:
                 # What was read before a damaged or refused record is kept, so it is indexed too.
                 if not dry_run:
                     self._upkeep.bring_up_to_date(collection_id)
                 error.summary = run.summary
                 raise
+            self.warnings += counted.warnings()
             if not dry_run:
                 self._upkeep.bring_up_to_date(collection_id)
             return run.summary
@@ -163,6 +166,10 @@ class Index:
         generation, profile = self._live()
         with self.database.transaction() as connection:
             yield from pairs.stream_pairs(connection, generation.leaves, profile.bands, min_similarity)
+
+    def metric(self) -> str:
+        """What the profile that answers compares by: jaccard, weighted_jaccard, cosine or euclidean."""
+        return make_family(self._live()[1].recipe, "numpy").metric
 
     def clusters(self) -> Generator[Cluster, None, None]:
         """All clusters, the largest first, as a stream; close it when leaving it early."""
@@ -206,8 +213,10 @@ class Index:
     def check(self, document: Document, min_similarity: float = 0.0) -> list[Match]:
         """The documents that one would be paired with if it were added, the most similar first; nothing is written.
 
-        That of the same external_id, which it would replace, is left out. Threads may ask at the same time.
+        That of the same external_id, which it would replace, is left out. Threads may ask at the same time. Raises
+        InputError for a vector that cannot be stored, and where a text is asked about and vectors are compared.
         """
+        checked_vector(document.vector, "the vector")
         return [match for match in self._lookups.find(document) if match.similarity >= min_similarity]
 
     def check_many(
@@ -288,6 +297,7 @@ class Index:
         if not name.strip():
             raise ConflictError("a profile needs a name")
         profile = resolve(recipe)
+        self.warnings += pitfalls.of_profile(profile)
         collection = self._writable(dry_run=False)
         assert collection is not None
         with self.database.transaction() as connection:

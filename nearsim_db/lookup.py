@@ -15,7 +15,7 @@ from nearsim_db import steps
 from nearsim_db.batches import Signatures
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.metrics import Scores
 from nearsim_db.records import Document, Match
 from nearsim_db.steps import Context
@@ -87,6 +87,7 @@ class Lookups:
         """The same with the numbers of the documents, that which this one would replace included."""
         for _ in range(_ATTEMPTS):
             serving = self.serving()
+            _refuse_text(serving.context, document)
             question = encode(serving.context.encoder, document)
             with translated():
                 found = (
@@ -98,6 +99,15 @@ class Lookups:
                 return found
             self.forget()
         raise NotFoundError("the index is being replaced again and again; try later")
+
+
+def _refuse_text(context: Context, document: Document) -> None:
+    """Raise InputError for a text without a name, which no vector belongs to, where vectors are compared."""
+    if context.encoder.takes_vectors and document.vector is None and not document.external_id:
+        raise InputError(
+            f"profile {context.generation.profile!r} compares vectors, and a text by itself has none; ask about a "
+            "document that is stored or that is given with its vector, or name a profile that compares texts"
+        )
 
 
 def others(document: Document, found: list[Found]) -> list[Match]:
@@ -149,9 +159,8 @@ def _least_similar_last(found: Found) -> float:
     return -found.match.similarity
 
 
-Evidence = tuple[
-    float, int | None, int | None, float, int
-]  # similarity, intersection, union, estimate, shared bands
+# similarity, intersection, union, estimate, shared bands, distance
+Evidence = tuple[float, int | None, int | None, float, int, float | None]
 
 
 def _verify(
@@ -182,6 +191,7 @@ def _evidence(signed: Signatures, screened: Screened, scores: Scores) -> dict[UU
         unknown if scores.union is None else scores.union.tolist(),
         screened.estimate.round(6).tolist(),
         screened.shared_bands.tolist(),
+        unknown if scores.distance is None else scores.distance.tolist(),
     )
     digests = [signed.digests[row] for row in screened.right.tolist()]
     return dict(zip(digests, zip(*columns, strict=True), strict=True))

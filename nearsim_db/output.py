@@ -5,18 +5,26 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.records import Pair
 
 STANDARD_OUTPUT = Path("-")
+_UNMEASURED = tuple(field.name for field in fields(Pair) if field.name != "distance")
 
 
 def json_line(record: object) -> bytes:
-    """A record as one line of JSON, newline included; dataclasses become objects."""
+    """A record as one line of JSON, newline included; dataclasses become objects.
+
+    A pair has a distance only where its metric measures one.
+    """
+    if isinstance(record, Pair) and record.distance is None:
+        record = {name: getattr(record, name) for name in _UNMEASURED}
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 

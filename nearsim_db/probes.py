@@ -127,6 +127,7 @@ def _match(found: Found) -> ProbeMatch:
         match.shared_bands,
         match.intersection,
         match.union,
+        match.distance,
     )
 
 

@@ -21,6 +21,7 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
         profile.fingerprint,
         profile.bands,
         profile.rows,
+        profile.expected_recall,
     )
 
 

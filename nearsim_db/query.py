@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from nearsim_db import pitfalls
 from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
 from nearsim_db.store import backlog, bands, catalog, leases, partitions, queue
@@ -71,9 +72,11 @@ def describe(profile: Profile) -> dict[str, Any]:
         "bands": profile.bands,
         "rows": profile.rows,
         "unused_rows": profile.unused_rows,
+        "amplification": str(profile.amplification),
         "expected_recall": round(profile.expected_recall, 6),
         "curve": [[similarity, round(probability, 6)] for similarity, probability in profile.curve()],
         "expected_bytes_per_document": profile.bytes_per_document(),
         "fingerprint": profile.fingerprint,
+        "warnings": pitfalls.of_profile(profile),
         "recipe": to_mapping(profile.recipe),
     }

@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, NamedTuple, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DocId = NewType("DocId", int)
 CollectionId = NewType("CollectionId", int)
@@ -19,7 +23,8 @@ OnDuplicate = Literal["flag", "skip", "raise"]  # what to do with a document tha
 class Document:
     """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes.
 
-    `vector` are numbers that the owner computed, stored as 32-bit floats, for profiles that compare vectors.
+    `vector` are numbers that the owner computed, stored as 32-bit floats, for profiles that compare vectors; a document
+    that is stored already keeps the one it has if it is given without.
     """
 
     external_id: str
@@ -29,7 +34,7 @@ class Document:
     url: str | None = None
     published_at: datetime | None = None
     attributes: Mapping[str, object] = field(default_factory=dict)
-    vector: Sequence[float] | None = None
+    vector: "Sequence[float] | NDArray[np.floating[Any]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,9 @@ class Reject:
 class Pair:
     """Two documents whose similarity was verified; `left` and `right` are external ids.
 
-    `similarity` is at most 1, for Jaccard intersection / union; `intersection` and `union` count distinct features, and
-    are None where the metric counts none; `estimate` is the sketch's guess; `shared_bands` counts bands whose keys are
-    equal.
+    `similarity` is at most 1: for Jaccard intersection / union, for a distance 1 / (1 + distance). `intersection` and
+    `union` count distinct features, None where the metric counts none; `distance` is None where it measures none.
+    `estimate` is the sketch's guess of the similarity; `shared_bands` counts bands whose keys are equal.
     """
 
     left: str
@@ -72,6 +77,7 @@ class Pair:
     union: int | None
     estimate: float
     shared_bands: int
+    distance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document found similar to a query."""
+    """A document found similar to a query, with the figures that a `Pair` has."""
 
     external_id: str
     title: str | None
@@ -94,6 +100,7 @@ class Match:
     union: int | None
     estimate: float
     shared_bands: int
+    distance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ class Deduper:
     """Tells which documents of a result set are near-duplicates of others in it. Threads may share one.
 
     First come stays: a document is a duplicate of the first document before it that is kept and whose similarity to it,
-    estimated from the two sketches, is at least `min_similarity`. Nothing is verified; `standard_error` says how
+    estimated from the two sketches, is at least `min_similarity`: what the profile's family estimates, so a cosine
+    where that is a cosine, and 1 / (1 + d) where it is a distance d. Nothing is verified; `standard_error` says how
     much an estimate varies. A pair that a person pinned is alike, a vetoed one is not, whatever the estimate.
 
     Sketches are kept in memory by document and revision, answers by the documents, their revisions and the similarity.

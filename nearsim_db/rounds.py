@@ -125,7 +125,11 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     collection_id, age = context.generation.collection_id, context.encoder.profile.recipe.retain.seconds
     current = signatures.read_current(connection, context.leaves, collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
-    with closing(documents.stream_documents(connection, collection_id, changed, age)) as batches:
+    with closing(
+        documents.stream_documents(
+            connection, collection_id, changed, age, vectors=context.encoder.takes_vectors
+        )
+    ) as batches:
         rows = joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
     missing = np.setdiff1d(changed, rows.doc_ids)
     attachments.doubt_texts(connection, collection_id, missing.tolist(), age)

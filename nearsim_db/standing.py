@@ -20,9 +20,9 @@ def refuse_absent(
         newer = "waits to be indexed" if standing.waits else "is not indexed; see: nearsim work list --failed"
         return f"a newer text of document {external_id!r} {newer}; this is the answer for the one before"
     if not standing.feature_count:
-        return (
-            f"document {external_id!r} has no features, as its text is empty or too short: nothing is like it"
-        )
+        takes_vectors = generation.recipe["sketch"].get("input") == "vector"
+        why = "it has no vector that can be compared" if takes_vectors else "its text is empty or too short"
+        return f"document {external_id!r} has no features, as {why}: nothing is like it"
     return None
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
 from nearsim_db.metrics import Scores
+from nearsim_db.sketch.agreement import binomial_standard_error
 
 _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
 
@@ -44,21 +45,23 @@ class Screened:
 def screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Screened:
-    """Keep the candidates with enough shared bands whose estimate could still mean a pair.
+    """Keep the candidates whose shared bands meet the amplification and whose estimate could still mean a pair.
 
-    `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only estimates beyond five
-    standard errors below the threshold are dropped, under "estimate" all below the threshold.
+    Whoever shares no bucket meets none, so that to look at those who do is enough, whatever the amplification is.
+    `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only those are dropped whose places
+    agree five standard deviations less often than at the threshold, under "estimate" all estimates below it.
     """
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
-    shared = encoder.shared_bands(signatures.sketches[left], signatures.sketches[right])
-    enough = shared >= match.min_shared_bands
+    shared, enough = encoder.share(signatures.sketches[left], signatures.sketches[right])
     left, right, shared = left[enough], right[enough], shared[enough]
     guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
     if match.verify == "estimate":
         kept = metric.reaching(guess, match.threshold)
     else:
-        least = metric.least_similarity(match.threshold)
-        kept = guess.similarity >= least - _SIGMAS * family.standard_error(least)
+        # The estimate of a cosine or a distance is not spread evenly about the truth; agreements are.
+        often = family.collision_probability(metric.least_similarity(match.threshold))
+        agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
+        kept = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
     return Screened(left, right, shared, guess).take(kept)
 
 

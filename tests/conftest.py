@@ -1,9 +1,10 @@
 """Real servers of every major at hand, and a fresh database for each test, cloned from a template."""
 
 import itertools
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, text
 
@@ -23,6 +24,8 @@ _SETTINGS = {
 }
 _NUMBERS = itertools.count()
 
+Fill = Callable[[str], None]
+
 
 class Servers:
     """Servers by major version, started when first asked for, each with a template that has the schema in it."""
@@ -30,15 +33,32 @@ class Servers:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._clusters: dict[int, Cluster] = {}
+        self._filled: dict[tuple[int, Fill], str] = {}
 
-    def new_database(self, major: int) -> tuple[Engine, str]:
+    def new_database(self, major: int, template: str = "template_nearsim") -> tuple[Engine, str]:
         """A database of its own with the schema in place: an administrator's engine to drop it, and its URL."""
         cluster = self._clusters.get(major) or self._start(major)
         name = f"test_{next(_NUMBERS)}"
         admin = open_engine(cluster.dsn("postgres")).execution_options(isolation_level="AUTOCOMMIT")
         # Copying files takes half as long as logging their blocks.
-        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE template_nearsim STRATEGY file_copy')
+        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         return admin, cluster.dsn(name)
+
+    @contextmanager
+    def database(self, major: int, fill: Fill | None = None) -> Iterator[str]:
+        """The URL of a database for the block, with the schema in place, or a copy of one that was filled once."""
+        admin, url = self.new_database(major, self._template(major, fill) if fill else "template_nearsim")
+        yield url
+        _run(admin, f'DROP DATABASE "{_name(url)}" WITH (FORCE)')
+        admin.dispose()
+
+    def _template(self, major: int, fill: Fill) -> str:
+        if (major, fill) not in self._filled:
+            admin, url = self.new_database(major)
+            admin.dispose()
+            fill(url)
+            self._filled[major, fill] = _name(url)
+        return self._filled[major, fill]
 
     def _start(self, major: int) -> Cluster:
         home = self._stack.enter_context(server_home())
@@ -52,6 +72,10 @@ class Servers:
         engine.dispose()
         self._clusters[major] = cluster
         return cluster
+
+
+def _name(url: str) -> str:
+    return url.split("/")[3].split("?")[0]
 
 
 def _run(admin: Engine, command: str) -> None:
@@ -69,11 +93,22 @@ def servers() -> Iterator[Servers]:
 @pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
 def database_url(request: pytest.FixtureRequest, servers: Servers) -> Iterator[str]:
     """A fresh database with the schema in it, on each major."""
-    admin, url = servers.new_database(request.param)
-    yield url
-    name = url.split("/")[3].split("?")[0]
-    _run(admin, f'DROP DATABASE "{name}" WITH (FORCE)')
-    admin.dispose()
+    with servers.database(request.param) as url:
+        yield url
+
+
+@pytest.fixture
+def newest_url(servers: Servers) -> Iterator[str]:
+    """A fresh database on the newest major, for what does not depend on the major."""
+    with servers.database(max(_SERVERS)) as url:
+        yield url
+
+
+@pytest.fixture
+def major(database_url: str) -> int:
+    """The server's major, which seeds what is drawn at random: each major tries other histories."""
+    with psycopg.connect(database_url) as connection:
+        return connection.info.server_version // 10000
 
 
 @pytest.fixture

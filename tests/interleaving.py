@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, event
 
 _POLL_SECONDS = 0.002
-_STUCK_SECONDS = 20.0
+_STUCK_SECONDS = 60.0
 
 State = Literal["running", "stopped", "ended"]
 Backend = psycopg.Connection[tuple[Any, ...]]

@@ -11,7 +11,7 @@ from threading import Thread
 
 import psycopg
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 IDLE = "SELECT NOT EXISTS (SELECT FROM nearsim.change) AND NOT EXISTS (SELECT FROM nearsim.work)"
 BLOCKED = "SELECT count(*) > 0 FROM pg_catalog.pg_locks WHERE NOT granted"
 

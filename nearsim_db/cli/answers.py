@@ -23,14 +23,16 @@ def pairs(
     """Show the verified pairs of near-duplicates.
 
     A table shows the most similar first. jsonl has on each line left, right, similarity, intersection, union, estimate
-    and shared_bands, in no order, and holds all pairs unless --limit is given.
+    and shared_bands, in no order, and holds all pairs unless --limit is given. Profiles of the family projection have
+    a distance, too; only those that compare by Jaccard count features in common (intersection) and in all (union).
     """
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        listing.write(listing.PAIRS, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
+        layout = listing.measured(listing.PAIRS) if index.metric() == "euclidean" else listing.PAIRS
+        listing.write(layout, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
 
 
 def clusters(
@@ -70,7 +72,8 @@ def similar(
 ) -> None:
     """Show what is similar to a document of the collection, or to any text; nothing is stored.
 
-    jsonl has on each line id, title, similarity, intersection, union, estimate and shared_bands.
+    jsonl has on each line id, title, similarity, intersection, union, estimate and shared_bands, and for profiles of
+    the family projection distance.
     """
     if sum(given is not None for given in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
@@ -86,7 +89,8 @@ def similar(
             found = index.similar(id, min_similarity)
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
-        listing.write(listing.MATCHES, (match for match in found), chosen, output, limit, quiet=quiet)
+        layout = listing.measured(listing.MATCHES) if index.metric() == "euclidean" else listing.MATCHES
+        listing.write(layout, (match for match in found), chosen, output, limit, quiet=quiet)
     summaries.print_warnings(index.warnings)
 
 

@@ -10,6 +10,7 @@ from nearsim_db.cli.answers import clusters, pairs, similar
 from nearsim_db.cli.attach import attach, detach, sweep
 from nearsim_db.cli.check import check
 from nearsim_db.cli.collections import collections
+from nearsim_db.cli.curve import curve
 from nearsim_db.cli.dedupe import dedupe
 from nearsim_db.cli.doctor import doctor
 from nearsim_db.cli.documents import delete, get, stats
@@ -17,7 +18,9 @@ from nearsim_db.cli.events import events
 from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
+from nearsim_db.cli.report import report
 from nearsim_db.cli.server import db
+from nearsim_db.cli.tune import tune
 from nearsim_db.cli.verdicts import verdicts
 from nearsim_db.cli.work import work
 from nearsim_db.cli.worker import worker
@@ -51,6 +54,9 @@ _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     ),
     (_ANSWERS, get, "nearsim get story-17"),
     (_ANSWERS, stats, "nearsim stats --collection news --json"),
+    (_ANSWERS, report, "nearsim report --output report.html --collection news --rejects rejects.jsonl"),
+    (_ANSWERS, curve, "nearsim curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg"),
+    (_MANAGING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
     (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
     (_MANAGING, doctor, "nearsim doctor"),
 ]

@@ -73,6 +73,8 @@ def attach(
 
     is_given = any(given is not None for given in (recipe, preset, settings))
     chosen = options.chosen_recipe(recipe, preset, settings) if is_given else None
+    if chosen is not None:
+        service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
     with Database.connect() as database, progress_bars(quiet or as_json) as progress:
         following = service.follow_table(database, table, columns, collection)

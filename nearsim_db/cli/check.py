@@ -13,8 +13,8 @@ from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
     from nearsim_db.cli.listing import Check
-    from nearsim_db.readers import RejectWriter, Source
-    from nearsim_db.records import Document
+    from nearsim_db.readers import RejectWriter
+    from nearsim_db.records import Document, ReadDocument, Reject
 
 DUPLICATES_FOUND = 3
 
@@ -39,6 +39,8 @@ def check(
     source_field: options.SourceField = "source",
     url_field: options.UrlField = "url",
     published_field: options.PublishedField = "published_at",
+    vector_field: options.VectorField = "vector",
+    vectors: options.Vectors = None,
     rejects: options.Rejects = None,
     format: options.AnswerFormat = None,
     output: options.Output = None,
@@ -49,28 +51,37 @@ def check(
 
     A document of the collection with the same id, which it would replace, does not count, and documents of the files
     are not compared with each other. A table shows the most similar first. jsonl has on each line id, duplicate,
-    duplicate_of, similarity and matches, a list of id, title, similarity, intersection, union, estimate and
-    shared_bands; csv counts the matches.
+    duplicate_of, similarity and matches, a list of id, title, similarity, intersection, union, estimate,
+    shared_bands and, for profiles of the family projection, distance; csv counts the matches.
     """
     if bool(files) == (text is not None):
         raise UsageError("give either FILE or --text")
+    if text is not None and vectors is not None:
+        raise UsageError("--vectors goes with files")
     if text is None and title is not None:
         raise UsageError("--title goes with --text; documents of files have their own")
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing, summaries
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, RejectWriter, Source, refuse_inputs
+    from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_inputs
     from nearsim_db.records import Document, IngestSummary
 
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     given = files or []
-    refuse_inputs([rejects, output], given)
-    with RejectWriter(rejects) as writer, Index.connect(collection=collection, profile=profile) as index:
-        asked = _Asked(Source(given, fields), writer) if text is None else [Document("", title, text)]
+    source = Source(given, fields)
+    refuse_inputs([rejects, output], given if vectors is None else [*given, vectors])
+    with (
+        open_vectors(vectors) as beside,
+        RejectWriter(rejects) as writer,
+        Index.connect(collection=collection, profile=profile) as index,
+    ):
+        beside.check(source)
+        asked = _Asked(beside.joined(source), writer) if text is None else [Document("", title, text)]
         answers = _Answers(index.check_many(asked, min_similarity))
         listing.write(listing.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
     summaries.print_rejects(summary, rejects, sys.stderr)
+    summaries.print_warnings(beside.told)
     if writer.count and not answers.count:
         raise InputError(f"none of the {writer.count:,} records that were read can be used")
     if exit_code and answers.duplicates:
@@ -80,18 +91,18 @@ def check(
 class _Asked:
     """The documents of a source, those that cannot be used being set aside."""
 
-    def __init__(self, source: "Source", rejects: "RejectWriter") -> None:
-        self._source = source
+    def __init__(self, records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter") -> None:
+        self._records = records
         self._rejects = rejects
 
     def __iter__(self) -> "Iterator[Document]":
-        from nearsim_db.records import Reject
+        from nearsim_db.records import ReadDocument
 
-        for record in self._source:
-            if isinstance(record, Reject):
-                self._rejects.write(record)
-            else:
+        for record in self._records:
+            if isinstance(record, ReadDocument):
                 yield record.document
+            else:
+                self._rejects.write(record)
 
 
 class _Answers:

@@ -46,6 +46,8 @@ def dedupe(
     source_field: options.SourceField = "source",
     url_field: options.UrlField = "url",
     published_field: options.PublishedField = "published_at",
+    vector_field: options.VectorField = "vector",
+    vectors: options.Vectors = None,
     rejects: options.Rejects = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -66,11 +68,10 @@ def dedupe(
 
     given = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
     chosen = options.chosen_recipe(recipe, preset, given)
-    source = Source(
-        files, Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    )
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
+    source = Source(files, fields)
     with progress_bars(quiet or as_json, source) as progress, Database.connect() as database:
-        summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress)
+        summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if as_json:
         summaries.print_dedupe_document(summary, output, stream)

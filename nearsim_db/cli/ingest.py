@@ -11,7 +11,6 @@ from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import DuplicateError, InputError, NearsimError
 
 if TYPE_CHECKING:
-    from nearsim_db.readers import Source
     from nearsim_db.records import OnDuplicate, ReadDocument, Reject
 
 
@@ -24,6 +23,8 @@ def ingest(
     source_field: options.SourceField = "source",
     url_field: options.UrlField = "url",
     published_field: options.PublishedField = "published_at",
+    vector_field: options.VectorField = "vector",
+    vectors: options.Vectors = None,
     rejects: options.Rejects = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")
@@ -48,18 +49,21 @@ def ingest(
     """
     from nearsim_db.cli import summaries
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, Source, refuse_inputs
+    from nearsim_db.readers import Fields, Source, open_vectors, refuse_inputs
 
     if on_duplicate is not None and dry_run:
         raise UsageError("--on-duplicate goes without --dry-run; nearsim check looks up and writes nothing")
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    records = _UntilDamage(Source(files, fields))
-    refuse_inputs([rejects], files)
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
+    source = Source(files, fields)
+    refuse_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
     with (
-        progress_bars(quiet or as_json, records.source) as progress,
+        open_vectors(vectors) as beside,
+        progress_bars(quiet or as_json, source) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
+        beside.check(source)
+        records = _UntilDamage(beside.joined(source))
         error: NearsimError | None = None
         try:
             summary = index.ingest(
@@ -76,7 +80,7 @@ def ingest(
         )
     elif not quiet:
         summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
-    summaries.print_warnings(index.warnings)
+    summaries.print_warnings([*beside.told, *index.warnings])
     if error is not None:
         raise error
     if records.damage is not None:
@@ -110,12 +114,12 @@ def build(
 class _UntilDamage:
     """The records of a source up to the first file that cannot be read on, which `damage` then tells."""
 
-    def __init__(self, source: "Source") -> None:
-        self.source = source
+    def __init__(self, records: "Iterator[ReadDocument | Reject]") -> None:
+        self._records = records
         self.damage: InputError | None = None
 
     def __iter__(self) -> "Iterator[ReadDocument | Reject]":
         try:
-            yield from self.source
+            yield from self._records
         except InputError as error:
             self.damage = error

@@ -5,7 +5,7 @@ import heapq
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ _TABLE_ROWS = 50
 _MEMBERS_SHOWN = 10
 
 Answer = TypeVar("Answer")
+Measured = TypeVar("Measured", Pair, Match)
 Row = Sequence[object]
 Check = tuple[Document, list[Match]]
 
@@ -160,7 +161,8 @@ def _cluster_row(cluster: Cluster) -> Row:
 
 
 def _match_object(match: Match) -> dict[str, object]:
-    return dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
+    told = dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
+    return told if match.distance is None else told | {"distance": match.distance}
 
 
 def _check_order(check: Check) -> tuple[float, str]:
@@ -201,6 +203,22 @@ _EVIDENCE_SHORTER = ("similarity", "common", "union", "estimate", "bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
 _pair_row = attrgetter("left", "right", *_EVIDENCE)
 _match_row = attrgetter("external_id", "title", *_EVIDENCE)
+
+
+def measured(layout: Layout[Measured]) -> Layout[Measured]:
+    """The layout of pairs or matches with a column for their distance."""
+
+    def row(answer: Measured) -> Row:
+        return *layout.table_row(answer), answer.distance
+
+    return replace(
+        layout,
+        csv_columns=(*layout.csv_columns, "distance"),
+        csv_rows=_just(row),
+        table_columns=(*layout.table_columns, "distance"),
+        table_row=row,
+    )
+
 
 PAIRS: Layout[Pair] = Layout(
     plural="pairs",

@@ -31,7 +31,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
-        help="JSON lines, CSV, TSV (also .gz, .zst), text files, or folders of text files.",
+        help="JSON lines, CSV, TSV (also .gz, .zst), Parquet, text files, or folders of text files.",
         show_default=False,
     ),
 ]
@@ -45,6 +45,18 @@ SourceField = Annotated[str, typer.Option("--source-field", metavar="KEY", help=
 UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="That of the URL.")]
 PublishedField = Annotated[
     str, typer.Option("--published-field", metavar="KEY", help="That of the date (ISO 8601).")
+]
+VectorField = Annotated[
+    str, typer.Option("--vector-field", metavar="KEY", help="That of the vector: an array of numbers.")
+]
+Vectors = Annotated[
+    Path | None,
+    typer.Option(
+        "--vectors",
+        metavar="PATH",
+        help="Vectors of the documents: .npy, a row for each record in the order of the files, or .parquet with "
+        "columns id and vector.",
+    ),
 ]
 Rejects = Annotated[
     Path | None,
@@ -107,7 +119,7 @@ MinSimilarity = Annotated[
         "--min-similarity",
         min=0.0,
         max=1.0,
-        help="Only from this similarity on; at least the profile's threshold.",
+        help="Only from this similarity on; at least the profile's threshold. Of a distance d it is 1 / (1 + d).",
     ),
 ]
 Limit = Annotated[

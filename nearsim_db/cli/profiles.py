@@ -95,6 +95,7 @@ def show(
     """Show a profile's recipe, what was chosen for it, and what to expect of it."""
     if as_json and as_toml:
         raise UsageError("give either --json or --toml, not both")
+    from nearsim_db import pitfalls
     from nearsim_db.cli import render, summaries
     from nearsim_db.index import Index
     from nearsim_db.query import describe
@@ -112,6 +113,7 @@ def show(
     else:
         summaries.print_choice(describe(profile), name, generation.state)
         typer.echo("\n" + to_toml(profile.recipe), nl=False)
+        summaries.print_warnings(pitfalls.of_profile(profile))
 
 
 @profiles.command(epilog="Example: nearsim profile delete strict --yes")

@@ -23,6 +23,10 @@ _SHOWN = {
     "search": ("searching", "documents"),
     "clusters": ("clustering", ""),
     "write": ("writing", "documents"),
+    "cut": ("cutting into shingles", "documents"),
+    "judge": ("judging shingles", "ways"),
+    "compare": ("comparing pairs", ""),
+    "report": ("reading the index", ""),
 }
 
 

@@ -144,7 +144,7 @@ def facts(values: Mapping[str, object], stream: TextIO | None = None) -> None:
     _print(shown, stream or sys.stdout)
 
 
-def checks(findings: Iterable[tuple[str, str, str, str]]) -> None:
+def checks(findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None) -> None:
     """(verdict, check, finding, advice), one a line, with the advice below."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(3):
@@ -152,7 +152,7 @@ def checks(findings: Iterable[tuple[str, str, str, str]]) -> None:
     for verdict, check, finding, advice in findings:
         told = visible(finding) + (f"\n{visible(advice)}" if advice else "")
         shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(told))
-    _print(shown, sys.stdout)
+    _print(shown, stream or sys.stdout)
 
 
 def _print(shown: Table, stream: TextIO, width: int | None = None) -> None:

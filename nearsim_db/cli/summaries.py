@@ -245,6 +245,7 @@ def print_choice(description: dict[str, Any], name: str, state: str) -> None:
             "window": _window(description["recipe"]["retain"]["age"]),
             "bands x rows": f"{description['bands']} x {description['rows']}",
             "unused rows": description["unused_rows"],
+            "amplification": description["amplification"],
             "expected recall": f"{description['expected_recall']:.4f} at the threshold",
             "expected bytes per document": description["expected_bytes_per_document"],
         }

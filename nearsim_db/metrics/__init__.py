@@ -1,6 +1,10 @@
 """Exact measures of how alike two documents are: the truth that a sketch estimates."""
 
+from nearsim_db.metrics.angle import angle
+from nearsim_db.metrics.containment import containment
 from nearsim_db.metrics.contract import FEATURE, Metric, Scores
+from nearsim_db.metrics.cosine import Cosine, cosine
+from nearsim_db.metrics.euclidean import Euclidean, euclidean
 from nearsim_db.metrics.jaccard import (
     Jaccard,
     Threshold,
@@ -12,8 +16,9 @@ from nearsim_db.metrics.jaccard import (
     reaches,
     which_reach,
 )
+from nearsim_db.metrics.weighted_jaccard import WeightedJaccard, weighted_jaccard
 
-METRICS: dict[str, Metric] = {one.name: one for one in (Jaccard(),)}
+METRICS: dict[str, Metric] = {one.name: one for one in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())}
 
 __all__ = [
     "FEATURE",
@@ -21,11 +26,16 @@ __all__ = [
     "Metric",
     "Scores",
     "Threshold",
+    "angle",
+    "containment",
+    "cosine",
     "count_overlaps",
+    "euclidean",
     "exact_threshold",
     "intersection_size",
     "intersections",
     "jaccard_counts",
     "reaches",
+    "weighted_jaccard",
     "which_reach",
 ]

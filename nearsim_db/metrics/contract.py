@@ -47,6 +47,10 @@ class Metric(Protocol):
     def weighted(self) -> bool:
         """Whether features are arrays of `FEATURE`; else they are sorted distinct uint64 ids."""
 
+    @property
+    def signed(self) -> bool:
+        """Whether weights may be below 0; where they may not, a document that has such has no features."""
+
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:

@@ -24,6 +24,7 @@ class Jaccard:
 
     name = "jaccard"
     weighted = False
+    signed = False
 
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None

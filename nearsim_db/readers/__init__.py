@@ -1,8 +1,18 @@
-"""From files to documents: JSON lines, CSV and TSV, text files and folders of them, compressed or not."""
+"""From files to documents: JSON lines, CSV and TSV, text files and folders of them, compressed or not, and Parquet."""
 
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.given import from_documents
 from nearsim_db.readers.rejects import RejectWriter, refuse_inputs
 from nearsim_db.readers.source import Source
+from nearsim_db.readers.vector_files import open_vectors
+from nearsim_db.readers.vectors import CountedLengths
 
-__all__ = ["Fields", "RejectWriter", "Source", "from_documents", "refuse_inputs"]
+__all__ = [
+    "CountedLengths",
+    "Fields",
+    "RejectWriter",
+    "Source",
+    "from_documents",
+    "open_vectors",
+    "refuse_inputs",
+]

@@ -18,6 +18,7 @@ class Fields:
     source: str = "source"
     url: str = "url"
     published_at: str = "published_at"
+    vector: str = "vector"
 
 
 class Reader(Protocol):

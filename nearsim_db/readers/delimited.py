@@ -1,6 +1,7 @@
 """CSV and TSV, with a header; fields are quoted with double quotes and may then hold newlines."""
 
 import csv
+import json
 from collections.abc import Iterator
 
 from nearsim_db.errors import InputError
@@ -26,7 +27,8 @@ def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]
 
 
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
-    """An empty cell of a column that `fields` names is null; other columns are attributes, kept as strings.
+    """An empty cell of a column that `fields` names is null, that of the vector is an array as JSON writes them; other
+    columns are attributes, kept as strings.
 
     A row's line is the one it begins on. Raises InputError for a header without the columns that are needed.
     """
@@ -41,13 +43,21 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
         elif len(row) != len(header):
             yield Reject(file.name, line, f"{len(row):,} columns where the header has {len(header):,}")
         else:
-            yield maker.make(
-                {
-                    name: None if not cell and name in maker.named else cell
-                    for name, cell in zip(header, row, strict=True)
-                },
-                line,
-            )
+            record: dict[str, object] = {
+                name: None if not cell and name in maker.named else cell
+                for name, cell in zip(header, row, strict=True)
+            }
+            if record.get(fields.vector) is not None:
+                record[fields.vector] = _array(record[fields.vector])
+            yield maker.make(record, line)
+
+
+def _array(cell: object) -> object:
+    """What a cell holds as JSON; the cell itself, which is no vector then, where it holds none."""
+    try:
+        return json.loads(str(cell))
+    except (ValueError, RecursionError):
+        return cell
 
 
 def _header(
@@ -62,7 +72,7 @@ def _header(
         raise InputError(f"{file.name} has one column only: {shown}; {_DELIMITER_RULE}")
     if fields.id not in row:
         raise InputError(f"{file.name} has no column '{fields.id}' but {shown}; name the id field")
-    if set(row).isdisjoint((fields.title, *maker.body_names)):
+    if set(row).isdisjoint((fields.title, fields.vector, *maker.body_names)):
         raise InputError(f"{file.name} has {maker.without_text} but {shown}; name the title or body field")
     return row
 

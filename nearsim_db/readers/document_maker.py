@@ -5,20 +5,12 @@ from datetime import UTC, datetime
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.values import kind, shown
+from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
-
-_SHOWN_CHARACTERS = 60
-_KINDS: dict[type, str] = {
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "an array",
-    dict: "an object",
-    str: "a string",
-}
 
 
 class DocumentMaker:
@@ -27,7 +19,7 @@ class DocumentMaker:
     def __init__(self, file: str, fields: Fields) -> None:
         self._file = file
         self._fields = fields
-        named = {fields.id, fields.title, fields.source, fields.url, fields.published_at}
+        named = {fields.id, fields.title, fields.source, fields.url, fields.published_at, fields.vector}
         if fields.body is None:
             self.body_names = tuple(name for name in ("text", "body") if name not in named)
         else:
@@ -53,7 +45,8 @@ class DocumentMaker:
         title, in_title = _text(record, self._fields.title)
         body_name = self._body_name(record)
         body, in_body = _text(record, body_name)
-        if title is None and body is None:
+        vector = checked_vector(record.get(self._fields.vector), f"'{self._fields.vector}'")
+        if title is None and body is None and vector is None:
             self._check_for_text(record)
         rest = {name: value for name, value in record.items() if name not in self.named}
         for name in self.body_names:
@@ -64,7 +57,7 @@ class DocumentMaker:
         attributes, in_attributes = clean_attributes(rest)
         published_at = _instant(record, self._fields.published_at)
         return ReadDocument(
-            Document(external_id, title, body, source, url, published_at, attributes),
+            Document(external_id, title, body, source, url, published_at, attributes, vector),
             self._file,
             line,
             in_title + in_body + in_source + in_url + in_attributes,
@@ -94,12 +87,12 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if value is None or value == "":
         raise InputError(f"'{name}' is empty" if name in record else f"no '{name}'")
     if not isinstance(value, str):
-        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be a string or an integer")
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or an integer")
     if clean(value)[1]:
-        raise InputError(f"'{name}' {_shown(value)} has NUL, a lone surrogate or bytes that are not UTF-8")
+        raise InputError(f"'{name}' {shown(value)} has NUL, a lone surrogate or bytes that are not UTF-8")
     size = len(value.encode())
     if size > MAX_ID_BYTES:
-        raise InputError(f"'{name}' {_shown(value)} has {size:,} bytes; it may have {MAX_ID_BYTES:,}")
+        raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; it may have {MAX_ID_BYTES:,}")
     return value
 
 
@@ -108,7 +101,7 @@ def _text(record: Mapping[str, object], name: str) -> tuple[str | None, int]:
     if value is None:
         return None, 0
     if not isinstance(value, str):
-        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be a string or null")
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or null")
     return clean(value)
 
 
@@ -128,21 +121,11 @@ def _instant(record: Mapping[str, object], name: str) -> datetime | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):
-        raise InputError(f"'{name}' is {_kind(value)}, {_shown(value)}; it must be an ISO 8601 string")
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be an ISO 8601 string")
     try:
         moment = datetime.fromisoformat(value.strip())
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
-            f"'{name}' {_shown(value)} is not an ISO 8601 date or time such as 2024-05-31T18:00:00Z"
+            f"'{name}' {shown(value)} is not an ISO 8601 date or time such as 2024-05-31T18:00:00Z"
         ) from None
-
-
-def _kind(value: object) -> str:
-    return _KINDS.get(type(value), type(value).__name__)
-
-
-def _shown(value: object) -> str:
-    """A value for a message: short, on one line, printable."""
-    shown = ascii(value)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.document_maker import checked_id
+from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.text.clean import clean, clean_attributes
 
@@ -26,8 +27,9 @@ def _checked(document: Document, number: int) -> ReadDocument:
     source, in_source = _cleaned(document.source)
     url, in_url = _cleaned(document.url)
     attributes, in_attributes = clean_attributes(document.attributes)
+    vector = checked_vector(document.vector, "the vector")
     return ReadDocument(
-        Document(external_id, title, body, source, url, document.published_at, attributes),
+        Document(external_id, title, body, source, url, document.published_at, attributes, vector),
         _ORIGIN,
         number,
         in_title + in_body + in_source + in_url + in_attributes,

@@ -28,7 +28,7 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
             if not begun and kind_of(file.path) == ".json":
                 _refuse_array(line, name)
             try:
-                record = _parse(line)
+                record = _parse(line, fields.vector)
             except InputError as refusal:
                 yield Reject(name, number, str(refusal))
             else:
@@ -43,11 +43,11 @@ def _refuse_array(line: bytes, name: str) -> None:
         )
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes, vector: str) -> dict[str, Any]:
     """orjson is fast; the standard parser takes lone surrogates, undecodable bytes, integers of any size."""
     try:
         record = orjson.loads(line)
-        if _may_be_rounded(record):
+        if _may_be_rounded(record, vector):
             record = _parse_leniently(line)
     except orjson.JSONDecodeError:
         record = _parse_leniently(line)
@@ -67,9 +67,11 @@ def _parse_leniently(line: bytes) -> object:
         raise InputError("JSON nested too deeply") from error
 
 
-def _may_be_rounded(record: object) -> bool:
-    """orjson reads integers beyond 64 bits as floats; whether there is a float that large."""
+def _may_be_rounded(record: object, vector: str) -> bool:
+    """orjson reads integers beyond 64 bits as floats; whether there is a float that large, other than in the vector."""
     pending = [record]
+    if isinstance(record, dict):
+        pending = [value for name, value in record.items() if name != vector]
     while pending:
         value = pending.pop()
         if isinstance(value, float):

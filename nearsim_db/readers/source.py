@@ -10,15 +10,18 @@ from nearsim_db.readers.contract import Fields, Reader
 from nearsim_db.readers.delimited import read_csv, read_tsv
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, kind_of
 from nearsim_db.readers.jsonl import read_jsonl
+from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.text_file import TEXT_KINDS, files_of, is_text, read_text, text_document
 from nearsim_db.records import ReadDocument, Reject
 
+PARQUET = ".parquet"
 READERS: dict[str, Reader] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
     ".json": read_jsonl,
     ".csv": read_csv,
     ".tsv": read_tsv,
+    PARQUET: read_parquet,
     **dict.fromkeys(sorted(TEXT_KINDS), read_text),
 }
 
@@ -87,11 +90,16 @@ def _checked_size(path: Path) -> int | None:
     if path.is_dir():
         return _folder_size(path)
     if kind_of(path) not in READERS:
+        endings = " ".join(ending for ending in READERS if ending != PARQUET)
         raise InputError(
-            f"{path} is of an unknown kind; nearsim reads {' '.join(READERS)}, each also with "
-            f"{' or '.join(DECOMPRESSORS)}, and folders of text files; rename or convert it, "
+            f"{path} is of an unknown kind; nearsim reads {endings}, each also with "
+            f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, and folders of text files; rename or convert it, "
             "or give JSON lines on standard input with '-'"
         )
+    if kind_of(path) == PARQUET:
+        if path.suffix.lower() != PARQUET:
+            raise InputError(f"{path} is compressed, but Parquet is so in itself; unpack it first")
+        refuse_without_pyarrow(path)
     return path.stat().st_size if path.is_file() else None
 
 

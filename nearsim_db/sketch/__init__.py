@@ -5,13 +5,17 @@ from nearsim_db.sketch.bands import (
     MAX_BANDS,
     band_keys,
     count_shared_bands,
+    matched_bands,
     shared_bands,
 )
 from nearsim_db.sketch.bottom_k import BottomK
+from nearsim_db.sketch.dart_minhash import DartMinHash
 from nearsim_db.sketch.family import FAMILIES, Family, make_family
 from nearsim_db.sketch.fast_similarity import FastSimilarity
+from nearsim_db.sketch.hyperplane import Hyperplane
 from nearsim_db.sketch.kernels import UNDECIDED, Decided
 from nearsim_db.sketch.minhash import MinHash
+from nearsim_db.sketch.projection import Projection, same_bucket
 
 __all__ = [
     "BAND_SCHEME_VERSION",
@@ -19,12 +23,17 @@ __all__ = [
     "MAX_BANDS",
     "UNDECIDED",
     "BottomK",
+    "DartMinHash",
     "Decided",
     "Family",
     "FastSimilarity",
+    "Hyperplane",
     "MinHash",
+    "Projection",
     "band_keys",
     "count_shared_bands",
     "make_family",
+    "matched_bands",
+    "same_bucket",
     "shared_bands",
 ]

@@ -1,6 +1,7 @@
 """What the families share whose sketches agree in a position with probability equal to the similarity."""
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from typing import Any
 
@@ -39,12 +40,38 @@ class Positional:
         """Runs of `rows` positions that agree; see `Family.count_shared_bands`."""
         return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
 
+    def matched_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.bool_]:
+        """Which runs of `rows` positions agree; see `Family.matched_bands`."""
+        return cut.matched_bands(left, right, bands, rows, scheme, seed)
+
     def first_alike(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
     ) -> Counts:
         """Stops at a pair as soon as the positions left change nothing; see `Family.first_alike`."""
         kernels = sketch_kernels(self._backend)
-        return kernels.first_alike_positions(sketches, present, least_agreeing(threshold, self.k), decided)
+        return kernels.first_alike_positions(sketches, present, self._least_agreeing(threshold), decided)
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return least_agreeing(threshold, self.k)
+
+
+class Curved(Positional):
+    """Those of them whose similarity is not the share of equal positions, but follows from it and rises with it."""
+
+    def similarity_of(self, agreeing: int) -> float:
+        """The estimated similarity of sketches that are equal in so many positions; 1 if in all."""
+        raise NotImplementedError
+
+    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+        """What the number of equal positions says; see `Family.estimate`."""
+        counts, places = np.unique(self.agreements(left, right)[0], return_inverse=True)
+        similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
+        return similarities[places]
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return bisect_left(range(self.k), float(threshold), key=self.similarity_of)
 
 
 def least_agreeing(threshold: Fraction, compared: int) -> int:

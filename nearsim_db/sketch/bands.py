@@ -43,7 +43,7 @@ def band_keys(
     coefficients: tuple[int, int] | None = None,
     backend: str | None = None,
 ) -> Keys:
-    """The keys (n, bands) of sketches (n, k) of uint32, int32, or uint64 below 2^32 + 15.
+    """The keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
 
     `seed` is used by mix64, and by xor to draw A and B, unless `coefficients` gives them (A in 1..2^32 - 1).
     Raises RecipeError for an unknown scheme, more than 256 bands, or more rows than the sketch has.
@@ -66,6 +66,32 @@ def shared_bands(left_keys: Keys, right_keys: Keys) -> NDArray[np.int64]:
     return counts
 
 
+def matched_bands(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    bands: int,
+    rows: int,
+    scheme: str = "mix64",
+    seed: int = 1,
+    *,
+    coefficients: tuple[int, int] | None = None,
+) -> NDArray[np.bool_]:
+    """Which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
+
+    For mix64 the rows themselves are compared, which is faster and leaves out keys that are equal by chance
+    (2^-56); the other schemes define a shared band by equal keys.
+    """
+    if scheme != "mix64":
+        keys = [
+            band_keys(side, bands, rows, scheme, seed, coefficients=coefficients) for side in (left, right)
+        ]
+        equal_keys: NDArray[np.bool_] = keys[0] == keys[1]
+        return equal_keys
+    _check(bands, rows, scheme, left.shape[1])
+    matched: NDArray[np.bool_] = (_table(left, bands, rows) == _table(right, bands, rows)).all(axis=2)
+    return matched
+
+
 def count_shared_bands(
     left: NDArray[Any],
     right: NDArray[Any],
@@ -76,19 +102,9 @@ def count_shared_bands(
     *,
     coefficients: tuple[int, int] | None = None,
 ) -> NDArray[np.int64]:
-    """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m.
-
-    For mix64 the rows themselves are compared, which is faster and leaves out keys that are equal by chance
-    (2^-56); the other schemes define a shared band by equal keys.
-    """
-    if scheme != "mix64":
-        keys = [
-            band_keys(side, bands, rows, scheme, seed, coefficients=coefficients) for side in (left, right)
-        ]
-        return shared_bands(keys[0], keys[1])
-    _check(bands, rows, scheme, left.shape[1])
-    equal = _table(left, bands, rows) == _table(right, bands, rows)
-    counts: NDArray[np.int64] = equal.all(axis=2).sum(axis=1, dtype=np.int64)
+    """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+    matched = matched_bands(left, right, bands, rows, scheme, seed, coefficients=coefficients)
+    counts: NDArray[np.int64] = matched.sum(axis=1, dtype=np.int64)
     return counts
 
 

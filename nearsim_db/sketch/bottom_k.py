@@ -106,6 +106,19 @@ class BottomK:
         shared[(left == right).all(axis=1)] = bands
         return shared
 
+    def matched_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.bool_]:
+        """Which of left's `bands` smallest ids are among right's; all, if the sketches are equal."""
+        check_keys(bands, rows, scheme, self.k)
+        mine, other = left[:, :bands], right[:, :bands]
+        matched = np.zeros(mine.shape, bool)
+        for row in range(len(mine)):
+            own = np.unique(mine[row])
+            matched[row, : len(own)] = np.isin(own, other[row])
+        matched[(left == right).all(axis=1)] = True
+        return matched
+
     def first_alike(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
     ) -> Counts:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch import bottom_k, fast_similarity, minhash
+from nearsim_db.sketch import bottom_k, dart_minhash, fast_similarity, hyperplane, minhash, projection
 from nearsim_db.sketch.kernels import Counts, Decided, Ids, Offsets, Weights
 
 
@@ -76,6 +76,11 @@ class Family(Protocol):
     ) -> Counts:
         """How many band keys two sketches have in common, row by row: (m, k) and (m, k) to int64 of m."""
 
+    def matched_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.bool_]:
+        """Which of left's band keys right has too, row by row: (m, k) and (m, k) to bool of (m, bands)."""
+
     def first_alike(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
     ) -> Counts:
@@ -99,6 +104,9 @@ FAMILIES: dict[str, FamilyMaker] = {
     fast_similarity.NAME: fast_similarity.make,
     minhash.NAME: minhash.make,
     bottom_k.NAME: bottom_k.make,
+    hyperplane.NAME: hyperplane.make,
+    projection.NAME: projection.make,
+    dart_minhash.NAME: dart_minhash.make,
 }
 
 

@@ -12,7 +12,7 @@ FMIX64_FIRST = 0xFF51AFD7ED558CCD
 FMIX64_SECOND = 0xC4CEB9FE1A85EC53
 
 # SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = 0x9E3779B97F4A7C15
 _SPLIT_FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SPLIT_SECOND = np.uint64(0x94D049BB133111EB)
 
@@ -46,7 +46,7 @@ def random_words(seed: int, purpose: str, count: int) -> Words:
     """
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
     state = np.uint64(int.from_bytes(digest[:8], "little"))
-    words = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN + state
+    words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN) + state
     words = (words ^ (words >> np.uint64(30))) * _SPLIT_FIRST
     words = (words ^ (words >> np.uint64(27))) * _SPLIT_SECOND
     return words ^ (words >> np.uint64(31))

@@ -91,7 +91,11 @@ def read_features(
     collection_id = context.generation.collection_id
     if not missing:
         return found
-    with closing(documents.stream_documents(connection, collection_id, list(missing))) as batches:
+    with closing(
+        documents.stream_documents(
+            connection, collection_id, list(missing), vectors=context.encoder.takes_vectors
+        )
+    ) as batches:
         for batch in batches:
             features = context.encoder.features(
                 [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]

@@ -164,6 +164,7 @@ def create_profile(
     fingerprint: str,
     bands: int,
     rows: int,
+    expected_recall: float,
 ) -> Generation:
     """Make a profile and its first generation, in state `building`. Raises ConflictError when the name is taken."""
     profile = tables.profile
@@ -177,7 +178,12 @@ def create_profile(
     ).scalar_one()
     connection.execute(
         insert(tables.generation).values(
-            profile_id=profile_id, recipe=recipe, fingerprint=fingerprint, bands=bands, rows=rows
+            profile_id=profile_id,
+            recipe=recipe,
+            fingerprint=fingerprint,
+            bands=bands,
+            rows=rows,
+            expected_recall=expected_recall,
         )
     )
     (generation,) = [

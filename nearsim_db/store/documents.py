@@ -15,6 +15,7 @@ from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
 from nearsim_db.store.sources import Source
 from nearsim_db.store.statements import statement
+from nearsim_db.store.vectors import array_literal, load_vectors
 
 Ids = NDArray[np.int64]
 
@@ -28,13 +29,13 @@ Outcome = Literal["inserted", "updated", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """What the index needs of a document."""
+    """What the index needs of a document: its texts or its vector."""
 
     doc_id: DocId
     revision: int
     title: str | None
     body: str | None
-    vector: Sequence[float] | None = None
+    vector: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def _parameters(collection_id: CollectionId, document: Document) -> dict[str, ob
         "url": document.url,
         "published_at": document.published_at,
         "attributes": _json(document.attributes),
+        "vector": array_literal(document.vector),
     }
 
 
@@ -131,6 +133,7 @@ def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> Non
                     one.url,
                     one.published_at,
                     _json(one.attributes),
+                    array_literal(one.vector),
                 )
             )
 
@@ -141,15 +144,18 @@ def stream_after(
     after: int,
     age_seconds: int | None,
     between: Callable[[], None] = lambda: None,
+    *,
+    vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
     """Documents of a collection with a doc_id above `after`, in order, in batches of bounded size.
 
+    With `vectors` each has its vector and no text, else its texts and no vector.
     Those older than the age are left out, by published_at, else by created_at, and those whose texts are elsewhere and
     are not what they were known to be. A table that is followed is read in slices; `between` two of them its lock can
     be let go of.
     """
-    parameters = {"collection_id": collection_id, "after": after, "age": age_seconds}
-    source = sources.find_source(connection, collection_id)
+    parameters = {"collection_id": collection_id, "after": after, "age": age_seconds, "vectors": vectors}
+    source = None if vectors else sources.find_source(connection, collection_id)
     if source is None:
         yield from _stream(connection, statement("read_documents_after"), parameters)
         return
@@ -165,21 +171,29 @@ def stream_documents(
     collection_id: CollectionId,
     doc_ids: Sequence[int],
     age_seconds: int | None = None,
+    *,
+    vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
     """Some documents of a collection, in doc_id order, in batches of bounded size.
 
-    Those gone are left out, those older than the age, and those whose texts are elsewhere and are not what they were
-    known to be.
+    With `vectors` each has its vector and no text, else its texts and no vector. Those gone are left out, those older
+    than the age, and those whose texts are asked for, are elsewhere and are not what they were known to be.
     """
-    parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
+    parameters = {
+        "collection_id": collection_id,
+        "doc_ids": list(doc_ids),
+        "age": age_seconds,
+        "vectors": vectors,
+    }
     if len(doc_ids) > _FEW_DOCUMENTS:
-        source = sources.find_source(connection, collection_id)
+        source = None if vectors else sources.find_source(connection, collection_id)
         yield from _stream(connection, _by_id(source), parameters)
     elif few := _read_few(connection, collection_id, parameters):
         yield few
 
 
-_Row = tuple[DocId, int, str | None, str | None, bool | None]  # the last: the text is not at hand
+_Row = tuple[DocId, int, str | None, str | None, NDArray[np.float32] | None, bool | None]
+_COLUMNS = ["int8", "int8", "text", "text", "float4[]", "bool"]  # the last: the text is not at hand
 
 
 def _by_id(source: Source | None) -> sql.Composed:
@@ -196,7 +210,7 @@ def _read_few(
     That texts are elsewhere is only asked when one is missing: most collections have theirs.
     """
     rows = _read(connection, _by_id(None), parameters)
-    if any(row[4] for row in rows):
+    if any(row[-1] for row in rows):
         source = sources.find_source(connection, collection_id)
         rows = rows if source is None else _read(connection, _by_id(source), parameters)
     return _at_hand(rows)
@@ -204,23 +218,31 @@ def _read_few(
 
 def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str, object]) -> list[_Row]:
     with driver(connection).cursor(binary=True) as cursor:
+        if parameters["vectors"]:
+            load_vectors(cursor)
         return cast(list[_Row], cursor.execute(command, parameters, prepare=True).fetchall())
 
 
 def _at_hand(rows: Iterable[_Row]) -> list[StoredDocument]:
-    return [StoredDocument(*row[:4]) for row in rows if not row[4]]
+    return [StoredDocument(*row[:-1]) for row in rows if not row[-1]]
 
 
 def _stream(
     connection: Connection, query: sql.Composed, parameters: Mapping[str, object]
 ) -> Generator[list[StoredDocument], None, None]:
-    """COPY gives one row at a time, so that a batch of large documents is never held at once.
+    """In binary only where there are vectors, which it gives several times as fast; texts come as fast without.
+
+    COPY gives one row at a time, so that a batch of large documents is never held at once.
 
     Close the stream when an error ends it early: a rollback beside a COPY that goes on waits for ever.
     """
-    command = sql.SQL("COPY ({}) TO STDOUT").format(query)
-    with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
-        copy.set_types(["int8", "int8", "text", "text", "bool"])
+    options = sql.SQL("(FORMAT binary)" if parameters["vectors"] else "")
+    command = sql.SQL("COPY ({}) TO STDOUT {}").format(query, options)
+    cursor = driver(connection).cursor()
+    if parameters["vectors"]:
+        load_vectors(cursor)
+    with cursor, cursor.copy(command, parameters) as copy:
+        copy.set_types(_COLUMNS)
         batch: list[StoredDocument] = []
         size = 0
         for *values, is_missing in copy.rows():
@@ -228,7 +250,9 @@ def _stream(
                 continue
             one = StoredDocument(*values)
             batch.append(one)
-            size += len(one.title or "") + len(one.body or "")
+            size += (
+                len(one.title or "") + len(one.body or "") + (0 if one.vector is None else len(one.vector))
+            )
             if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
                 yield batch
                 batch, size = [], 0

@@ -82,6 +82,7 @@ class Generation(Base):
     expired_through: Mapped[datetime | None]
     bands: Mapped[int | None]
     rows: Mapped[int | None]
+    expected_recall: Mapped[float | None]
     profile: Mapped[Profile] = relationship(back_populates="generations")
 
 
@@ -130,9 +131,10 @@ class SimilarPair(Base):
     shared_bands: Mapped[int]
     estimate: Mapped[float]
     similarity: Mapped[float]
-    intersection_size: Mapped[int]
-    union_size: Mapped[int]
+    intersection_size: Mapped[int | None]
+    union_size: Mapped[int | None]
     verified_at: Mapped[datetime]
+    distance: Mapped[float | None]
 
 
 class ClusterMember(Base):
@@ -214,8 +216,9 @@ class ProbeMatch(Base):
     similarity: Mapped[float]
     estimate: Mapped[float]
     shared_bands: Mapped[int]
-    intersection_size: Mapped[int]
-    union_size: Mapped[int]
+    intersection_size: Mapped[int | None]
+    union_size: Mapped[int | None]
+    distance: Mapped[float | None]
 
 
 def include_name(name: str | None, type_: str, parent_names: object) -> bool:

@@ -33,6 +33,7 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         if pairs.intersection is None
         else packed(pairs.intersection[kept].astype(np.int32)),
         "unions": None if pairs.union is None else packed(pairs.union[kept].astype(np.int32)),
+        "distances": None if pairs.distance is None else packed(pairs.distance[kept]),
     }
     with driver(connection).cursor(binary=True) as cursor:
         rows = cursor.execute(statement("store_pairs", leaves), parameters).fetchall()
@@ -68,8 +69,8 @@ def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similar
     """All pairs, twins expanded. A twin shares all `bands` bands."""
     parameters = {"bands": bands, "min_similarity": min_similarity}
     for row in _stream(connection, "read_pairs", leaves, parameters):
-        left, right, similarity, intersection, union, estimate, shared = row
-        yield Pair(left, right, float(similarity), intersection, union, _rounded(estimate), shared)
+        left, right, similarity, intersection, union, estimate, shared, distance = row
+        yield Pair(left, right, float(similarity), intersection, union, _rounded(estimate), shared, distance)
 
 
 def read_similar(
@@ -82,8 +83,10 @@ def read_similar(
         driver(connection).execute(statement("read_similar", leaves), parameters).fetchall(),
     )
     return [
-        Match(external_id, title, float(similarity), intersection, union, _rounded(estimate), shared)
-        for external_id, title, similarity, intersection, union, estimate, shared in rows
+        Match(
+            external_id, title, float(similarity), intersection, union, _rounded(estimate), shared, distance
+        )
+        for external_id, title, similarity, intersection, union, estimate, shared, distance in rows
     ]
 
 

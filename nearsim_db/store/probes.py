@@ -39,6 +39,7 @@ class ProbeMatch:
     shared_bands: int
     intersection: int | None
     union: int | None
+    distance: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         "shared_bands": [match.shared_bands for _, match in found],
         "intersections": [match.intersection for _, match in found],
         "unions": [match.union for _, match in found],
+        "distances": [match.distance for _, match in found],
     }
     driver(connection).execute(statement("answer_probes"), parameters)
     driver(connection).execute("NOTIFY nearsim")

@@ -64,6 +64,14 @@ def count_signed(connection: Connection, leaves: Leaves) -> int:
     return int(str(row[0]))
 
 
+def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int]:
+    """Documents with features, those of them with a single one, and the features of all heads together."""
+    row = driver(connection).execute(statement("count_features", leaves)).fetchone()
+    assert row is not None
+    documents, shortest, features = (int(str(count)) for count in row)
+    return documents, shortest, features
+
+
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
     """Build the indexes of loaded signatures and name the heads of twins."""
     inner = driver(connection)

@@ -93,8 +93,8 @@ class Pairs(View):
     left_published_at: Mapped[datetime | None]
     right_published_at: Mapped[datetime | None]
     similarity: Mapped[float]
-    intersection_size: Mapped[int]
-    union_size: Mapped[int]
+    intersection_size: Mapped[int | None]
+    union_size: Mapped[int | None]
     estimate: Mapped[_Real]
     shared_bands: Mapped[_Small]
     are_twins: Mapped[bool]
@@ -102,6 +102,7 @@ class Pairs(View):
     numbers_differ: Mapped[bool]
     verdict: Mapped[str | None]
     verified_at: Mapped[datetime | None]
+    distance: Mapped[float | None]
 
 
 class Clusters(View):
@@ -210,6 +211,7 @@ class Profiles(View):
     figures: Mapped[dict[str, Any] | None]
     fingerprint: Mapped[str | None]
     recipe: Mapped[dict[str, Any] | None]
+    amplification: Mapped[str | None]
 
 
 class Generations(View):

@@ -26,6 +26,7 @@ COMMANDS = [
         "get",
         "delete",
         "stats",
+        "curve",
         "doctor",
     ),
     *("events", "events prune"),

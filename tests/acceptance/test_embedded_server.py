@@ -23,7 +23,7 @@ from nearsim_db.server.processes import wait_until
 from tests.servers import server_binaries, server_home, watchdogs
 
 QUICK = {"fsync": "off", "shared_buffers": "16MB"}
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 ENSURE = """
 import sys
 from pathlib import Path

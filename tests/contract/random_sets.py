@@ -1,6 +1,7 @@
 """Pairs of random sets of known similarity, and batches made of them."""
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,14 @@ from numpy.typing import NDArray
 from nearsim_db.sketch import Family
 
 Matrix = NDArray[np.uint64]
+
+
+class Batch(NamedTuple):
+    """What a family sketches: document i has ids[offsets[i]:offsets[i + 1]]."""
+
+    ids: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    weights: NDArray[np.float64] | None = None
 
 
 def random_pairs(

@@ -1,6 +1,9 @@
 """The sketch schemes in plain Python integers, written from their definitions: an oracle."""
 
 import hashlib
+import math
+import statistics
+import struct
 
 MASK64, MASK32 = 2**64 - 1, 2**32 - 1
 PRIME = 2**32 + 15
@@ -100,6 +103,76 @@ def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]
     return [
         min(signed32(signed32(a * x) + b) for x in points)
         for a, b in zip(drawn[::2], drawn[1::2], strict=True)
+    ]
+
+
+def random_word(one: int, word: int, purpose: str, seed: int) -> int:
+    """The word-th 64 random bits of an id."""
+    (mask,) = words(seed, f"{purpose} mask", 1)
+    return fmix64((fmix64(one ^ mask) + (word + 1) * 0x9E3779B97F4A7C15) & MASK64)
+
+
+def sign(one: int, position: int, purpose: str, seed: int) -> int:
+    """A component +1 or -1: one bit."""
+    return 1 if random_word(one, position // 64, purpose, seed) >> position % 64 & 1 else -1
+
+
+def normal(one: int, position: int, purpose: str, seed: int) -> int:
+    """A component in multiples of 2^-13: the middle of one of 4,096 equally probable parts, by 12 bits."""
+    lane = random_word(one, position // 4, purpose, seed) >> 16 * (position % 4) & 0xFFFF
+    return NORMAL_PARTS[lane >> 4]
+
+
+def normal_parts() -> list[int]:
+    quantiles = [statistics.NormalDist().inv_cdf((part + 0.5) / 4096) for part in range(4096)]
+    deviation = math.sqrt(math.fsum(one**2 for one in quantiles) / 4096)
+    return [round(one / deviation * 2**13) for one in quantiles]
+
+
+NORMAL_PARTS = normal_parts()
+
+
+def hyperplane(weights: dict[int, float], k: int, seed: int, vectors: str) -> list[int]:
+    """Which side of each hyperplane; weights are whole in units of 2^-24 of the power of 2 above the largest.
+
+    On it, other signs decide, of weights times 2^16 and up to as much again.
+    """
+    exponent = math.frexp(max(abs(one) for one in weights.values()))[1]
+    whole = {one: round(math.ldexp(weight, 24 - exponent)) for one, weight in weights.items()}
+    draw = sign if vectors == "sign" else normal
+    (mask,) = words(seed, "hyperplane uneven", 1)
+    uneven = {one: weight * (2**16 + (fmix64(one ^ mask) >> 48)) for one, weight in whole.items()}
+    sides = []
+    for position in range(k):
+        product = sum(weight * draw(one, position, "hyperplane", seed) for one, weight in whole.items())
+        if product == 0:
+            product = sum(
+                weight * sign(one, position, "hyperplane ties", seed) for one, weight in uneven.items()
+            )
+        sides.append(int(product > 0))
+    return sides
+
+
+def projection(weights: dict[int, float], k: int, seed: int, width: float) -> list[int]:
+    """The buckets floor((r . x + u) / width), numbered modulo 2^32; weights are whole in units of 2^-19 of a width.
+
+    From 2^31 widths on they are hashes.
+    """
+    whole = {}
+    for one, weight in weights.items():
+        scaled = math.ldexp(weight / width, 19)
+        (bits,) = struct.unpack("<Q", struct.pack("<d", weight))
+        whole[one] = round(scaled) if abs(scaled) < 2**50 else fmix64(bits)
+    starts = words(seed, "projection offsets", k)
+    return [
+        signed32(
+            (
+                sum(weight * normal(one, position, "projection", seed) for one, weight in whole.items())
+                + (starts[position] >> 32)
+            )
+            >> 32
+        )
+        for position in range(k)
     ]
 
 

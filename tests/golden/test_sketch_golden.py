@@ -15,6 +15,7 @@ from nearsim_db.lsh import (
     approximate_steepest_point,
     match_probability,
     or_,
+    parse,
     pick_bands,
     steepest_point,
 )
@@ -198,6 +199,22 @@ def test_the_cascade_of_256_functions() -> None:
     assert amplified.far_probability == pytest.approx(0.00087148, abs=5e-9)
 
 
+def test_the_slides_in_the_text_of_a_recipe() -> None:
+    given = Sensitivity(0.2, 0.8, 0.8, 0.2)
+    for text, near, far in (("or(4, and(4))", 0.8785, 0.0064), ("and(4, or(4))", 0.9936, 0.1215)):
+        amplified = parse(text).applied_to(given)
+        assert (amplified.near_distance, amplified.far_distance) == (0.2, 0.8)
+        assert amplified.near_probability == pytest.approx(near, abs=5e-5)
+        assert amplified.far_probability == pytest.approx(far, abs=5e-5)
+    assert parse("or(4, and(4, and(4, or(4))))") == or_(4, and_(4, and_(4, or_(4))))
+
+
+def test_the_sensitivity_of_hyperplanes_and_of_projections() -> None:
+    right_angle = Sensitivity.of_hyperplanes(60, 90)
+    assert right_angle.near_probability == pytest.approx(2 / 3) and right_angle.far_probability == 0.5
+    assert Sensitivity.of_projections(1) == Sensitivity(0.5, 2, 1 / 2, 1 / 3)
+
+
 def test_the_sensitivity_of_minhash() -> None:
     third = Sensitivity.of_minhash(1 / 3, 2 / 3)
     assert (third.near_distance, third.far_distance) == (1 / 3, 2 / 3)
@@ -208,6 +225,11 @@ def test_the_sensitivity_of_minhash() -> None:
 def test_fifty_functions_cut_in_three_ways() -> None:
     for rows, bands in ((2, 25), (5, 10), (10, 5)):
         assert match_probability(0.5, bands, rows) == pytest.approx(1 - (1 - 0.5**rows) ** bands)
+        construction = parse(f"or({bands}, and({rows}))")
+        assert construction.functions == 50
+        for step in range(21):
+            expected = 1 - (1 - (step / 20) ** rows) ** bands
+            assert construction.probability(step / 20) == pytest.approx(expected, abs=1e-12)
 
 
 # --- MinHash background

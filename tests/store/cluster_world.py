@@ -37,6 +37,7 @@ class World:
             profile.fingerprint,
             profile.bands,
             profile.rows,
+            profile.expected_recall,
         )
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)

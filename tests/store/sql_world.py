@@ -71,10 +71,20 @@ class World:
         """Make the profile, add the documents, and read back their doc_ids."""
         made = index.create_profile(profile, override(Recipe(), rules))
         index.add(documents)
+        return cls.read(index, made, documents)
+
+    @classmethod
+    def read(cls, index: Index, profile: Profile, documents: list[Document]) -> "World":
+        """What is known of documents that are indexed already."""
         bodies = {one.external_id: one.body or "" for one in documents}
-        names = {index.get(name)["doc_id"]: name for name in bodies}
-        names = dict(sorted(names.items()))
-        return cls(index, made, {doc_id: bodies[name] for doc_id, name in names.items()}, names)
+        with index.database.engine.begin() as connection:
+            rows = driver(connection).execute(
+                "SELECT doc_id, external_id FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
+                "WHERE name = %s AND external_id = ANY(%s) ORDER BY doc_id",
+                (index.collection, list(bodies)),
+            )
+            names = {int(str(doc_id)): str(name) for doc_id, name in rows}
+        return cls(index, profile, {doc_id: bodies[name] for doc_id, name in names.items()}, names)
 
     def ask(self, command: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL and return its rows."""
@@ -119,9 +129,17 @@ class World:
 
     def is_pair(self, one: int, other: int) -> bool:
         """Whether the recipe makes a pair of two documents, where no bucket is over its limit."""
-        match = self.profile.recipe.match
-        enough = self.shared(one, other) >= match.min_shared_bands
-        return enough and self.similarity(one, other) >= match.threshold
+        if not self.meets(one, other):
+            return False
+        return self.similarity(one, other) >= self.profile.recipe.match.threshold
+
+    def meets(self, one: int, other: int) -> bool:
+        """Whether the shared bands are those that the recipe asks for."""
+        if self.profile.recipe.match.amplification is None:
+            return self.shared(one, other) >= self.profile.recipe.match.min_shared_bands
+        matched = np.zeros((1, self.profile.bands), bool)
+        matched[0, self.bands(one, other)] = True
+        return bool(self.profile.amplification.evaluate(matched)[0])
 
     def numbers(self, doc_id: int) -> Counter[str]:
         """The runs of digits of a text."""
@@ -145,3 +163,17 @@ def world(url: str, *rules: str, seed: int = 1) -> Iterator[World]:
         built = World.build(index, [*RULES, *rules], write_documents(seed))
         built.retire(["shingle.k=1", "match.threshold=0.2"])
         yield built
+
+
+def fill(url: str) -> None:
+    """Make the usual collection by the usual rules."""
+    with world(url):
+        pass
+
+
+@contextmanager
+def filled(url: str) -> Iterator[World]:
+    """The usual collection in a database that has it already."""
+    with Index.connect(url) as index:
+        _, profile = index._live()
+        yield World.read(index, profile, write_documents(1))

@@ -1,10 +1,14 @@
 """The invariants that the database itself keeps, each tried by breaking it."""
 
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from nearsim_db import Document, Index
+from nearsim_db.store.engine import open_engine
+from tests.conftest import _SERVERS, Servers
 
 FILL = [
     Document("a", "One", "a story of some length that is told in exactly the same words twice over"),
@@ -33,6 +37,8 @@ BREAKING = {
     "signature_head_first": "UPDATE nearsim.signature SET head_id = doc_id + 1 WHERE feature_count > 0",
     "similar_pair_ordered": "UPDATE nearsim.similar_pair SET left_id = right_id, right_id = left_id",
     "similar_pair_counts": "UPDATE nearsim.similar_pair SET intersection_size = union_size + 1",
+    "similar_pair_count.": "UPDATE nearsim.similar_pair SET intersection_size = NULL",
+    "similar_pair_distance_possible": "UPDATE nearsim.similar_pair SET distance = -1",
     "similar_pair_._left_id_fkey": "UPDATE nearsim.similar_pair SET left_id = -1",
     "band_._bucket_hash_doc_id_idx": "INSERT INTO nearsim.band (bucket_hash, doc_id, generation_id) "
     "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band LIMIT 1",
@@ -40,13 +46,20 @@ BREAKING = {
 }
 
 
-@pytest.fixture
-def filled(database_url: str, engine: Engine) -> Engine:
+def fill(url: str) -> None:
     """A small index with a pair, a single and a document without features in it."""
-    with Index.connect(database_url) as index:
+    with Index.connect(url) as index:
         index.add(FILL)
         assert [(pair.left, pair.right) for pair in index.pairs()] == [("a", "b")]
-    return engine
+
+
+@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
+def filled(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Engine]:
+    """That index."""
+    with servers.database(request.param, fill) as url:
+        engine = open_engine(url)
+        yield engine
+        engine.dispose()
 
 
 @pytest.mark.parametrize("name", BREAKING)

@@ -187,6 +187,7 @@ def test_what_a_dispatcher_takes_that_does_not_see_the_generation_is_in_its_snap
             profile.fingerprint,
             profile.bands,
             profile.rows,
+            profile.expected_recall,
         )
     connection.commit()
     assert queue.count_work(connection, generation.leaves) == (0, 0)
@@ -221,6 +222,7 @@ def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Conn
         profile.fingerprint,
         profile.bands,
         profile.rows,
+        profile.expected_recall,
     )
     connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
     connection.commit()

@@ -90,9 +90,11 @@ def assert_bands_are_exact(index: Index) -> None:
 
 
 @pytest.mark.parametrize("bucket_limit", [0, 2, 64])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_any_history_ends_like_a_fresh_build(database_url: str, bucket_limit: int, seed: int) -> None:
-    rng = random.Random(seed)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_history_ends_like_a_fresh_build(
+    database_url: str, major: int, bucket_limit: int, seed: int
+) -> None:
+    rng = random.Random(100 * major + seed)
     recipe = override(
         Recipe(), ["shingle.k=2", f"match.threshold={THRESHOLD}", f"match.bucket_limit={bucket_limit}"]
     )

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -176,7 +177,10 @@ with Index.connect(sys.argv[1]) as index:
 def test_two_writers_at_once_miss_no_pair(database_url: str) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, database_url, first, last], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, database_url, first, last],
+            env={**os.environ, "NEARSIM_BACKEND": "numpy"},
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for first, last in (("0", "12"), ("12", "24"))
     ]

@@ -1,6 +1,7 @@
 """Adding under `on_duplicate`: decided before, and right with any number of callers at the same time."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -302,7 +303,12 @@ def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, da
         arguments = [sys.executable, "-c", CALLER, database_url, str(caller), json.dumps(texts)]
         processes.append(
             subprocess.Popen(
-                arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                arguments,
+                env={**os.environ, "NEARSIM_BACKEND": "numpy"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
         )
     for process in processes:

@@ -308,10 +308,10 @@ def _purge_only(index: Index, engine: Engine) -> list[str]:
     return forget.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_nothing_comes_back_whatever_the_order(database_url: str, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, seed: int) -> None:
     """Two workers at every stage and a purge, one statement at a time."""
-    rng = random.Random(seed)
+    rng = random.Random(100 * major + seed)
     with queued(database_url) as index, psycopg.connect(database_url, autocommit=True) as monitor:
         doc_id = doc_id_of(database_url, NAME)
         engine = open_engine(database_url)

@@ -6,12 +6,13 @@ from typing import Any, LiteralString, cast
 
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
-from nearsim_db.store.engine import driver
+from nearsim_db.store.engine import driver, open_engine
 from nearsim_db.store.statements import PARENTS, Leaves, statement
+from tests.conftest import _SERVERS, Servers
 
 LIVE, RETIRED = Leaves(GenerationId(7)), Leaves(GenerationId(8))
 VIEWS = (
@@ -51,9 +52,9 @@ SELECT n, n - n % 20, n % 20 = 0 FROM generate_series(1, 6000) AS n
 """
 
 
-@pytest.fixture
-def analyst(engine: Engine) -> Iterator[Connection]:
-    """A session as analysts have it, of a collection with a retired generation whose statistics are the same."""
+def fill(url: str) -> None:
+    """A collection with a retired generation whose statistics are those of the live one."""
+    engine = open_engine(url)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         inner = driver(connection)
         inner.execute(NAMES)
@@ -66,10 +67,21 @@ def analyst(engine: Engine) -> Iterator[Connection]:
             for parent in PARENTS:
                 inner.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
         inner.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")
-        inner.execute("RESET ALL")
-        # It changes no plan, and compiling one takes longer than all of these queries.
-        inner.execute("SET jit = off")
-        yield connection
+    engine.dispose()
+
+
+@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
+def analyst(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Connection]:
+    """A session as analysts have it."""
+    with servers.database(request.param, fill) as url:
+        engine = open_engine(url)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            inner = driver(connection)
+            inner.execute("RESET ALL")
+            # It changes no plan, and compiling one takes longer than all of these queries.
+            inner.execute("SET jit = off")
+            yield connection
+        engine.dispose()
 
 
 def run(

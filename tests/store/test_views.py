@@ -13,7 +13,8 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.records import Cluster
 from nearsim_db.store.engine import driver
-from tests.store.sql_world import EMPTY, RULES, World, world
+from tests.conftest import _SERVERS, Servers
+from tests.store.sql_world import EMPTY, RULES, World, fill, filled, world
 
 LIMIT = 3
 BY_NAME = "SELECT left_id, right_id FROM nearsim.pairs WHERE {} = %s AND collection = 'default'"
@@ -25,9 +26,9 @@ def small(database_url: str) -> Iterator[World]:
         yield found
 
 
-@pytest.fixture
-def whole(database_url: str) -> Iterator[World]:
-    with world(database_url) as found:
+@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
+def whole(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
+    with servers.database(request.param, fill) as url, filled(url) as found:
         yield found
 
 
@@ -333,13 +334,18 @@ def _dated() -> list[tuple[str, datetime | None]]:
 def test_profiles_tell_their_recall_and_their_generation(database_url: str, minimum: int) -> None:
     with world(database_url, f"match.min_shared_bands={minimum}") as found:
         (row,) = rows(found, "SELECT * FROM nearsim.profiles")
-        assert row["expected_recall"] == pytest.approx(found.profile.expected_recall, abs=1e-9)
+        assert row["expected_recall"] == found.profile.expected_recall
+        assert row["amplification"] == str(found.profile.amplification)
         assert (row["bands"], row["rows"]) == (found.profile.bands, found.profile.rows)
         assert (row["state"], row["documents"]) == ("live", len(found.doc_ids))
         assert row["fingerprint"] == found.profile.fingerprint
         shown = found.index.stats()
         for name in ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out"):
             assert row[name] == shown[name]
+        # As for generations that were made before it was written down.
+        found.ask("UPDATE nearsim.generation SET expected_recall = NULL")
+        ((recall,),) = found.ask("SELECT expected_recall FROM nearsim.profiles")
+        assert recall == pytest.approx(found.profile.expected_recall, abs=1e-9)
 
 
 def test_generations_of_every_state_are_listed(whole: World) -> None:

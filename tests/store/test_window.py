@@ -289,13 +289,13 @@ def test_a_document_outside_says_so(database_url: str) -> None:
         assert index.stats()["outside_window"] == 0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_nothing_slips_through_whatever_the_order(
-    database_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Documents expire and are redated while two sweep and one signs, one statement at a time."""
     monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 3)
-    rng = random.Random(seed)
+    rng = random.Random(100 * major + seed)
     names = [f"d{number}" for number in range(16)]
     redated = names[12:]
     engine = open_engine(database_url)

@@ -190,7 +190,8 @@ def test_files_are_read_as_rows(tmp_path: Path) -> None:
 
 def test_recipes_are_valid_and_the_stop_words_complete() -> None:
     recipes = {path.stem: load(path) for path in RECIPES.glob("*.toml")}
-    assert set(recipes) == {"w3", "c5", "c3", "a3", "hbag"}
+    sets = {"w3", "c5", "c3", "a3", "hbag"}
+    assert set(recipes) == sets | {"hyperplane", "projection", "dart_minhash", "bottom_k"}
     assert len(set(recipes["hbag"].shingle.stopwords)) == 127
 
 

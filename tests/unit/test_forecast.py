@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db.forecast import MANY, advice, candidates_per_document
+from nearsim_db.lsh import and_, banding, or_
 
 
 def in_bands(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -28,12 +29,21 @@ def count_all(keys: list[list[int]], minimum: int) -> float:
 def test_a_whole_corpus_as_its_own_sample_is_counted_exactly(size: int, minimum: int) -> None:
     keys = in_bands(np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64))
     expected = count_all(keys.tolist(), minimum)
-    assert candidates_per_document(keys, minimum, size) == pytest.approx(expected)
+    assert candidates_per_document(keys, banding(keys.shape[1], 1, minimum), size) == pytest.approx(expected)
+
+
+def test_a_construction_of_two_steps_is_forecast_as_it_is_evaluated() -> None:
+    keys = in_bands(np.random.default_rng(3).integers(0, 4, (120, 6), np.uint64))
+    linked = 0
+    for left, right in combinations(keys.tolist(), 2):
+        same = [a == b for a, b in zip(left, right, strict=True)]
+        linked += any(same[:2]) and any(same[2:4]) and any(same[4:])
+    assert candidates_per_document(keys, and_(3, or_(2)), 120) == pytest.approx(2 * linked / 120)
 
 
 def test_a_sample_foretells_the_corpus() -> None:
     keys = in_bands(np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64))
-    told = candidates_per_document(keys[:1_000], 1, len(keys))
+    told = candidates_per_document(keys[:1_000], or_(8), len(keys))
     assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
     assert told == pytest.approx(len(keys) * 8 / 500, rel=0.1)
 
@@ -41,12 +51,14 @@ def test_a_sample_foretells_the_corpus() -> None:
 @pytest.mark.parametrize("minimum", [1, 2])
 def test_keys_of_one_band_are_shared_wherever_they_stand(minimum: int) -> None:
     keys = np.array([[1, 2, 3], [3, 1, 9], [7, 2, 8]], np.uint64)
-    assert candidates_per_document(keys, minimum, 3) == pytest.approx({1: 4 / 3, 2: 2 / 3}[minimum])
+    assert candidates_per_document(keys, banding(3, 1, minimum), 3) == pytest.approx(
+        {1: 4 / 3, 2: 2 / 3}[minimum]
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_too_few_to_tell(size: int) -> None:
-    assert candidates_per_document(np.zeros((size, 4), np.uint64), 1, 1_000) == 0
+    assert candidates_per_document(np.zeros((size, 4), np.uint64), or_(4), 1_000) == 0
 
 
 def test_many_candidates_are_worth_a_warning_with_a_remedy() -> None:

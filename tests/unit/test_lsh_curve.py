@@ -7,9 +7,23 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import approximate_steepest_point, curve, match_probability, steepest_point
+from nearsim_db.lsh import (
+    Bin,
+    and_,
+    approximate_steepest_point,
+    at_least,
+    curve,
+    error_areas,
+    fixed_point,
+    match_probability,
+    or_,
+    parse,
+    steepest,
+    steepest_point,
+)
 
 similarities = st.fractions(0, 1, max_denominator=50)
 
@@ -76,3 +90,82 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(RecipeError, match=reason):
         match_probability(similarity, bands, rows, minimum)
+
+
+@pytest.mark.parametrize(("bands", "rows"), [(20, 5), (32, 4), (5, 10), (25, 2), (200, 8)])
+def test_where_a_curve_is_steepest_is_found_without_the_formula(bands: int, rows: int) -> None:
+    found = steepest(or_(bands, and_(rows)).probability)
+    assert found == pytest.approx(steepest_point(bands, rows), abs=1e-3)
+
+
+def test_curves_that_are_steepest_at_an_end() -> None:
+    assert steepest(or_(9).probability) == pytest.approx(0, abs=1e-4)
+    assert steepest(and_(9).probability) == pytest.approx(1, abs=1e-4)
+    assert steepest(lambda cosine: 1 - math.acos(cosine) / math.pi, -1, 1) in (
+        pytest.approx(-1, abs=1e-3),
+        pytest.approx(1, abs=1e-3),
+    )
+
+
+TEXTS = [
+    "or(4, and(4))",
+    "and(4, or(4))",
+    "at_least(3, 40, and(3))",
+    "or(4, and(4, or(4, and(4))))",
+    "or(1000, and(2))",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_fixed_point_parts_what_falls_from_what_rises(text: str) -> None:
+    construction = parse(text)
+    point = fixed_point(construction)
+    assert point is not None and construction.probability(point) == pytest.approx(point, abs=1e-12)
+    for step in range(1, 200):
+        below, above = point * step / 200, point + (1 - point) * step / 200
+        assert construction.probability(below) < below
+        assert construction.probability(above) > above or construction.probability(above) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["and(4)", "or(4)", "or(1, and(1))", "at_least(1, 5)", "and(3, and(2))", "or(2, or(3))"]
+)
+def test_where_one_function_decides_there_is_no_fixed_point(text: str) -> None:
+    assert fixed_point(parse(text)) is None
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("threshold", [0.0, 0.35, 0.6, 1.0])
+def test_areas_are_integrals(text: str, threshold: float) -> None:
+    probability = parse(text).probability
+    found = error_areas(probability, threshold)
+    below, _ = quad(probability, 0, threshold, limit=200)
+    above, _ = quad(lambda similarity: 1 - probability(similarity), threshold, 1, limit=200)
+    assert found.false_positives == pytest.approx(below, abs=1e-7)
+    assert found.false_negatives == pytest.approx(above, abs=1e-7)
+
+
+def test_areas_of_a_histogram_count_pairs() -> None:
+    probability = at_least(2, 10, and_(3)).probability
+    bins = [Bin(0.0, 0.2, 900), Bin(0.2, 0.5, 60), Bin(0.5, 0.7, 10), Bin(0.7, 1.0, 30)]
+    found = error_areas(probability, 0.6, bins)
+    below = sum(
+        weight / (high - low) * quad(probability, low, min(high, 0.6))[0]
+        for low, high, weight in ((0.0, 0.2, 900), (0.2, 0.5, 60), (0.5, 0.7, 10))
+    )
+    above = 10 / 0.2 * (0.1 - quad(probability, 0.6, 0.7)[0]) + 30 / 0.3 * (
+        0.3 - quad(probability, 0.7, 1)[0]
+    )
+    assert found.false_positives == pytest.approx(below, rel=1e-6)
+    assert found.false_negatives == pytest.approx(above, rel=1e-6)
+    # A histogram of one bin of weight 1 is none.
+    assert error_areas(probability, 0.6, [Bin(0, 1, 1)]) == error_areas(probability, 0.6)
+
+
+def test_areas_of_similarities_below_0() -> None:
+    def share(cosine: float) -> float:
+        return 1 - math.acos(cosine) / math.pi
+
+    found = error_areas(share, 0.5, [Bin(-1, 1, 2)])
+    assert found.false_positives == pytest.approx(quad(share, -1, 0.5)[0], abs=1e-5)
+    assert found.false_negatives == pytest.approx(0.5 - quad(share, 0.5, 1)[0], abs=1e-5)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nearsim_db import sketch, text
+from nearsim_db import lsh, sketch, text
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.profile import resolve, restore
 from nearsim_db.recipe import Recipe, from_mapping, override, parse, to_mapping
@@ -190,3 +190,65 @@ def test_bytes_grow_with_bands_and_positions() -> None:
     wider = resolve(override(Recipe(), ["sketch.family=minhash"])).bytes_per_document()
     assert fewer_bands < default
     assert wider == default + 128 * 4
+
+
+AMPLIFICATIONS = {
+    "or(40,and(3))": (40, 3, 8),
+    " at_least( 3, 40, and(3) )": (40, 3, 8),
+    "and(4, or(4))": (16, 1, 112),
+    "or(4, and(4, or(2, and(4))))": (32, 4, 0),
+    "and(5)": (1, 5, 123),
+}
+
+
+@pytest.mark.parametrize("written", AMPLIFICATIONS)
+def test_an_amplification_says_how_a_sketch_is_cut(written: str) -> None:
+    profile = resolve(override(Recipe(), [f"match.amplification={written}"]))
+    assert (profile.bands, profile.rows, profile.unused_rows) == AMPLIFICATIONS[written]
+    construction = lsh.parse(written)
+    assert profile.amplification == construction
+    assert profile.expected_recall == profile.match_probability(0.7) == construction.probability(0.7)
+    # However it is written, it is the same profile; and it comes back from where it was stored.
+    assert profile.recipe.match.amplification == str(construction)
+    assert resolve(profile.recipe) == profile
+    assert restore(to_mapping(profile.recipe), profile.fingerprint) == profile
+
+
+@pytest.mark.parametrize(
+    ("rules", "written"),
+    [
+        (["bands.count=20", "bands.rows=5"], "or(20, and(5))"),
+        (["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"], "at_least(2, 20, and(5))"),
+        (["sketch.family=bottom_k", "bands.count=9", "bands.rows=1"], "or(9)"),
+        ([], "or(32, and(4))"),
+    ],
+)
+def test_bands_and_a_minimum_are_an_amplification(rules: list[str], written: str) -> None:
+    profile = resolve(override(Recipe(), rules))
+    assert str(profile.amplification) == written
+    assert profile.recipe.match.amplification is None
+    said = resolve(override(profile.recipe, [f"match.amplification={written}"]))
+    assert said.expected_recall == pytest.approx(profile.expected_recall, rel=1e-12)
+    assert (said.bands, said.rows, said.amplification) == (profile.bands, profile.rows, profile.amplification)
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (["match.amplification=or(4, and)"], r"match.amplification: .* at character 10: \( is expected"),
+        (["match.amplification=or(43, and(3))"], r"uses 129 values, the sketch has k = 128; raise sketch.k"),
+        (["match.amplification=or(257)", "sketch.k=512"], "uses 257 bands; there can be at most 256"),
+        (
+            ["match.amplification=and(2, or(4))", "sketch.family=bottom_k"],
+            r"give or\(n\) or at_least\(m, n\)",
+        ),
+        (
+            ["match.amplification=or(4, and(1))", "sketch.family=bottom_k"],
+            r"give or\(n\) or at_least\(m, n\)",
+        ),
+        (["match.amplification=and(4)", "sketch.family=bottom_k"], r"give or\(n\) or at_least\(m, n\)"),
+    ],
+)
+def test_amplifications_that_do_not_fit_are_refused(rules: list[str], reason: str) -> None:
+    with pytest.raises(RecipeError, match=reason):
+        resolve(override(Recipe(), rules))

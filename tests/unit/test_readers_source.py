@@ -11,7 +11,7 @@ import zstandard
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Source
-from nearsim_db.readers.source import READERS
+from nearsim_db.readers.source import PARQUET, READERS
 from nearsim_db.records import ReadDocument, Reject
 
 Compress = Callable[[bytes], bytes]
@@ -47,7 +47,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", sorted(set(READERS) - {PARQUET}))
 def test_every_kind_is_read_with_every_compression(tmp_path: Path, kind: str, compression: str) -> None:
     path = tmp_path / f"a{kind}{compression}"
     path.write_bytes(COMPRESSIONS[compression](CONTENTS.get(kind, b"x")))
@@ -168,7 +168,7 @@ def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
         Source([tmp_path / "good.jsonl", tmp_path / "gone.jsonl"])
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])
+@pytest.mark.parametrize("name", ["a.orc", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])
 def test_an_unknown_kind_is_an_error_that_lists_the_known(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(

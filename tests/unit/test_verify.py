@@ -12,10 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
 from nearsim_db.batches import Signatures
 from nearsim_db.encode import Encoder
-from nearsim_db.metrics import count_overlaps, which_reach
+from nearsim_db.metrics import FEATURE, count_overlaps, which_reach
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import from_mapping
 from nearsim_db.verify import FeatureCache, Screened, screen
@@ -55,7 +56,7 @@ def signatures_agreeing_in(equal_positions: list[int], seed: int = 5) -> Signatu
 
 
 def screened(equal_positions: list[int], **sections: Any) -> Screened:
-    recipe = from_mapping({"bands": {"count": 32, "rows": 4}, **sections})
+    recipe = from_mapping({"bands": {"count": 32, "rows": 4}} | sections)
     signatures = signatures_agreeing_in(equal_positions)
     right = np.arange(1, len(equal_positions) + 1, dtype=np.int64)
     return screen(Encoder(resolve(recipe), "numpy"), signatures, np.zeros_like(right), right)
@@ -105,9 +106,44 @@ def test_a_minimum_of_shared_bands(minimum: int) -> None:
     assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if equal // 4 >= minimum]
 
 
+def test_bands_that_meet_an_amplification() -> None:
+    # The bands are shared from the first on: all of the first half, before one of the second.
+    for text, least in (
+        ("and(2, or(16, and(4)))", 17),
+        ("or(2, and(16, and(4)))", 16),
+        ("at_least(9, 32, and(4))", 9),
+    ):
+        found = screened(EVERY_AGREEMENT, bands={}, match={"threshold": 0.01, "amplification": text})
+        assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if equal // 4 >= least]
+        assert found.shared_bands.tolist() == [equal // 4 for equal in EVERY_AGREEMENT if equal // 4 >= least]
+
+
 def test_no_candidates() -> None:
     found = screened([])
     assert (len(found.left), len(found.right), len(found.shared_bands), len(found.estimate)) == (0, 0, 0, 0)
+
+
+def bits_agreeing_in(equal_positions: list[int]) -> Signatures:
+    """Sketches of K positions of 0 or 1: row i + 1 agrees with row 0 in the first `equal_positions[i]`, and no more."""
+    sketches = np.zeros((len(equal_positions) + 1, K), np.uint8)
+    for row, equal in enumerate(equal_positions, 1):
+        sketches[row, equal:] = 1
+    return Signatures(np.arange(len(sketches)), sketches, [UUID(int=row) for row in range(len(sketches))])
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.7, 0.9, 0.99, 0.9999])
+def test_a_pair_at_a_threshold_of_cosine_is_hardly_ever_dropped(threshold: float) -> None:
+    """Close to 1 too, where estimates lie far more often far below the truth than far above."""
+    sections = {"sketch": {"family": "hyperplane", "k": K}, "bands": {"count": 8, "rows": 1}}
+    recipe = from_mapping({**sections, "match": {"threshold": threshold}})
+    right = np.arange(1, K + 2)
+    encoder = Encoder(resolve(recipe), "numpy")
+    found = screen(encoder, bits_agreeing_in(EVERY_AGREEMENT), np.zeros_like(right), right)
+    least = min(kept_rows(found)) - 1
+    assert kept_rows(found) == list(range(least + 1, K + 2))
+    lost = stats.binom.cdf(least - 1, K, 1 - math.acos(threshold) / math.pi)
+    assert lost < 1e-3
+    assert stats.binom.cdf(least + 16, K, 1 - math.acos(threshold) / math.pi) > 1e-3
 
 
 some_ids = st.sets(st.one_of(st.integers(0, 20), st.integers(2**64 - 5, 2**64 - 1)), max_size=15)
@@ -169,6 +205,13 @@ def test_an_entry_larger_than_the_cache_stands_alone() -> None:
     assert [doc_id for doc_id in (1, 2) if cache.get(doc_id, digest) is not None] == [2]
     cache.put(3, digest, ids(5))
     assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [3]
+
+
+def test_features_that_weigh_take_the_room_of_their_ids_and_weights() -> None:
+    cache, digest = FeatureCache(capacity_bytes=320), uuid4()
+    for doc_id in (1, 2, 3):
+        cache.put(doc_id, digest, np.ones(10, FEATURE))
+    assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [2, 3]
 
 
 @settings(max_examples=100)

@@ -14,6 +14,7 @@ Weights = NDArray[np.float64]
 
 PRIME = 4294967311  # the least prime above 2^32
 ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, between the states of a stream
 
 
 class Throws(NamedTuple):
@@ -28,6 +29,36 @@ class Throws(NamedTuple):
     multipliers: NDArray[np.uint64]
     forced_multipliers: NDArray[np.uint32]
     forced_addends: NDArray[np.uint32]
+
+
+class Darts(NamedTuple):
+    """The random field of dart_minhash.
+
+    The cell in slice s of weights and layer l of ranks of block (a, b) has the hash
+    h = fmix64(fmix64(id ^ mask) ^ (a << 56 | b << 48 | s << 24 | l)), and as many darts as there are `counts` up to h.
+    Dart j has the words fmix64(h + i * 0x9E3779B97F4A7C15) of i = 2 j + 1 and 2 j + 2: the halves of the first one are
+    its weight and its rank within the cell, the upper half of the second chooses the position, the lower is the value.
+    """
+
+    mask: np.uint64
+    counts: NDArray[np.uint64]
+
+
+class Directions(NamedTuple):
+    """Random vectors, whose components are drawn by hashing the id.
+
+    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table, int16 of 4,096, each 16 bits of a word
+    are one component, the lowest first: the value that their upper 12 bits choose. Without one (empty) each bit is, the
+    lowest first: 1 is +1, 0 is -1.
+    """
+
+    mask: np.uint64
+    table: NDArray[np.int16]
+
+    @property
+    def per_word(self) -> int:
+        """How many components a word has."""
+        return 4 if len(self.table) else 64
 
 
 class Decided(NamedTuple):
@@ -59,6 +90,21 @@ class SketchKernels(Protocol):
     ) -> NDArray[np.uint32]:
         """The positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
 
+    def dart_minhash(
+        self,
+        ids: Ids,
+        weights: Weights,
+        offsets: Offsets,
+        limits: NDArray[np.float64],
+        darts: Darts,
+        k: int,
+    ) -> NDArray[np.uint32]:
+        """The values (n, k) of the darts of least rank, of equal ranks the least value.
+
+        `limits`, above 0, are the ranks below which to look first; where a position has no dart there, the limit is
+        doubled.
+        """
+
     def minimum_prime32(
         self,
         ids: Ids,
@@ -79,8 +125,13 @@ class SketchKernels(Protocol):
     ) -> NDArray[np.int32]:
         """The least a x + b, wrapped to int32, of each document and function, x as for prime32."""
 
+    def projections(
+        self, ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
+    ) -> NDArray[np.int64]:
+        """The products (n, k) of each document's whole weights with k random vectors, modulo 2^64."""
+
     def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: int) -> NDArray[np.uint64]:
-        """A 64-bit hash of each band (n, bands) of positions (n, k), uint32 or uint64; `start` seeds it."""
+        """A 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """The ids that document left_rows[i] and document right_rows[i] share; ids sorted and distinct."""

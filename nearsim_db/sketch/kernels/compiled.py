@@ -15,6 +15,8 @@ from nearsim_db.sketch.kernels.compiled_comparison import first_alike_positions 
 from nearsim_db.sketch.kernels.compiled_comparison import first_alike_sorted as first_alike_sorted
 from nearsim_db.sketch.kernels.compiled_comparison import merged as merged
 from nearsim_db.sketch.kernels.compiled_comparison import smallest as smallest
+from nearsim_db.sketch.kernels.compiled_darts import dart_minhash as dart_minhash
+from nearsim_db.sketch.kernels.compiled_directions import projections as projections
 from nearsim_db.sketch.mixing import FMIX64_FIRST, FMIX64_SECOND
 
 _FIRST = np.uint64(FMIX64_FIRST)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.sketch.kernels import PRIME, ROUND_MIX, Counts, Decided, Ids, Merged, Offsets, Throws
+from nearsim_db.sketch.kernels.plain_darts import dart_minhash as dart_minhash
+from nearsim_db.sketch.kernels.plain_directions import projections as projections
 from nearsim_db.sketch.mixing import FMIX64_FIRST, fmix64
 
 # Sizes that keep the temporaries of a step within about a megabyte, so in the second-level cache.

@@ -9,5 +9,6 @@ CROSS JOIN LATERAL (SELECT
     (document.title, document.body, document.source, document.url, document.published_at, document.attributes)
     IS DISTINCT FROM
     (incoming.title, incoming.body, incoming.source, incoming.url, incoming.published_at, incoming.attributes)
+    OR incoming.vector IS NOT NULL AND document.vector IS DISTINCT FROM incoming.vector
     AS differs) AS comparison
 WHERE NOT EXISTS (SELECT FROM met WHERE met.external_id = incoming.external_id)

@@ -1,6 +1,9 @@
--- Some documents of a collection by doc_id, and whether the text of each is elsewhere; with an age, those that are no older.
+-- Some documents of a collection by doc_id, their vectors or else their texts (what is not asked for is not detoasted), and
+-- whether a text that is asked for is elsewhere; with an age, those that are no older.
 -- Relies on document_pkey.
-SELECT doc_id, revision, title, body, body_digest IS NOT NULL FROM nearsim.document
+SELECT doc_id, revision, CASE WHEN NOT asked.vectors THEN title END, CASE WHEN NOT asked.vectors THEN body END,
+    CASE WHEN asked.vectors THEN vector END, NOT asked.vectors AND body_digest IS NOT NULL
+FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS asked
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s
     AND coalesce(published_at, created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')

@@ -2,7 +2,7 @@
 -- whether one is not that which the revision is of. Relies on document_collection_doc and on the table's own key, which is
 -- asked for each document (the LIMIT forbids to join otherwise).
 SELECT followed.doc_id, followed.revision, followed.title,
-    CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END,
+    CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END, CAST(NULL AS real[]),
     followed.body_digest <> CAST(md5(coalesce(there.body, '')) AS uuid)
 FROM (
     SELECT doc_id, revision, title, body, body_digest, external_id FROM nearsim.document

@@ -2,7 +2,7 @@
 -- revision is of. Document and text are of one snapshot. Relies on document_pkey and on the table's own key, which is asked
 -- for each document (the LIMIT forbids to join otherwise).
 SELECT followed.doc_id, followed.revision, followed.title,
-    CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END,
+    CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END, CAST(NULL AS real[]),
     followed.body_digest <> CAST(md5(coalesce(there.body, '')) AS uuid)
 FROM nearsim.document AS followed
 LEFT JOIN LATERAL (

@@ -158,7 +158,12 @@ probe_match = Table(
         comment="The probe that is answered",
     ),
     Column("doc_id", BigInteger, nullable=False, comment="The document found; it may be gone since"),
-    Column("similarity", Double, nullable=False, comment="intersection_size / union_size"),
+    Column(
+        "similarity",
+        Double,
+        nullable=False,
+        comment="Verified similarity; of a distance d it is 1 / (1 + d)",
+    ),
     Column("estimate", REAL, nullable=False, comment="What the two sketches alone say of the similarity"),
     Column(
         "shared_bands", SmallInteger, nullable=False, comment="How many bands of the two sketches are equal"
@@ -166,10 +171,14 @@ probe_match = Table(
     Column(
         "intersection_size",
         Integer,
-        nullable=False,
-        comment="How many distinct features the two texts share",
+        comment="How many distinct features the two texts share; NULL where the metric counts none",
     ),
-    Column("union_size", Integer, nullable=False, comment="How many distinct features they have together"),
+    Column(
+        "union_size",
+        Integer,
+        comment="How many distinct features they have together; NULL where the metric counts none",
+    ),
+    Column("distance", Double, comment="Verified distance; NULL where the metric measures none"),
     PrimaryKeyConstraint("probe_id", "doc_id", name="probe_match_pkey"),
     comment="The documents that the text of a probe would be paired with if it were added, twins expanded",
 )

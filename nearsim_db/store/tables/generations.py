@@ -90,6 +90,12 @@ generation = Table(
     moment("expired_through", "The date up to which documents have left its window", required=False),
     Column("bands", SmallInteger, comment="How many bands a sketch is cut into"),
     Column("rows", SmallInteger, comment="How many values of the sketch make one band"),
+    Column(
+        "expected_recall",
+        Double,
+        comment="Probability that two documents right at the threshold become candidates; NULL where it was not "
+        "written down",
+    ),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
         name="generation_state_known",
@@ -182,15 +188,23 @@ similar_pair = Table(
         "similarity",
         Double,
         nullable=False,
-        comment="Verified similarity, at or above the recipe's threshold",
+        comment="Verified similarity, which reaches the recipe's threshold; of a distance d it is 1 / (1 + d)",
     ),
-    Column("intersection_size", Integer, nullable=False, comment="How many features both have"),
-    Column("union_size", Integer, nullable=False, comment="How many features either has"),
+    Column(
+        "intersection_size",
+        Integer,
+        comment="How many features both have; NULL where the metric counts none",
+    ),
+    Column("union_size", Integer, comment="How many features either has; NULL where the metric counts none"),
     moment("verified_at", "When the similarity was computed"),
+    Column("distance", Double, comment="Verified distance; NULL where the metric measures none"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
     CheckConstraint(
-        "intersection_size BETWEEN 0 AND union_size AND union_size > 0", name="similar_pair_counts"
+        "(intersection_size IS NULL) = (union_size IS NULL) AND intersection_size BETWEEN 0 AND union_size "
+        "AND union_size > 0",
+        name="similar_pair_counts",
     ),
+    CheckConstraint("distance >= 0", name="similar_pair_distance_possible"),
     postgresql_partition_by="LIST (generation_id)",
     comment="Verified pairs of heads, left_id < right_id; the twins of a head (signature.head_id) are paired alike",
 )

@@ -1,0 +1,118 @@
+"""All pairs of a corpus that reach a threshold, for every metric, without sketches: the truth for `families`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.exact import exact_pairs
+from benchmarks.truth import Ints
+from nearsim_db.encode import Encoder
+
+Matrix = npt.NDArray[np.float64]
+
+_ROWS_AT_ONCE = 512
+_PAIRS_AT_ONCE = 2_000_000
+_MARGIN = 1e-5  # far beyond the rounding of a product of matrices
+_DECIMALS = 12  # at which thresholds are decided
+
+
+@dataclass(frozen=True, slots=True)
+class TruePairs:
+    """Places of documents, left < right, int64 of m, sorted; and how alike they are, in the metric's own scale."""
+
+    left: Ints
+    right: Ints
+    similarity: npt.NDArray[np.float64]
+
+
+def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
+    """Every pair of documents, given by their features, that reaches the threshold of the encoder's recipe.
+
+    Sets by prefix filtering, vectors by products of matrices, terms that weigh by comparing all pairs of similar sums.
+    """
+    threshold = encoder.profile.recipe.match.threshold
+    if not encoder.metric.weighted:
+        exact = exact_pairs(sets, threshold)
+        return TruePairs(exact.left, exact.right, exact.intersection / exact.union)
+    if encoder.takes_vectors and encoder.metric.signed:
+        return _joined(_by_products(as_matrix(sets), encoder.metric.name, threshold))
+    return _joined(_by_comparing(encoder, sets))
+
+
+def as_matrix(sets: Sequence[npt.NDArray[Any]]) -> Matrix:
+    """The vectors that documents were made of, a row each, as long as the longest."""
+    columns = max((int(one["id"][-1]) + 1 for one in sets if len(one)), default=0)
+    matrix = np.zeros((len(sets), columns))
+    for row, one in enumerate(sets):
+        matrix[row, one["id"].astype(np.int64)] = one["weight"]
+    return matrix
+
+
+def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[TruePairs]:
+    lengths = np.linalg.norm(vectors, axis=1)
+    for begin in range(0, len(vectors), _ROWS_AT_ONCE):
+        own = slice(begin, begin + _ROWS_AT_ONCE)
+        products = vectors[own] @ vectors[begin:].T
+        if metric == "cosine":
+            near = products >= (threshold - _MARGIN) * np.outer(lengths[own], lengths[begin:])
+        else:
+            squares = np.add.outer(lengths[own] ** 2, lengths[begin:] ** 2) - 2 * products
+            near = squares <= (threshold + _MARGIN) ** 2
+        left, right = (places + begin for places in np.nonzero(np.triu(near, 1)))
+        yield _decided(vectors, lengths, metric, threshold, left, right)
+
+
+def _decided(
+    vectors: Matrix, lengths: Matrix, metric: str, threshold: float, left: Ints, right: Ints
+) -> TruePairs:
+    """Of pairs near the threshold those that reach it, each computed by itself."""
+    if metric == "cosine":
+        products = np.einsum("ij,ij->i", vectors[left], vectors[right])
+        similarity = products / (lengths[left] * lengths[right])
+        kept = similarity.round(_DECIMALS) >= threshold
+    else:
+        distance = np.linalg.norm(vectors[left] - vectors[right], axis=1)
+        similarity = 1 / (1 + distance)
+        kept = distance.round(_DECIMALS) <= threshold
+    return TruePairs(left[kept], right[kept], similarity[kept])
+
+
+def _by_comparing(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterator[TruePairs]:
+    threshold, metric = encoder.profile.recipe.match.threshold, encoder.metric
+    for one, other in _similar_sums(encoder, sets):
+        scores = encoder.compare(sets, one, other)
+        kept = metric.reaching(scores, threshold)
+        left, right = np.minimum(one, other)[kept], np.maximum(one, other)[kept]
+        yield TruePairs(left, right, scores.similarity[kept])
+
+
+def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterator[tuple[Ints, Ints]]:
+    """All pairs in blocks; for weighted Jaccard those whose sums of weights allow the threshold at all."""
+    sums = np.array([one["weight"].sum() for one in sets])
+    order, ends = np.argsort(sums, kind="stable"), np.full(len(sets), len(sets))
+    if not encoder.metric.signed:
+        reachable = sums[order] / encoder.profile.recipe.match.threshold * (1 + 1e-9)
+        ends = np.searchsorted(sums[order], reachable, side="right")
+    partners = np.maximum(ends - np.arange(len(sets)) - 1, 0)
+    total, begin = np.cumsum(partners), 0
+    while begin < len(sets):
+        before = int(total[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, before + _PAIRS_AT_ONCE, side="right")))
+        counts = partners[begin:end]
+        firsts = np.repeat(np.arange(begin, end), counts)
+        nth = np.arange(len(firsts)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield order[firsts], order[firsts + 1 + nth]
+        begin = end
+
+
+def _joined(parts: Iterator[TruePairs]) -> TruePairs:
+    nothing = TruePairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    found = [nothing, *parts]
+    left = np.concatenate([part.left for part in found])
+    right = np.concatenate([part.right for part in found])
+    order = np.lexsort((right, left))
+    similarity = np.concatenate([part.similarity for part in found])
+    return TruePairs(left[order], right[order], similarity[order])

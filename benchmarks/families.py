@@ -1,0 +1,165 @@
+"""Recall and precision of any sketch family, from documents to pairs in PostgreSQL, against brute force in memory.
+
+python -m benchmarks.families --documents F.jsonl.gz --recipe benchmarks/recipes/hyperplane.toml --tfidf 1000
+
+`--tfidf N` gives every document its tf-idf vector over the N words that come most often, for recipes with
+input = "vector"; its length is 1 unless `--raw` is given. Twins, documents with the same features, are found whatever
+the sketches say, and are reported apart. `expected` is the recall at the threshold that the profile promises,
+`expected_over_all` the mean of what its curve promises for each true pair.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.all_pairs import TruePairs, true_pairs
+from benchmarks.in_memory import FeatureSets, read_features
+from benchmarks.measure import describe_machine, machine
+from benchmarks.tfidf import with_vectors
+from benchmarks.truth import Ints, read_documents, wilson_interval
+from nearsim_db.encode import Encoder
+from nearsim_db.index import Index
+from nearsim_db.profile import Profile, resolve
+from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.records import Document
+
+
+@dataclass(slots=True)
+class Judged:
+    """What indexes found of the true pairs, summed over seeds; `recall` is of pairs that are no twins."""
+
+    family: str
+    threshold: float
+    bands: int
+    rows: int
+    documents: int
+    expected: float
+    expected_over_all: float
+    seeds: int = 0
+    found: int = 0
+    wanted: int = 0
+    found_twins: int = 0
+    wanted_twins: int = 0
+    right: int = 0
+    reported: int = 0
+    candidates_per_document: float = 0.0
+
+    @property
+    def recall(self) -> float:
+        """The share of true pairs that were found; 1 where there are none."""
+        return self.found / self.wanted if self.wanted else 1.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % Wilson interval of `recall`, trials pooled over seeds."""
+        return wilson_interval(self.found, self.wanted)
+
+    @property
+    def precision(self) -> float:
+        """The share of reported pairs that are true."""
+        return self.right / self.reported if self.reported else 1.0
+
+
+def measure(url: str | None, documents: Sequence[Document], recipe: Recipe, seeds: int = 1) -> Judged:
+    """Index the documents in a collection of their own, once for each seed, and judge its pairs."""
+    profile = resolve(recipe)
+    encoder = Encoder(profile)
+    features = read_features(encoder, documents)
+    true = expand(features, true_pairs(encoder, features.sets))
+    judged = _promised(profile, features, true)
+    for seed in range(1, seeds + 1):
+        found, candidates = _index(url, documents, override(recipe, [f"sketch.seed={seed}"]))
+        add_seed(judged, features, true, found)
+        judged.candidates_per_document += candidates / seeds
+    return judged
+
+
+def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tuple[Ints, float]:
+    """The pairs of an index as left * n + right; and how many candidates a head had."""
+    rows = {document.external_id: row for row, document in enumerate(documents)}
+    name = f"families-{os.getpid()}"
+    with Index.connect(url, collection=name) as index, index.database.temporary_collection(name):
+        index.create_profile("families", recipe)
+        index.add(documents)
+        ends = np.array([(rows[pair.left], rows[pair.right]) for pair in index.pairs()], np.int64)
+        ends = np.sort(ends.reshape(-1, 2), axis=1)
+        return ends[:, 0] * len(rows) + ends[:, 1], index.stats()["candidates_per_document"] or 0.0
+
+
+def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
+    """Pairs of heads as pairs of documents, twins included: rows of the corpus, left < right."""
+    members = {head: np.array(rows) for head, rows in features.members().items()}
+    groups = [members[head] for head in features.heads.tolist()]
+    lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for one, other in zip(true.left.tolist(), true.right.tolist(), strict=True):
+        lefts.append(np.repeat(groups[one], len(groups[other])))
+        rights.append(np.tile(groups[other], len(groups[one])))
+    repeats = [len(ends) for ends in lefts[1:]]
+    for group in groups:
+        left, right = np.triu_indices(len(group), 1)
+        lefts.append(group[left])
+        rights.append(group[right])
+    ends = np.sort(np.stack((np.concatenate(lefts), np.concatenate(rights))), axis=0)
+    similarity = np.repeat(true.similarity, repeats)
+    return TruePairs(ends[0], ends[1], np.append(similarity, np.ones(ends.shape[1] - len(similarity))))
+
+
+def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judged:
+    """What the profile promises, at its threshold and for the true pairs that are no twins."""
+    apart = features.head_of[true.left] != features.head_of[true.right]
+    values, repeats = np.unique(true.similarity[apart].round(4), return_counts=True)
+    promised = [profile.match_probability(value) for value in values.tolist()]
+    return Judged(
+        family=profile.recipe.sketch.family,
+        threshold=profile.recipe.match.threshold,
+        bands=profile.bands,
+        rows=profile.rows,
+        documents=len(features.head_of),
+        expected=profile.expected_recall,
+        expected_over_all=float(np.average(promised, weights=repeats)) if promised else 1.0,
+    )
+
+
+def add_seed(judged: Judged, features: FeatureSets, true: TruePairs, found: Ints) -> None:
+    """Add one seed's pairs, as left * n + right."""
+    codes = true.left * len(features.head_of) + true.right
+    twins = features.head_of[true.left] == features.head_of[true.right]
+    hit = np.isin(codes, found)
+    judged.seeds += 1
+    judged.found += int((hit & ~twins).sum())
+    judged.wanted += int((~twins).sum())
+    judged.found_twins += int((hit & twins).sum())
+    judged.wanted_twins += int(twins.sum())
+    judged.right += int(np.isin(found, codes).sum())
+    judged.reported += len(found)
+
+
+def main() -> None:
+    """Measure, print one JSON document."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=Path, required=True, metavar="FILE.jsonl.gz")
+    parser.add_argument("--recipe", type=Path, required=True, metavar="RECIPE.toml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe")
+    parser.add_argument("--tfidf", type=int, metavar="N", help="give documents vectors of N dimensions")
+    parser.add_argument("--seeds", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--raw", action="store_true", help="leave vectors at the lengths they have")
+    parser.add_argument("--database", metavar="URL", help="default: NEARSIM_DATABASE_URL or embedded")
+    options = parser.parse_args()
+    recipe = override(load(options.recipe), options.set)
+    documents = read_documents(options.documents)
+    if options.tfidf is not None:
+        documents = with_vectors(documents, options.tfidf, normalised=not options.raw)
+    judged = measure(options.database, documents, recipe, options.seeds)
+    shares = {"recall": judged.recall, "interval": judged.interval, "precision": judged.precision}
+    print(json.dumps(asdict(judged) | shares, indent=2))
+    print(describe_machine(machine()))
+
+
+if __name__ == "__main__":
+    main()

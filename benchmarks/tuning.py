@@ -1,0 +1,140 @@
+"""What `nearsim tune` promises of a corpus, and what its profile then keeps.
+
+python -m benchmarks.tuning --documents F.jsonl.gz
+
+Tunes on a sample, builds the proposed profile in memory on all documents, finds by brute force every pair of different
+texts that reaches its threshold, and compares: recall with the one promised, candidates with those forecast.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.exact import exact_pairs
+from benchmarks.in_memory import Overlaps, find_pairs, linked_pairs, read_features, sketch_heads
+from benchmarks.measure import describe_machine, machine
+from benchmarks.truth import read_documents
+from nearsim_db import presets
+from nearsim_db.encode import Encoder
+from nearsim_db.profile import resolve
+from nearsim_db.readers import Source
+from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.settings import from_environment
+from nearsim_db.tune import Tuning, Wishes, draw, tune
+from nearsim_db.tune.sampling import MOST_DOCUMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Promised and kept for one corpus and seed; candidates are per document of a text of its own, without a limit."""
+
+    corpus: str
+    documents: int
+    sampled: int
+    seconds: float
+    shingles: str
+    threshold: float
+    bands: int
+    rows: int
+    promised_recall: float
+    recall: float
+    pairs: int
+    forecast_pairs: float
+    candidates: float
+    forecast_candidates: float
+
+
+def measure(path: Path, recipe: Recipe, size: int, seed: int) -> Kept:
+    """Tune on a file, then compare with brute force over all of it."""
+    began = time.perf_counter()
+    text_of = Encoder(resolve(recipe)).text_of
+    sample = draw(Source([path]), text_of, size, seed)
+    found = tune(sample, recipe, Wishes(seed=seed), threads=from_environment().threads)
+    seconds = time.perf_counter() - began
+    recall, pairs, candidates = keep(path, found)
+    return Kept(
+        path.name.partition(".")[0],
+        sample.documents,
+        len(sample.texts),
+        seconds,
+        found.shingling.name,
+        found.forecast.threshold,
+        found.forecast.bands,
+        found.forecast.rows,
+        found.promised_recall,
+        recall,
+        pairs,
+        found.forecast.pairs,
+        candidates,
+        found.forecast.candidates,
+    )
+
+
+def keep(path: Path, found: Tuning) -> tuple[float, int, float]:
+    """Recall of the proposed profile on all documents, how many pairs there are to find, candidates per document."""
+    encoder = Encoder(found.profile)
+    features = read_features(encoder, read_documents(path))
+    sketches = sketch_heads(encoder, features)
+    pairs = find_pairs(encoder, features, sketches, Overlaps(features, encoder.backend))
+    truth = exact_pairs(features.sets, found.forecast.threshold)
+    size = len(features.head_of)
+    wanted = features.heads[truth.left] * size + features.heads[truth.right]
+    hit = np.isin(wanted, pairs.left * size + pairs.right)
+    linked = len(linked_pairs(encoder.band_keys(sketches), 0))
+    recall = float(hit.mean()) if len(hit) else 1.0
+    return recall, len(hit), 2 * linked / max(len(features.heads), 1)
+
+
+def table(rows: Sequence[Kept]) -> str:
+    """The figures as Markdown, a line for each corpus and seed."""
+    lines = [
+        "| corpus | documents | looked at | seconds | proposed | pairs (forecast) | recall (promised) "
+        "| candidates (forecast) |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in rows:
+        lines.append(
+            f"| {one.corpus} | {one.documents:,} | {one.sampled:,} | {one.seconds:.1f} "
+            f"| {one.shingles} at {one.threshold:g}, {one.bands} x {one.rows} | {one.pairs:,} ({one.forecast_pairs:,.0f}) "
+            f"| {one.recall:.4f} ({one.promised_recall:.4f}) | {one.candidates:.2f} ({one.forecast_candidates:.2f}) |"
+        )
+    return "\n".join(lines)
+
+
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=Path, required=True, nargs="+", metavar="FILE.jsonl.gz")
+    parser.add_argument("--recipe", type=Path, metavar="RECIPE.toml", help="where to start from")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="changes of the recipe")
+    parser.add_argument("--sample", type=int, default=MOST_DOCUMENTS, help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=1, help="repeat with so many seeds")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Tune, build, compare, print."""
+    options = read_options()
+    start = presets.load(presets.DEFAULT) if options.recipe is None else load(options.recipe)
+    recipe = override(start, options.set)
+    rows = [
+        measure(path, recipe, options.sample, seed)
+        for path in options.documents
+        for seed in range(1, options.seeds + 1)
+    ]
+    facts = machine()
+    if options.json:
+        print(json.dumps({"machine": facts, "corpora": [asdict(one) for one in rows]}, indent=2))
+    else:
+        print(f"{table(rows)}\n\n{describe_machine(facts)}")
+
+
+if __name__ == "__main__":
+    main()

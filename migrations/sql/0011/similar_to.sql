@@ -1,0 +1,58 @@
+-- The function of 0006, comparing similarities with the least similarity of the recipe, whose threshold may be a distance.
+-- Stored pairs reach it: they are not compared with it again, which rounding could deny.
+ALTER TYPE nearsim.similar_document ADD ATTRIBUTE distance double precision;
+COMMENT ON COLUMN nearsim.similar_document.intersection_size IS
+    'How many features both have; NULL where verified is false, or the metric counts none';
+COMMENT ON COLUMN nearsim.similar_document.union_size IS
+    'How many features either has; NULL where verified is false, or the metric counts none';
+COMMENT ON COLUMN nearsim.similar_document.distance IS
+    'Verified distance; NULL where verified is false, or the metric measures none';
+
+CREATE OR REPLACE FUNCTION nearsim.similar_to(
+    doc_id bigint, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
+    profile text DEFAULT NULL)
+RETURNS SETOF nearsim.similar_document
+LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    home constant integer := nearsim.collection_of(doc_id);
+    live record;
+    least_alike double precision;
+    alike double precision;
+    shared integer;
+BEGIN
+    SELECT * INTO STRICT live FROM nearsim.serving(home, profile);
+    least_alike := nearsim.least_similarity(live.recipe);
+    alike := coalesce(min_similarity, least_alike);
+    shared := coalesce(min_shared_bands, live.min_shared_bands);
+    IF NOT alike BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'a similarity of % is outside 0..1', alike USING ERRCODE = 'invalid_parameter_value';
+    ELSIF shared < 1 THEN
+        RAISE EXCEPTION 'a minimum of % shared bands is impossible; choose 1 or more', shared
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+        SELECT named.doc_id, named.external_id, named.title, found.similarity, found.estimate, found.shared_bands,
+            found.intersection_size, found.union_size, found.numbers_differ, said.verdict, found.verified, found.distance
+        FROM (
+            SELECT kept.*, true AS verified
+            FROM nearsim.pairs_of(live.generation_id, similar_to.doc_id, coalesce(min_similarity, 0), shared) AS kept
+            UNION ALL
+            SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL,
+                met.numbers_differ, NULL, false
+            FROM nearsim.met_by(live.generation_id, similar_to.doc_id, alike, shared) AS met
+            WHERE alike < least_alike OR shared < live.min_shared_bands
+        ) AS found
+        CROSS JOIN LATERAL (
+            SELECT document.doc_id, document.external_id, document.title FROM nearsim.document
+            WHERE document.doc_id = found.other_id AND document.collection_id = home LIMIT 1
+        ) AS named
+        LEFT JOIN LATERAL (
+            SELECT verdict.verdict FROM nearsim.verdict
+            WHERE verdict.left_id = least(similar_to.doc_id, found.other_id)
+                AND verdict.right_id = greatest(similar_to.doc_id, found.other_id) AND verdict.undone_at IS NULL LIMIT 1
+        ) AS said ON true
+        ORDER BY found.similarity DESC, found.other_id;
+END
+$$;
+COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text) IS
+    'The documents that are similar to one, the most similar first. Unless they are given, min_similarity and min_shared_bands are those of the recipe, and all are verified pairs. Asked for less than the recipe has, it adds what else is in the document''s buckets (the first bucket_limit of each): those have verified = false, and their similarity is the estimate of the sketches. A document that is not indexed yet has none; nearsim.documents tells its state';

@@ -1,0 +1,25 @@
+-- The function of 0006 for every family: from the share of equal positions back to the similarity that makes it probable.
+CREATE OR REPLACE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer);
+    agreement double precision;
+BEGIN
+    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+        RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));
+    END IF;
+    agreement := nearsim.estimate(a, b, width);
+    CASE nearsim.metric_of(recipe)
+        WHEN 'cosine' THEN
+            RETURN round(CAST(cos(pi() * (1 - agreement)) AS numeric), 12);
+        WHEN 'euclidean' THEN
+            RETURN CASE WHEN agreement IN (0, 1) THEN agreement
+                ELSE round(CAST(1 / (1 + nearsim.width_of(recipe) / nearsim.ratio_of_chance(agreement)) AS numeric), 12)
+                END;
+        ELSE
+            RETURN agreement;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION nearsim.estimate(bytea, bytea, integer) IS
+    'The share of equal positions of two sketches of one recipe, of 4 bytes each (8 for minhash with prime32, 1 for hyperplane): the similarity that the sketches of minhash, fast_similarity and dart_minhash estimate. why tells that of every family';

@@ -1,1 +1,0 @@
-SELECT nearsim.grant_rights();

@@ -1,0 +1,211 @@
+"""Parquet: a document a row, read in batches; of the package pyarrow, which is only loaded for such files."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.text.clean import clean
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+_ROWS_AT_ONCE = 500
+_SHOWN_CHARACTERS = 500
+
+
+class Unreadable:
+    """What stands for a value that Python cannot hold, or that is damaged: the reason."""
+
+    def __init__(self, error: Exception) -> None:
+        self.reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
+
+
+def refuse_without_pyarrow(path: Path) -> None:
+    """Raise InputError where the package that reads Parquet is missing."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"{path} is read with the package pyarrow, which is not installed: pip install pyarrow"
+        ) from error
+
+
+def open_parquet(path: Path) -> "ParquetFile":
+    """A Parquet file whose columns have different names. Raises InputError for what is none; close it."""
+    refuse_without_pyarrow(path)
+    import pyarrow.parquet
+
+    if not path.is_file():
+        raise InputError(f"{path} is no file; Parquet cannot be read from a pipe: save it to a file first")
+    try:
+        opened = pyarrow.parquet.ParquetFile(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {Unreadable(error).reason}") from error
+    names = opened.schema_arrow.names
+    if len(set(names)) < len(names):
+        opened.close()
+        raise InputError(f"{path} has columns of the same name: {_listed(names)}; rename them")
+    return opened
+
+
+def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows as Python values, lists of plain numbers as NumPy arrays; a value may be `Unreadable`.
+
+    Raises InputError where the file cannot be read on.
+    """
+    import pyarrow
+
+    done = 0
+    try:
+        for batch in opened.iter_batches(_ROWS_AT_ONCE, columns=columns):
+            names = batch.schema.names
+            for row in zip(*map(_values, batch.columns), strict=True):
+                yield dict(zip(names, row, strict=True))
+            done += batch.num_rows
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(
+            f"{path} is damaged ({Unreadable(error).reason}), after {done:,} complete rows; "
+            "repair the file, or fetch it again, and repeat the command"
+        ) from error
+
+
+def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """The documents of a Parquet file; a row's line is its number from 1.
+
+    Dates and times are ISO 8601; decimals, UUIDs and bytes strings; maps with keys of strings objects; NaN in an
+    attribute is null. Raises InputError for a file without the columns that are needed.
+    """
+    with closing(open_parquet(file.path)) as opened:
+        maker = DocumentMaker(file.name, fields)
+        _check_columns(opened.schema_arrow.names, file.name, fields, maker)
+        before, total = file.tally.bytes_read, max(1, opened.metadata.num_rows)
+        size = file.path.stat().st_size
+        for number, row in enumerate(rows_of(opened, file.path), 1):
+            yield _made(maker, file.name, row, fields.vector, number)
+            file.tally.bytes_read = before + size * number // total
+
+
+def _made(
+    maker: DocumentMaker, file: str, row: Mapping[str, object], vector: str, number: int
+) -> ReadDocument | Reject:
+    for name, value in row.items():
+        if isinstance(value, Unreadable):
+            return Reject(file, number, f"'{name}' cannot be read: {value.reason}")
+    return maker.make(
+        {name: value if name == vector else _as_json(value) for name, value in row.items()}, number
+    )
+
+
+def _check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
+    if fields.id not in names:
+        raise InputError(f"{file} has no column '{fields.id}' but {_listed(names)}; name the id field")
+    if set(names).isdisjoint((fields.title, fields.vector, *maker.body_names)):
+        raise InputError(
+            f"{file} has {maker.without_text} but {_listed(names)}; name the title or body field"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return clean(", ".join(names))[0][:_SHOWN_CHARACTERS]
+
+
+def _values(column: Any) -> list[Any]:
+    """A column as Python values; where that fails, each value by itself."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        # As bytes, which may be no UTF-8, as in other files.
+        texts = column.cast(pyarrow.large_binary()).to_pylist()
+        return [None if one is None else _decoded(one) for one in texts]
+    if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        return [_numbers(one) for one in column]
+    if (coarser := _without_nanoseconds(kind)) != kind:
+        column = column.cast(coarser, safe=False)
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pyarrow.ArrowException):
+        return [_value(one) for one in column]
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _without_nanoseconds(kind: Any) -> Any:
+    """A type in which times have microseconds at most, as Python's have."""
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return pyarrow.struct([one.with_type(_without_nanoseconds(one.type)) for one in kind])
+    if types.is_list(kind):
+        return pyarrow.list_(kind.value_field.with_type(_without_nanoseconds(kind.value_type)))
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        return pyarrow.timestamp("us", kind.tz)
+    if types.is_duration(kind) and kind.unit == "ns":
+        return pyarrow.duration("us")
+    return pyarrow.time64("us") if types.is_time64(kind) else kind
+
+
+def _numbers(scalar: Any) -> Any:
+    values = scalar.values
+    if values is None:
+        return None
+    return values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False)
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, ArithmeticError) as error:
+        return Unreadable(error)
+
+
+def _duration(value: timedelta) -> float:
+    return value.total_seconds()
+
+
+def _decoded(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+_CONVERSIONS: dict[type, Callable[[Any], object]] = {
+    bytes: _decoded,
+    datetime: datetime.isoformat,
+    date: date.isoformat,
+    time: time.isoformat,
+    timedelta: _duration,
+    Decimal: str,
+    UUID: str,
+}
+
+
+def _as_json(value: Any) -> object:
+    """A value as JSON has it."""
+    if isinstance(value, float):
+        return None if value != value else value
+    if isinstance(value, dict):
+        return {name: _as_json(one) for name, one in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(one, tuple) and isinstance(one[0], str) for one in value):
+            return {name: _as_json(one) for name, one in value}  # a map
+        return [_as_json(one) for one in value]
+    if isinstance(value, tuple):
+        return [_as_json(one) for one in value]
+    if hasattr(value, "tolist"):
+        return _as_json(value.tolist())
+    convert = _CONVERSIONS.get(type(value))
+    return value if convert is None else convert(value)

@@ -1,0 +1,203 @@
+"""Two texts side by side, word by word, with what differs marked, and numbers that differ marked most."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Literal
+
+Kind = Literal["same", "changed", "number"]
+Block = tuple[
+    bool, int, int, int, int
+]  # whether it is the same in both; left begin and end, right begin and end
+
+CONTEXT_WORDS = 24
+COMPARED_WORDS = 1_500
+LONGEST_WORD = 100
+
+# A number with its separators, a character of a script without spaces between words, a word, or anything else.
+_NO_SPACES = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"(\d+(?:[.,:]\d+)*|[{_NO_SPACES}]|(?:(?![{_NO_SPACES}])[^\W\d])+|\S)(\s*)")
+_FULL_STOPS = ".!?。！？"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of one text: the same as in the other, changed, or a number that the other does not have."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A region of both texts that belongs together; `skipped` words before it are the same in both and left out."""
+
+    skipped: int
+    left: tuple[Piece, ...]
+    right: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """How two texts differ; after the hunks `skipped` words that are the same are left out.
+
+    `left_numbers` and `right_numbers` are those that the other has not, or not as often. `uncompared` counts words at
+    the ends that were not compared, as the texts are too long.
+    """
+
+    hunks: tuple[Hunk, ...]
+    skipped: int
+    left_numbers: tuple[str, ...]
+    right_numbers: tuple[str, ...]
+    uncompared: int
+
+    @property
+    def is_same(self) -> bool:
+        """Whether no word differs."""
+        return all(piece.kind == "same" for hunk in self.hunks for piece in (*hunk.left, *hunk.right))
+
+
+def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Diff:
+    """How two texts differ, but for spaces between words, cut to what changed and `context` words around it.
+
+    The words at both ends that are the same are left aside; of what is between, at most `most` words of each text are
+    compared. A word of more than 100 characters is shown in part.
+    """
+    a, b = _WORD.findall(left), _WORD.findall(right)
+    begin, tail = _ends([word for word, _ in a], [word for word, _ in b])
+    a_end, b_end = len(a) - tail, len(b) - tail
+    uncompared = max(0, a_end - begin - most) + max(0, b_end - begin - most)
+    if uncompared:
+        a_end, b_end, tail = min(a_end, begin + most), min(b_end, begin + most), 0
+    blocks = _slid(a, b, list(_blocks(a, b, begin, a_end, b_end, tail)))
+    left_only = _surplus(a[: a_end + tail], b[: b_end + tail])
+    right_only = _surplus(b[: b_end + tail], a[: a_end + tail])
+    hunks, skipped = _cut(blocks, context)
+    return Diff(
+        tuple(
+            Hunk(
+                before,
+                _pieces(a, ((same, i, j) for same, i, j, _, _ in hunk), left_only),
+                _pieces(b, ((same, i, j) for same, _, _, i, j in hunk), right_only),
+            )
+            for before, hunk in hunks
+        ),
+        skipped,
+        tuple(left_only),
+        tuple(right_only),
+        uncompared,
+    )
+
+
+def _ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
+    """How many words are the same at the beginning, and how many of the others at the end."""
+    shorter = min(len(a), len(b))
+    begin = next((at for at in range(shorter) if a[at] != b[at]), shorter)
+    left = shorter - begin
+    return begin, next((at for at in range(left) if a[-1 - at] != b[-1 - at]), left)
+
+
+def _blocks(
+    a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], begin: int, a_end: int, b_end: int, tail: int
+) -> Iterator[Block]:
+    if begin:
+        yield True, 0, begin, 0, begin
+    words = [word for word, _ in a[begin:a_end]], [word for word, _ in b[begin:b_end]]
+    for tag, i, j, k, m in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+        yield tag == "equal", begin + i, begin + j, begin + k, begin + m
+    if tail:
+        yield True, a_end, a_end + tail, b_end, b_end + tail
+
+
+def _slid(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], blocks: Sequence[Block]) -> list[Block]:
+    """Where a text has a sentence more, the full stop before it is taken for the same, not the one at its end."""
+    slid: list[Block] = []
+    for block in blocks:
+        same, i, j, k, m = block
+        if same and slid and not slid[-1][0]:
+            _, before_i, before_j, before_k, before_m = slid[-1]
+            more_left, more_right = before_j > before_i, before_m > before_k
+            words, at = (a, before_i) if more_left else (b, before_k)
+            if more_left != more_right and words[at][0] == a[i][0] and a[i][0] in _FULL_STOPS:
+                slid[-1:] = [
+                    (True, before_i, before_i + 1, before_k, before_k + 1),
+                    (False, before_i + 1, i + 1, before_k + 1, k + 1),
+                ]
+                i, k = i + 1, k + 1
+        if not same or i < j:
+            slid.append((same, i, j, k, m))
+    return _joined(slid)
+
+
+def _joined(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks that are the same and stand side by side as one."""
+    joined: list[Block] = []
+    for block in blocks:
+        if joined and joined[-1][0] and block[0]:
+            _, i, _, k, _ = joined[-1]
+            joined[-1] = (True, i, block[2], k, block[4])
+        else:
+            joined.append(block)
+    return joined
+
+
+def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Block]]], int]:
+    """Blocks in hunks, each with how many words are left out before it, and how many are after the last one."""
+    hunks: list[tuple[int, list[Block]]] = []
+    hunk: list[Block] = []
+    skipped = 0
+    for number, block in enumerate(blocks):
+        same, i, j, k, m = block
+        head = context if number else 0
+        rest = context if number < len(blocks) - 1 else 0
+        if not number and not rest:
+            head = 2 * context  # nothing differs: the beginning stands for all
+        left_out = j - i - head - rest
+        if not same or left_out <= context:
+            hunk.append(block)
+            continue
+        if head:
+            hunk.append((True, i, i + head, k, k + head))
+        if hunk:
+            hunks.append((skipped, hunk))
+        skipped, hunk = left_out, [(True, j - rest, j, m - rest, m)] if rest else []
+    if hunk:
+        hunks.append((skipped, hunk))
+        skipped = 0
+    return hunks, skipped
+
+
+def _pieces(
+    words: Sequence[tuple[str, str]], blocks: Iterator[tuple[bool, int, int]], surplus: Counter[str]
+) -> tuple[Piece, ...]:
+    kinds: list[tuple[Kind, str, str]] = [
+        ("same" if same else "number" if _number(word) in surplus else "changed", word, space)
+        for same, begin, end in blocks
+        for word, space in words[begin:end]
+    ]
+    parts: list[tuple[Kind, str]] = []
+    for (kind, word, space), (then, _, _) in pairwise([*kinds, ("same", "", "")]):
+        # A space belongs to what is on both sides of it, and the end of a line to nothing.
+        parts += [(kind, _shortened(word)), (kind if kind == then and "\n" not in space else "same", space)]
+    runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
+    return tuple(Piece(kind, "".join(text for _, text in run)) for kind, run in runs)
+
+
+def _shortened(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
+
+
+def _number(word: str) -> str | None:
+    """A word as a number, in plain digits; None for one that has no digit."""
+    return unicodedata.normalize("NFKC", word) if any(character.isdigit() for character in word) else None
+
+
+def _surplus(words: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Counter[str]:
+    """The numbers among words that others have not, or not as often."""
+    here, there = (Counter(filter(None, (_number(word) for word, _ in one))) for one in (words, others))
+    return here - there

@@ -1,0 +1,82 @@
+"""The page: figures filled into templates, with all that it needs inside it and nothing it could fetch."""
+
+import base64
+import hashlib
+from importlib.resources import files
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.report import charts, words
+from nearsim_db.report.charts import Chart
+from nearsim_db.report.figures import Report
+from nearsim_db.report.findings import find
+from nearsim_db.report.suspicion import WEIGHTS
+
+_SCRIPTS = ("sortable.js", "sortable.a11y.js", "page.js")
+_STYLE = "page.css"
+
+
+def render(report: Report) -> bytes:
+    """The report as one HTML page in UTF-8. Raises NearsimError where the extra `report` is not installed."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        drawn = _draw(report)
+    except ImportError as error:
+        raise _not_installed(error) from error
+    environment = Environment(
+        loader=PackageLoader("nearsim_db.report"),
+        autoescape=True,
+        finalize=words.visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= words.FILTERS
+    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
+    page = environment.get_template("page.html").render(
+        report=report,
+        charts=drawn,
+        axes=charts.AXES,
+        findings=find(report),
+        weights=WEIGHTS,
+        style=style,
+        scripts=scripts,
+        policy=_policy(style, scripts),
+    )
+    return page.encode("utf-8", "replace")
+
+
+def _draw(report: Report) -> dict[str, Chart]:
+    index = report.index
+    if index is None:
+        return {}
+    drawn = {"similarities": charts.draw_similarities(index.similarities)} if index.similarities.pairs else {}
+    return drawn | ({"sizes": charts.draw_sizes(index.clusters.sizes)} if index.clusters.sizes else {})
+
+
+def _policy(style: str, scripts: list[str]) -> str:
+    """A Content-Security-Policy under which only what is on the page runs, and nothing is fetched or sent."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            f"script-src {' '.join(map(_hash, scripts))}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (files("nearsim_db.report") / "assets" / name).read_text("utf-8")
+
+
+def _not_installed(error: ImportError) -> NearsimError:
+    return NearsimError(
+        f"the page is made by jinja2 and matplotlib, of which {error.name or 'one'} is not installed; run: "
+        "pip install 'nearsim-db[report]', or print the figures with --json"
+    )

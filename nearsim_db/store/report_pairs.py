@@ -1,0 +1,80 @@
+"""Pairs chosen for people to look at, and the texts of their documents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import Connection
+
+from nearsim_db.store.arrays import packed_ids
+from nearsim_db.store.engine import driver
+from nearsim_db.store.statements import Leaves, statement
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPair:
+    """A stored pair by doc_id; `cluster_id` is that of the left document. Counts are None where the metric has none."""
+
+    left_id: int
+    right_id: int
+    similarity: float
+    estimate: float
+    shared_bands: int
+    intersection: int | None
+    union: int | None
+    numbers_differ: bool
+    cluster_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """A document as people read it: `body` may be cut, `characters` is its whole length, None without a text.
+
+    `stale` says that the text is not the one that was compared.
+    """
+
+    external_id: str
+    title: str | None
+    body: str | None
+    characters: int | None
+    source: str | None
+    date: str | None
+    stale: bool
+
+
+def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ChosenPair]:
+    """The least similar pairs."""
+    return _pairs(connection, "read_lowest_pairs", leaves, {"amount": amount})
+
+
+def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ChosenPair]:
+    """The most similar pairs whose texts have different numbers."""
+    return _pairs(connection, "read_renumbered_pairs", leaves, {"amount": amount})
+
+
+def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ChosenPair]:
+    """A pair of each of equal steps of similarity from `least` to 1, always the same of the same pairs."""
+    return _pairs(connection, "read_spread_pairs", leaves, {"least": least, "steps": steps})
+
+
+def read_texts(
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], characters: int
+) -> dict[int, ReadText]:
+    """Some documents by doc_id, with at most so many characters of their bodies; those gone are left out."""
+    parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
+    rows = _rows(connection, "read_texts", leaves, parameters)
+    return {doc_id: ReadText(*values) for doc_id, *values in rows}
+
+
+def _pairs(
+    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
+) -> list[ChosenPair]:
+    return [ChosenPair(*row) for row in _rows(connection, name, leaves, parameters)]
+
+
+def _rows(
+    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
+) -> list[tuple[Any, ...]]:
+    return cast(
+        list[tuple[Any, ...]], driver(connection).execute(statement(name, leaves), parameters).fetchall()
+    )

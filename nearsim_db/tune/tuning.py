@@ -1,0 +1,312 @@
+"""From a sample of documents to a proposed recipe, with everything that speaks for it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nearsim_db import pitfalls
+from nearsim_db.encode import Encoder
+from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.forecast import MANY
+from nearsim_db.pitfalls import NOTABLE_SHARE
+from nearsim_db.profile import Profile, resolve
+from nearsim_db.progress import Progress, silent
+from nearsim_db.recipe import Recipe
+from nearsim_db.text import ID_BITS
+from nearsim_db.tune import banding, checks, labels, shingling
+from nearsim_db.tune.banding import Corpus, Forecast
+from nearsim_db.tune.checks import Check, Units
+from nearsim_db.tune.distinct import distinct_sets
+from nearsim_db.tune.histogram import Histogram, histogram, valley
+from nearsim_db.tune.labels import Labels, Point
+from nearsim_db.tune.pair_sample import sample_pairs
+from nearsim_db.tune.sampling import Sample
+from nearsim_db.tune.shingling import Shingling
+
+RECALL = 0.99
+LEAST_THRESHOLD, MOST_THRESHOLD = 0.5, 0.95
+_STEPS = 20  # thresholds are proposed in steps of 0.05
+_LOST_BY_LIMIT = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is not left to the corpus: the recall, perhaps the threshold, and which shingle keys (scheme, k) stay."""
+
+    recall: float = RECALL
+    threshold: float | None = None
+    seed: int = 1
+    kept: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Told:
+    """What labelled pairs say: points of precision and recall, the best, and how many pairs could be used."""
+
+    duplicates: int
+    distinct: int
+    points: list[Point]
+    best: Point
+
+
+@dataclass(slots=True)
+class Tuning:
+    """A proposal and what it rests on. `reasons` go by the keys of the recipe."""
+
+    sample: Sample
+    shinglings: list[Shingling]
+    shingling: Shingling
+    near_pairs: int
+    twins: int
+    sets: int
+    histogram: Histogram
+    valley: float | None
+    profile: Profile
+    forecast: Forecast
+    kept_by_limit: float
+    checks: list[Check]
+    reasons: dict[str, str]
+    alternatives: list[Forecast]
+    thresholds: list[Forecast]
+    labels: Labels | None = None
+    told: Told | None = None
+
+    @property
+    def promised_recall(self) -> float:
+        """Of all pairs at the threshold or above, the bucket limit taken into account."""
+        return self.forecast.recall * self.kept_by_limit
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the steps share."""
+
+    sample: Sample
+    recipe: Recipe
+    wishes: Wishes
+    threads: int
+    progress: Progress
+    units: dict[str, Units] = field(default_factory=dict)
+    unspaced: float = 0.0
+
+
+def tune(
+    sample: Sample,
+    recipe: Recipe,
+    wishes: Wishes = Wishes(),
+    given: Labels | None = None,
+    threads: int = 1,
+    progress: Progress = silent,
+) -> Tuning:
+    """Propose shingles, threshold and bands for the documents that a sample was drawn from.
+
+    `recipe` is the starting point, of which all else is kept. Raises RecipeError for a recipe that does not compare by
+    Jaccard, or where no bands reach the recall, and InputError where there is too little to compare.
+    """
+    _check(sample, recipe)
+    run = _Run(sample, recipe, wishes, threads, progress)
+    looked_at = shingling.texts_looked_at(sample.texts, wishes.seed)
+    scripts = pitfalls.Texts()
+    scripts.look_at(looked_at)
+    run.unspaced = scripts.unspaced / max(scripts.looked_at, 1)
+    told = _known_labels(sample, given)
+    ways = shingling.candidates(recipe, wishes.kept)
+    run.units = {
+        unit: shingling.units(recipe, unit, looked_at)
+        for unit in {shingling.unit_of(scheme) for scheme, _ in ways}
+    }
+    tests = shingling.find_test_pairs(
+        recipe, sample.texts, run.unspaced >= 0.5, wishes.seed, threads, progress
+    )
+    judged = list(shingling.judge(recipe, ways, tests, run.units, threads, progress))
+    if told is not None:
+        judged = [shingling.with_f1(one, _told(run, told, one).best.f1) for one in judged]
+    chosen, why = shingling.choose(
+        judged, tests.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
+    )
+    return _propose(run, judged, chosen, why, tests.near_pairs, told)
+
+
+def _check(sample: Sample, recipe: Recipe) -> None:
+    encoder = Encoder(resolve(recipe))
+    if encoder.metric.name != "jaccard":
+        raise RecipeError(
+            f"tune proposes shingles and thresholds for Jaccard similarity; sketch.family {recipe.sketch.family} "
+            f"estimates {encoder.metric.name}: see nearsim curve for its bands"
+        )
+    if len(sample.texts) < 2:
+        raise InputError(
+            f"{len(sample.texts)} of {sample.documents + sample.rejected} documents can be used; tune compares pairs: "
+            "give at least two"
+        )
+
+
+def _known_labels(sample: Sample, given: Labels | None) -> Labels | None:
+    if given is None:
+        return None
+    given.keep_known(sample.wanted)
+    positive = sum(duplicate for _, _, duplicate in given.pairs)
+    if positive == 0 or positive == len(given.pairs):
+        raise InputError(
+            f"{positive:,} of the {len(given.pairs):,} labelled pairs that can be used are duplicates; tune needs both "
+            f"duplicates and others ({given.bad:,} lines cannot be used, {given.unknown:,} pairs name documents that "
+            "are not there)"
+        )
+    return given
+
+
+def _told(run: _Run, given: Labels, one: Shingling) -> Told:
+    """Precision and recall of labelled pairs under a way to cut."""
+    rows = {name: row for row, name in enumerate(run.sample.wanted)}
+    encoder = Encoder(resolve(one.apply(run.recipe)))
+    sets = distinct_sets(encoder, list(run.sample.wanted.values()), run.threads)
+    left = np.array([rows[pair[0]] for pair in given.pairs], np.int64)
+    right = np.array([rows[pair[1]] for pair in given.pairs], np.int64)
+    duplicate = np.array([pair[2] for pair in given.pairs], bool)
+    points = labels.precision_recall(shingling.similarities(sets, left, right), duplicate)
+    positive = int(duplicate.sum())
+    best = labels.best(points) or Point(1.0, 0.0, 0.0, 0.0)
+    return Told(positive, len(duplicate) - positive, points, best)
+
+
+def _propose(
+    run: _Run, judged: list[Shingling], chosen: Shingling, why: str, near_pairs: int, given: Labels | None
+) -> Tuning:
+    sample, wishes = run.sample, run.wishes
+    recipe = chosen.apply(run.recipe)
+    sets = distinct_sets(Encoder(resolve(recipe)), sample.texts, run.threads, run.progress)
+    run.progress("compare", 0, None)
+    pairs = sample_pairs(sets, wishes.seed)
+    corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
+    spread = histogram(pairs, sets.twin_pairs, corpus.pair_scale)
+    told = None if given is None else _told(run, given, chosen)
+    lowest = valley(spread)
+    threshold, why_threshold = _threshold(wishes, told, lowest, recipe.match.threshold)
+    profile, why_sketch = banding.choose_sketch(corpus, recipe, threshold, wishes.recall)
+    forecast = corpus.forecast(profile)
+    kept = corpus.kept_by_limit(profile)
+    reasons = {
+        "shingle.scheme": f"{chosen.name}: {why}",
+        "sketch.k": why_sketch,
+        "bands.recall": _why_bands(forecast, kept),
+        "match.threshold": why_threshold,
+    }
+    found = _checks(run, corpus, chosen, profile, forecast, kept)
+    others = list(banding.alternatives(corpus, profile.recipe, threshold))
+    levels = list(banding.thresholds(corpus, profile.recipe, wishes.recall, threshold))
+    return Tuning(
+        sample, judged, chosen, near_pairs, sets.twins, len(sets), spread, lowest, profile, forecast, kept, found,
+        reasons, others, levels, given, told,
+    )  # fmt: skip
+
+
+def _threshold(wishes: Wishes, told: Told | None, lowest: float | None, own: float) -> tuple[float, str]:
+    if wishes.threshold is not None:
+        return wishes.threshold, "as it was given"
+    if told is not None:
+        value = labels.separating(told.points, told.best)
+        return value, f"the best F1 of the labelled pairs, {told.best.f1:.3f}"
+    if lowest is None:
+        return own, (
+            "as the recipe had it, for there is no clear valley between near and random pairs; look at the histogram, "
+            "and at some pairs above and below"
+        )
+    value = math.floor(lowest * _STEPS + 0.5) / _STEPS
+    if value < LEAST_THRESHOLD:
+        return LEAST_THRESHOLD, (
+            f"near and random pairs part at {lowest:.2f}, but texts that share less than half of their shingles are "
+            "seldom meant, and cost more: --threshold takes a lower one"
+        )
+    value = min(value, MOST_THRESHOLD)
+    return value, f"the valley between near and random pairs, around {lowest:.2f}"
+
+
+def _why_bands(forecast: Forecast, kept: float) -> str:
+    return (
+        f"{forecast.bands} bands of {forecast.rows} rows: {forecast.recall_at:.4f} of the pairs right at the threshold "
+        f"and {forecast.recall * kept:.4f} of all above it are found, for about {forecast.candidates:,.2f} candidates "
+        f"and {forecast.bytes_per_document:,} bytes a document"
+    )
+
+
+def _checks(
+    run: _Run, corpus: Corpus, chosen: Shingling, profile: Profile, forecast: Forecast, kept: float
+) -> list[Check]:
+    base = run.recipe.hash.base
+    bits = ID_BITS[base]
+    different, part = checks.distinct_ids(corpus.sets, bits)
+    grown = checks.grown(corpus.sets, len(different), part, bits, corpus.documents / corpus.sampled)
+    unit = {"char": "characters", "word": "words", "sentence": "sentences"}[shingling.unit_of(chosen.scheme)]
+    found = [
+        checks.check_k_rule(chosen.rule, unit),
+        checks.check_uniformity(checks.uniformity(different), base),
+        checks.check_hash_width(base, grown),
+    ]
+    return [*found, *_check_texts(run, corpus, chosen), *_check_cost(forecast, profile, kept)]
+
+
+def _check_texts(run: _Run, corpus: Corpus, chosen: Shingling) -> Sequence[Check]:
+    texts = len(run.sample.texts)
+    empty = corpus.sets.featureless / texts
+    twins = corpus.sets.twins / texts
+    by_words = chosen.scheme in ("word", "bag")
+    return [
+        checks.check_share(
+            "scripts",
+            run.unspaced if by_words else 0.0,
+            f"{run.unspaced:.1%} of the texts are Chinese, Japanese, Korean or in another script without plain spaces",
+            "word shingles hardly agree there: take --set shingle.scheme=char",
+            NOTABLE_SHARE,
+        ),
+        checks.check_share(
+            "short texts",
+            chosen.short,
+            f"{chosen.short:.1%} of the documents are one shingle or shorter",
+            "such a document is like none but its own copies: take a smaller shingle.k, or characters",
+            NOTABLE_SHARE,
+        ),
+        checks.check_share(
+            "no features",
+            empty,
+            f"{empty:.1%} of the documents ({corpus.sets.featureless:,} of the sample) have no features, and match "
+            "nothing",
+            "see which fields hold the text (--body-field), and whether the texts are there",
+            NOTABLE_SHARE,
+        ),
+        Check(
+            "identical",
+            "ok",
+            f"{twins:.1%} of the documents ({corpus.sets.twins:,} of the sample) have the shingles of another; they "
+            "are found whatever the bands",
+        ),
+    ]
+
+
+def _check_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check]:
+    limit = profile.recipe.match.bucket_limit
+    finding = (
+        "no bucket limit"
+        if not limit
+        else f"match.bucket_limit = {limit} keeps {kept:.2%} of the pairs that share a bucket"
+    )
+    found = [
+        checks.check_share(
+            "candidates",
+            forecast.candidates / MANY,
+            f"about {forecast.candidates:,.2f} candidates per document are expected",
+            "most will fail verification: take longer shingles, a larger sketch.k or a higher threshold",
+            1.0,
+            10.0,
+        ),
+        checks.check_share(
+            "large buckets",
+            1 - kept,
+            finding,
+            "clusters stay whole; for every pair of large families raise it, 0 being no limit",
+            _LOST_BY_LIMIT,
+            0.9,
+        ),
+    ]
+    return found + [Check("recipe", "warning", one) for one in pitfalls.of_profile(profile)]

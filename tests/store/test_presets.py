@@ -1,0 +1,80 @@
+"""Every preset that ships, on the sample of news stories: what it reports is true, and it finds what there is."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearsim_db import Document, Index, presets
+from nearsim_db.encode import Encoder
+from nearsim_db.profile import Profile, resolve
+from nearsim_db.recipe import override
+
+STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
+
+
+def stories() -> list[Document]:
+    """The sample; a story's vector counts its letters, so that some are alike and some are not."""
+    read = [json.loads(line) for line in STORIES.read_text("utf-8").splitlines()]
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    return [
+        Document(
+            one["id"],
+            one["title"],
+            one["text"],
+            vector=[one["text"].lower().count(letter) for letter in letters],
+        )
+        for one in read
+    ]
+
+
+def true_pairs(profile: Profile, documents: list[Document]) -> dict[frozenset[str], float]:
+    """All pairs that reach the threshold, with their similarity, found by comparing everything with everything."""
+    encoder = Encoder(profile)
+    features = encoder.features([encoder.content_of(one.title, one.body, one.vector) for one in documents])
+    kept = [place for place in range(len(documents)) if len(features.of(place))]
+    left, right = np.array(list(combinations(range(len(kept)), 2)), np.int64).T
+    scores = encoder.compare([features.of(place) for place in kept], left, right)
+    reached = encoder.metric.reaching(scores, profile.recipe.match.threshold)
+    ids = [documents[place].external_id for place in kept]
+    return {
+        frozenset((ids[a], ids[b])): similarity
+        for a, b, similarity in zip(
+            left[reached].tolist(), right[reached].tolist(), scores.similarity[reached].tolist(), strict=True
+        )
+    }
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    return stories()
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_preset(name: str, documents: list[Document], newest_url: str) -> None:
+    recipe = presets.load(name)
+    profile = resolve(recipe)
+    wanted = true_pairs(profile, documents)
+    assert wanted, "a preset that pairs nothing of the sample is not tested"
+    with Index.connect(newest_url, profile=name) as index:
+        index.create_profile(name, recipe)
+        index.add(documents)
+        found = {frozenset((pair.left, pair.right)): pair.similarity for pair in index.pairs()}
+        assert found.keys() <= wanted.keys()
+        assert found == pytest.approx({pair: wanted[pair] for pair in found}, abs=1e-9)
+        # Of a few dozen pairs at most, above the threshold most of them: fewer are missed than at the threshold.
+        assert len(found) >= profile.expected_recall * len(wanted) - 3
+        assert index.stats(name)["clusters"] > 0
+
+
+def test_the_source_documents_own_figures() -> None:
+    newshound = resolve(presets.load("newshound"))
+    assert (newshound.bands, newshound.rows, newshound.unused_rows) == (40, 3, 0)
+    for name, bands, rows in (("newshound-60x4", 60, 4), ("newshound-80x3", 80, 3)):
+        larger = resolve(presets.load(name))
+        assert (larger.bands, larger.rows, larger.recipe.sketch.k) == (bands, rows, 240)
+        assert override(
+            larger.recipe, ["sketch.k=120", "bands.count=40", "bands.rows=3"]
+        ) == newshound.recipe

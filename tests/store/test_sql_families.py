@@ -1,0 +1,105 @@
+"""What SQL makes of sketches is what the package makes of them, for every family."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db import profile
+from nearsim_db.recipe import Recipe, override, to_mapping
+from nearsim_db.sketch import FAMILIES
+from nearsim_db.store.codec import to_bigint
+from nearsim_db.store.engine import driver
+
+OPTIONS: dict[str, list[str]] = {
+    "fast_similarity": [],
+    "minhash": ["bands.hash=xor"],
+    "bottom_k": ["sketch.k=32"],
+    "hyperplane": ["sketch.k=200", "bands.count=20", "bands.rows=9", "match.threshold=0.8"],
+    "projection": ["match.threshold=3", "bands.count=40", "bands.rows=3"],
+    "dart_minhash": ["match.min_shared_bands=2"],
+}
+MORE = {
+    "prime32": ["sketch.family=minhash"],
+    "java32": ["sketch.family=minhash", "sketch.functions=java32", "bands.hash=djb2a-joined"],
+    "signs": ["sketch.family=hyperplane", "sketch.vectors=sign", "sketch.k=1024", "sketch.seed=5"],
+    "narrow": ["sketch.family=projection", "sketch.width=0.25", "match.threshold=0.5"],
+    "wide": ["sketch.family=projection", "sketch.width=1000", "sketch.k=1024", "match.threshold=900"],
+}
+RECIPES = {family: [f"sketch.family={family}", *OPTIONS[family]] for family in FAMILIES} | MORE
+DOCUMENTS, FEATURES = 10, 60
+
+ASK = """
+SELECT nearsim.estimate_under(recipe, %(first)s, other.sketch),
+    nearsim.keys_under(recipe, %(bands)s, %(rows)s, other.sketch),
+    nearsim.shared_bands(recipe, %(bands)s, %(rows)s, %(first)s, other.sketch)
+FROM CAST(%(recipe)s AS jsonb) AS recipe
+CROSS JOIN unnest(CAST(%(sketches)s AS bytea[])) WITH ORDINALITY AS other (sketch, place)
+ORDER BY other.place
+"""
+
+
+def sketches_of(family: Any) -> NDArray[Any]:
+    """Documents with ever fewer features of the first; where weights have signs, its double and its opposite, too."""
+    rng = np.random.default_rng(17)
+    words = rng.integers(0, 2**64, 2 * FEATURES, np.uint64)
+    ids, weights = [], []
+    for number in range(DOCUMENTS):
+        ids.append(np.sort(words[number * 6 : number * 6 + FEATURES]))
+        weights.append(rng.integers(1, 4, FEATURES).astype(np.float64))
+    if family.metric in ("cosine", "euclidean"):
+        ids += [ids[0], ids[0]]
+        weights += [2 * weights[0], -weights[0]]
+    offsets = np.arange(len(ids) + 1) * FEATURES
+    found: NDArray[Any] = family.sketch(np.concatenate(ids), offsets, np.concatenate(weights))
+    return found
+
+
+def test_sketches_say_the_same_in_sql(connection: Connection) -> None:
+    assert RECIPES.keys() >= FAMILIES.keys()
+    for name in RECIPES:
+        check(connection, name)
+
+
+def check(connection: Connection, name: str) -> None:
+    """Estimates, keys, shared bands and collision probabilities under one recipe."""
+    made = profile.resolve(override(Recipe(), RECIPES[name]))
+    family, bands, rows = profile.make_family(made.recipe, "numpy"), made.bands, made.rows
+    sketches = sketches_of(family)
+    banding = bands, rows, made.recipe.bands.hash, made.recipe.sketch.seed
+    first = np.repeat(sketches[:1], len(sketches), axis=0)
+    estimates = family.estimate(first, sketches)
+    asked: dict[str, Any] = {
+        "recipe": json.dumps(to_mapping(made.recipe)),
+        "bands": bands,
+        "rows": rows,
+        "first": sketches[0].tobytes(),
+        "sketches": [one.tobytes() for one in sketches],
+    }
+    rows_found = driver(connection).execute(ASK.encode(), asked).fetchall()
+    found, keys, shared = (list(column) for column in zip(*rows_found, strict=True))
+    assert found == pytest.approx(estimates.tolist(), abs=1e-9), name
+    assert keys == to_bigint(family.band_keys(sketches, *banding)).tolist(), name
+    matched = family.matched_bands(first, sketches, *banding)
+    assert shared == [np.flatnonzero(row).tolist() for row in matched], name
+    assert len(set(found)) > 3 and shared[0] == list(range(bands)), name
+    chances = driver(connection).execute(
+        "SELECT nearsim.collision_probability(%s::jsonb, s) FROM unnest(%s::float8[]) AS s",
+        (asked["recipe"], similarities := [float(one) for one in (*np.linspace(0, 1, 60), 1e-9, 1 - 1e-9)]),
+    )
+    expected = [family.collision_probability(one) for one in similarities]
+    assert [chance for (chance,) in chances] == pytest.approx(expected, abs=1e-9), name
+
+
+def test_a_distance_is_where_its_probability_says(connection: Connection) -> None:
+    chances = [1 / 4096, *np.linspace(0.01, 0.99, 50).tolist(), 4095 / 4096]
+    rows = driver(connection).execute(
+        "SELECT chance, nearsim.chance_of_bucket(nearsim.ratio_of_chance(chance)) FROM unnest(%s::float8[]) AS chance",
+        (chances,),
+    )
+    found = rows.fetchall()
+    assert len(found) == len(chances)
+    assert [back for _, back in found] == pytest.approx([chance for chance, _ in found], abs=1e-13)

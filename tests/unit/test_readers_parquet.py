@@ -1,0 +1,218 @@
+"""Parquet: which rows become documents, with what values, and why the others do not."""
+
+import datetime
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Fields, Source
+from nearsim_db.records import ReadDocument, Reject
+
+Columns = dict[str, object]
+NANOSECONDS = 1717178400123456789  # of 2024-05-31, 18:00 UTC
+
+
+def written(tmp_path: Path, columns: Columns, **options: object) -> Path:
+    path = tmp_path / "in.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, **options)
+    return path
+
+
+def read(path: Path, fields: Fields | None = None) -> list[ReadDocument | Reject]:
+    return list(Source([path], fields or Fields()))
+
+
+def attributes(tmp_path: Path, values: object) -> list[object]:
+    rows = read(written(tmp_path, {"id": ["1", "2"], "text": ["t", "t"], "value": values}))
+    return [one.document.attributes["value"] for one in rows if isinstance(one, ReadDocument)]
+
+
+def test_columns_become_fields_as_in_other_files(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        {
+            "id": pyarrow.array([1, 2], pyarrow.int32()),
+            "title": ["A title", None],
+            "text": pyarrow.array(["A text", "B"]).dictionary_encode(),
+            "source": ["wire", None],
+            "url": ["https://example.org/1", None],
+            "published_at": pyarrow.array([NANOSECONDS, None], pyarrow.timestamp("ns", "Europe/Berlin")),
+            "pages": [12, None],
+        },
+    )
+    first, second = read(path)
+    assert isinstance(first, ReadDocument) and isinstance(second, ReadDocument)
+    one = first.document
+    assert (one.external_id, one.title, one.body, one.source) == ("1", "A title", "A text", "wire")
+    assert one.url == "https://example.org/1"
+    assert one.published_at == datetime.datetime(2024, 5, 31, 18, 0, 0, 123456, datetime.UTC)
+    assert (one.attributes, first.file, first.line) == ({"pages": 12}, str(path), 1)
+    assert (second.document.title, second.document.published_at, second.line) == (None, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([datetime.date(2024, 5, 31), None], ["2024-05-31", None]),
+        (
+            pyarrow.array([NANOSECONDS, 0], pyarrow.timestamp("ns")),
+            ["2024-05-31T18:00:00.123456", "1970-01-01T00:00:00"],
+        ),
+        ([datetime.time(1, 2, 3), None], ["01:02:03", None]),
+        ([datetime.timedelta(minutes=1), None], [60.0, None]),
+        ([Decimal("1.10"), None], ["1.10", None]),
+        ([0.5, float("nan")], [0.5, None]),
+        ([b"bytes", None], ["bytes", None]),
+        ([[1, 2], []], [[1, 2], []]),
+        ([["a"], None], [["a"], None]),
+        ([{"a": {"b": [1.5]}}, None], [{"a": {"b": [1.5]}}, None]),
+        (
+            pyarrow.array([[("a", 1), ("b", 2)], None], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+            [{"a": 1, "b": 2}, None],
+        ),
+        (
+            pyarrow.array(
+                [{"at": [NANOSECONDS]}, None], pyarrow.struct({"at": pyarrow.list_(pyarrow.timestamp("ns"))})
+            ),
+            [{"at": ["2024-05-31T18:00:00.123456"]}, None],
+        ),
+    ],
+    ids=str,
+)
+def test_other_columns_become_attributes(tmp_path: Path, values: object, expected: list[object]) -> None:
+    assert attributes(tmp_path, values) == expected
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pyarrow.list_(pyarrow.float32()),
+        pyarrow.list_(pyarrow.float16()),
+        pyarrow.large_list(pyarrow.float64()),
+        pyarrow.list_(pyarrow.float32(), 2),
+        pyarrow.list_(pyarrow.int16()),
+    ],
+    ids=str,
+)
+def test_vectors_are_lists_of_numbers(tmp_path: Path, kind: pyarrow.DataType) -> None:
+    vectors = pyarrow.array([[1, 2], None, [3, -4]], kind)
+    rows = read(written(tmp_path, {"id": ["1", "2", "3"], "vector": vectors, "title": ["t"] * 3}))
+    found = [one.document.vector for one in rows if isinstance(one, ReadDocument)]
+    assert [one if one is None else list(one) for one in found] == [[1.0, 2.0], None, [3.0, -4.0]]
+
+
+def test_bad_rows_are_set_aside_with_their_number(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        {
+            "id": ["a", None, "c", "d", "e", "f"],
+            "text": ["t"] * 6,
+            "vector": pyarrow.array(
+                [[float("nan")], [1], [None], [], [1e300], [1]], pyarrow.list_(pyarrow.float64())
+            ),
+            "at": pyarrow.array([0, 0, 0, 0, 0, 2**60], pyarrow.timestamp("ms")),
+        },
+    )
+    rejects = read(path)
+    assert [(one.line, one.external_id, one.reason) for one in rejects if isinstance(one, Reject)] == [
+        (1, "a", "'vector' holds nan at place 1, which is no finite number"),
+        (2, None, "'id' is empty"),
+        (3, "c", "'vector' holds null, None, at place 1; it must hold numbers only"),
+        (4, "d", "'vector' is empty; leave it out, or give at least one number"),
+        (5, "e", "'vector' holds 1e+300 at place 1, beyond what 32-bit floats can hold"),
+        (6, None, rejects[5].reason if isinstance(rejects[5], Reject) else None),
+    ]
+    assert "'at' cannot be read" in str(rejects[5])
+
+
+def test_bytes_that_are_no_utf8_are_replaced_and_counted(tmp_path: Path) -> None:
+    text = pyarrow.Array.from_buffers(
+        pyarrow.string(),
+        1,
+        [None, pyarrow.array([0, 3], pyarrow.int32()).buffers()[1], pyarrow.py_buffer(b"a\xffb")],
+    )
+    (one,) = read(written(tmp_path, {"id": ["1"], "text": text}))
+    assert isinstance(one, ReadDocument)
+    assert (one.document.body, one.replaced) == ("a\ufffdb", 1)
+
+
+def test_it_is_read_in_batches_and_told_in_bytes(tmp_path: Path) -> None:
+    rows = 2_000
+    path = written(tmp_path, {"id": list(range(rows)), "text": ["t"] * rows}, row_group_size=300)
+    source = Source([path])
+    before = 0
+    for number, one in enumerate(source, 1):
+        assert one.line == number
+        assert before <= source.bytes_read <= path.stat().st_size
+        before = source.bytes_read
+    assert number == rows
+    assert source.bytes_read == source.total_bytes == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"key": ["1"], "text": ["t"]}, "has no column 'id' but key, text; name the id field"),
+        (
+            {"id": ["1"], "note": ["t"]},
+            "has no 'title' and no 'text' or 'body' but id, note; name the title or body",
+        ),
+    ],
+)
+def test_needed_columns(tmp_path: Path, columns: Columns, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        read(written(tmp_path, columns))
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 3, names=["id", "text", "text"])
+    pyarrow.parquet.write_table(table, tmp_path / "in.parquet")
+    with pytest.raises(InputError, match="columns of the same name: id, text, text; rename them"):
+        read(tmp_path / "in.parquet")
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    path.write_text('{"id": "1"}\n')
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        read(path)
+
+
+def test_damage_is_told_after_what_stands_before_it(tmp_path: Path) -> None:
+    rows = 2_000
+    path = written(
+        tmp_path,
+        {"id": [f"{at:08}" for at in range(rows)], "text": ["t"] * rows},
+        row_group_size=500,
+        compression="zstd",
+    )
+    content = bytearray(path.read_bytes())
+    at = pyarrow.parquet.ParquetFile(path).metadata.row_group(2).column(0).data_page_offset
+    content[at : at + 200] = bytes(200)
+    path.write_bytes(content)
+    given = []
+    with pytest.raises(InputError, match=r"is damaged .*, after 1,000 complete rows"):
+        for one in Source([path]):
+            given.append(one)
+    assert len(given) == 1_000
+
+
+def test_compressed_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet.gz"
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="compressed, but Parquet is so in itself; unpack it first"):
+        Source([path])
+
+
+def test_without_the_package_it_is_said_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, {"id": ["1"], "text": ["t"]})
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match="package pyarrow, which is not installed: pip install pyarrow"):
+        Source([path])

@@ -1,0 +1,97 @@
+"""Two texts side by side: what is marked, what is cut, and what numbers differ."""
+
+import random
+import time
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.report.diffs import Diff, compare
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "7", "8", "中", "한국", "x.", "\n"]), max_size=40)
+
+
+def marked(diff: Diff, side: str, *kinds: str) -> list[str]:
+    return [piece.text.strip() for hunk in diff.hunks for piece in getattr(hunk, side) if piece.kind in kinds]
+
+
+def test_numbers_that_differ_are_marked_apart_from_words() -> None:
+    diff = compare("Profit rose to 5.93 million on 12 May", "Profit fell to 5.81 million on 12 May")
+    assert marked(diff, "left", "changed") == ["rose"]
+    assert marked(diff, "right", "changed") == ["fell"]
+    assert marked(diff, "left", "number") == ["5.93"]
+    assert marked(diff, "right", "number") == ["5.81"]
+    assert (diff.left_numbers, diff.right_numbers) == (("5.93",), ("5.81",))
+
+
+def test_a_number_that_only_moved_is_no_other_number() -> None:
+    diff = compare("On 12 May 40 people came", "40 people came on 12 May")
+    assert not marked(diff, "left", "number") and not marked(diff, "right", "number")
+    assert diff.left_numbers == diff.right_numbers == ()
+    assert not diff.is_same
+
+
+def test_full_width_digits_are_the_same_numbers() -> None:
+    diff = compare("built in １９８９", "rebuilt in 1989")
+    assert diff.left_numbers == diff.right_numbers == ()
+
+
+def test_characters_of_scripts_without_spaces_are_words() -> None:
+    diff = compare("今天天气很好", "今天天气不好")
+    assert marked(diff, "left", "changed") == ["很"]
+    assert marked(diff, "right", "changed") == ["不"]
+
+
+def test_spaces_do_not_count() -> None:
+    assert compare("one  two\nthree", " one two three ").is_same
+    assert compare("", "").hunks == ()
+
+
+def test_a_long_text_is_cut_to_what_changed() -> None:
+    words = ["".join(letters) for letters in product("abcdefghij", repeat=3)]
+    other = [*words[:500], "new", *words[500:]]
+    diff = compare(" ".join(words), " ".join(other), context=10)
+    (hunk,) = diff.hunks
+    assert hunk.skipped == 490 and diff.skipped == 490
+    assert [piece.text.strip() for piece in hunk.right if piece.kind != "same"] == ["new"]
+    assert len("".join(piece.text for piece in hunk.left).split()) == 20
+    assert not diff.uncompared
+
+
+def test_a_sentence_at_the_end_is_marked_from_its_first_word() -> None:
+    diff = compare("Old title here. The end.", "New title here. The end. Sign up now.")
+    assert marked(diff, "right", "changed") == ["New", "Sign up now."]
+
+
+def test_what_is_too_long_to_compare_is_counted() -> None:
+    left, right = (" ".join([word] * 50) for word in ("one", "other"))
+    diff = compare(f"same {left}", f"same {right}", most=20)
+    assert diff.uncompared == 60
+
+
+def test_a_word_without_end_is_shown_in_part() -> None:
+    diff = compare("z" * 5000, "y " + "z" * 5000)
+    assert max(len(piece.text) for hunk in diff.hunks for piece in (*hunk.left, *hunk.right)) < 120
+
+
+def test_two_long_unlike_texts_take_little_time() -> None:
+    rng = random.Random(1)
+    left, right = (" ".join(rng.choices("the of and to in a is that for it".split(), k=20_000)) for _ in "ab")
+    begun = time.monotonic()
+    compare(left, right)
+    assert time.monotonic() - begun < 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(WORDS, WORDS)
+def test_nothing_is_lost_where_nothing_is_cut(left: list[str], right: list[str]) -> None:
+    diff = compare(" ".join(left), " ".join(right), context=1000)
+    for side, words in (("left", left), ("right", right)):
+        shown = "".join(piece.text for hunk in diff.hunks for piece in getattr(hunk, side))
+        assert "".join(shown.split()) == "".join("".join(words).split())
+    kept = [
+        ["".join(p.text for h in diff.hunks for p in getattr(h, side) if p.kind == "same").split()]
+        for side in ("left", "right")
+    ]
+    assert "".join(kept[0][0]) == "".join(kept[1][0])

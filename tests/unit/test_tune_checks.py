@@ -1,0 +1,124 @@
+"""Checks and labels against scipy and brute force."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, chisquare
+
+from nearsim_db.errors import InputError
+from nearsim_db.tune import read_labels
+from nearsim_db.tune.checks import (
+    KRule,
+    check_hash_width,
+    check_k_rule,
+    check_uniformity,
+    chi_squared_tail,
+    magnitude,
+    uniformity,
+    units_of,
+)
+from nearsim_db.tune.labels import best, precision_recall, separating
+
+
+@pytest.mark.parametrize("degrees", [12, 100, 1008])
+def test_the_tail_of_chi_squared_is_that_of_scipy(degrees: int) -> None:
+    for quantile in (0.001, 0.05, 0.5, 0.9, 0.999):
+        value = float(chi2.ppf(quantile, degrees))
+        assert chi_squared_tail(value, degrees) == pytest.approx(1 - quantile, abs=0.002)
+
+
+@pytest.mark.parametrize(("amount", "buckets"), [(100, 13), (2_000, 101), (40_000, 1009)])
+def test_uniformity_is_pearsons_test(amount: int, buckets: int) -> None:
+    ids = np.random.default_rng(amount).integers(0, 2**64, amount, np.uint64)
+    found = uniformity(ids)
+    assert found is not None
+    expected = chisquare(np.bincount([one % buckets for one in ids.tolist()], minlength=buckets))
+    assert (found.buckets, found.degrees_of_freedom) == (buckets, buckets - 1)
+    assert found.chi_squared == pytest.approx(expected.statistic)
+    assert found.p_value == pytest.approx(expected.pvalue, abs=0.003)
+    assert check_uniformity(found, "poly64").verdict == "ok"
+
+
+def test_an_uneven_hash_is_told() -> None:
+    found = uniformity(np.arange(0, 60_000, 3, dtype=np.uint64) * np.uint64(1009))
+    assert found is not None
+    assert found.p_value < 1e-9
+    assert check_uniformity(found, "djb2a").verdict == "warning"
+    assert uniformity(np.arange(20, dtype=np.uint64)) is None
+
+
+def test_the_alphabet_in_use_is_two_to_the_entropy() -> None:
+    ids = np.array([1, 2, 3, 4] * 5 + [9] * 20, np.uint64)
+    found = units_of(ids, np.array([0, 10, 40], np.int64))
+    entropy = -(4 * 0.125 * math.log2(0.125) + 0.5 * math.log2(0.5))
+    assert found.alphabet == pytest.approx(2**entropy)
+    assert (found.different, found.lengths.tolist(), found.typical_length) == (5, [10, 30], 20)
+    assert found.short(10) == 0.5
+    assert found.short(1) == 0.0
+
+
+@pytest.mark.parametrize(("k", "verdict"), [(2, "problem"), (3, "warning"), (4, "ok")])
+def test_the_k_rule(k: int, verdict: str) -> None:
+    rule = KRule(20.0, k, 600)
+    assert rule.ratio == pytest.approx(20**k / (600 - k + 1))
+    assert (rule.verdict, check_k_rule(rule, "characters").verdict) == (verdict, verdict)
+
+
+def test_32_bits_are_too_few_for_many_shingles() -> None:
+    assert check_hash_width("crc32", 1e5).verdict == "ok"
+    assert check_hash_width("crc32", 1e8).verdict == "warning"
+    assert check_hash_width("poly64", 1e10).verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(0, "0"), (0.5, "0.5"), (1234.4, "1,234"), (2.4e10, "2e10"), (3e-9, "3e-9")]
+)
+def test_magnitudes_are_short(value: float, told: str) -> None:
+    assert magnitude(value) == told
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_f1_is_that_of_brute_force(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    duplicate = generator.random(60) < 0.4
+    similarity = np.round(np.clip(generator.normal(np.where(duplicate, 0.7, 0.4), 0.2), 0, 1), 2)
+
+    def f1(threshold: float) -> float:
+        called = similarity >= threshold
+        return 2 * float((called & duplicate).sum()) / float(called.sum() + duplicate.sum())
+
+    points = precision_recall(similarity, duplicate)
+    chosen = best(points)
+    assert chosen is not None
+    assert chosen.f1 == pytest.approx(max(f1(one) for one in set(similarity.tolist()) if one > 0))
+    threshold = separating(points, chosen)
+    assert ((similarity >= threshold) == (similarity >= chosen.threshold)).all()
+    for point in points:
+        called = similarity >= point.threshold
+        assert point.precision == pytest.approx(duplicate[called].mean())
+        assert point.recall == pytest.approx(called[duplicate].mean())
+
+
+def test_labels_are_read_in_many_words_and_bad_lines_counted(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "label,id_b,note,id_a\n1,b,,a\nNo,c,x,a\nDuplicate,c,,b\nmaybe,d,,a\ntrue,a,,a\n0,,,a\nfalse,d,,c\n"
+    )
+    labels = read_labels(path)
+    assert labels.pairs == [("a", "b", True), ("a", "c", False), ("b", "c", True), ("c", "d", False)]
+    assert labels.bad == 3
+    assert [reason.partition(":")[0] for reason in labels.reasons] == ["line 5", "line 6", "line 7"]
+    labels.keep_known({"a": "", "b": "", "c": ""})
+    assert (len(labels.pairs), labels.unknown) == (3, 1)
+    assert labels.reasons[-1] == "there is no document 'd'"
+
+
+def test_labels_without_their_columns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id_a,id_b\nx,y\n")
+    with pytest.raises(InputError, match="has no column label"):
+        read_labels(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_labels(tmp_path / "none.csv")

@@ -1,0 +1,132 @@
+"""The weighted sample of pairs against brute force, and the histogram that is drawn from it."""
+
+import numpy as np
+import pytest
+
+from nearsim_db.tune.distinct import DistinctSets, Ints
+from nearsim_db.tune.histogram import Histogram, histogram, valley
+from nearsim_db.tune.pair_sample import PairSample, sample_pairs
+from nearsim_db.tune.sampling import Reservoir
+
+_EDGES = (0.0, 0.1, 0.3, 0.6, 1.01)
+
+
+def _sets(families: list[int], singles: int, shared: int, own: int) -> DistinctSets:
+    """Families of sets with `shared` ids of all and `own` ids of their own each; singles share a few with anyone."""
+    generator = np.random.default_rng(7)
+    sets = []
+    for members in families:
+        core = generator.integers(0, 2**63, shared, np.uint64)
+        sets += [np.concatenate((core, generator.integers(0, 2**63, own, np.uint64))) for _ in range(members)]
+    common = generator.integers(0, 2**63, 60, np.uint64)
+    for _ in range(singles):
+        some = generator.choice(common, 12, replace=False)
+        sets.append(np.concatenate((some, generator.integers(0, 2**63, 30, np.uint64))))
+    ordered = [np.sort(one) for one in sets]
+    offsets = np.concatenate(([0], np.cumsum([len(one) for one in ordered]))).astype(np.int64)
+    return DistinctSets(np.concatenate(ordered), offsets, np.arange(len(ordered)), "numpy")
+
+
+def _true_counts(sets: DistinctSets) -> Ints:
+    """Pairs by similarity, counted with Python's sets."""
+    bounds = list(zip(sets.offsets[:-1].tolist(), sets.offsets[1:].tolist(), strict=True))
+    held = [set(sets.ids[begin:end].tolist()) for begin, end in bounds]
+    similarities = [
+        len(held[i] & held[j]) / len(held[i] | held[j]) for j in range(len(held)) for i in range(j)
+    ]
+    return np.histogram(similarities, _EDGES)[0]
+
+
+def _estimate(pairs: PairSample) -> list[float]:
+    return [float(one) for one in np.histogram(pairs.similarity, _EDGES, weights=pairs.weight)[0]]
+
+
+def test_few_sets_are_compared_completely() -> None:
+    sets = _sets([4, 3], 20, 20, 10)
+    pairs = sample_pairs(sets, 1)
+    assert pairs.complete
+    assert _estimate(pairs) == _true_counts(sets).tolist()
+
+
+def test_the_weighted_sample_is_unbiased() -> None:
+    sets = _sets([25, 10, 4, 2, 2, 2], 60, 30, 12)
+    true = _true_counts(sets)
+    estimates = np.array([_estimate(sample_pairs(sets, seed, 800, 400)) for seed in range(120)])
+    error = estimates.std(axis=0) / np.sqrt(len(estimates))
+    assert (np.abs(estimates.mean(axis=0) - true) <= 4 * error + 1e-9).all(), (estimates.mean(axis=0), true)
+
+
+def test_a_bucket_of_nearly_all_documents_is_bounded_and_still_counted() -> None:
+    sets = _sets([540], 60, 40, 10)
+    pairs = sample_pairs(sets, 3, 5_000, 10_000)
+    assert len(pairs.left) <= 15_500
+    family = 540 * 539 // 2
+    assert pairs.above(0.6) == pytest.approx(family, rel=0.05)
+
+
+def test_each_pair_comes_once_with_its_exact_similarity() -> None:
+    sets = _sets([30, 5], 100, 30, 12)
+    pairs = sample_pairs(sets, 2, 1_000, 500)
+    assert (pairs.left < pairs.right).all()
+    assert len(np.unique(pairs.left * len(sets) + pairs.right)) == len(pairs.left)
+    assert (pairs.similarity == sets.similarities(pairs.left, pairs.right)).all()
+
+
+def _histogram(counts: list[float]) -> Histogram:
+    return Histogram(np.array(counts, np.float64), 0.0, 1.0)
+
+
+def test_the_valley_is_between_random_and_near_pairs() -> None:
+    counts = [1e6, 5e4, 3e3, 400, 90, 40, 30, 22, 20, 12, 8, 7, 9, 14, 30, 44, 50, 52, 41, 30]
+    assert valley(_histogram(counts)) == pytest.approx(11.5 / 20)
+
+
+def test_of_an_empty_stretch_the_middle_is_taken() -> None:
+    counts = [1e6, 5e4, *[0.0] * 12, 10, 44, 50, 52, 41, 30]
+    assert valley(_histogram(counts)) == pytest.approx(8.5 / 20, abs=0.026)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [1e6 * 0.5**at for at in range(20)],
+        [1e6, 1e3, 10, *[0.0] * 17],
+        [1e6, 1e3, *[4.0, 3, 5, 4, 3, 4] * 3],
+    ],
+    ids=["falling", "empty", "noise"],
+)
+def test_without_a_rise_there_is_no_valley(counts: list[float]) -> None:
+    assert valley(_histogram(counts)) is None
+
+
+def test_the_histogram_counts_a_multiple_of_a_twentieth_upwards() -> None:
+    similarity = np.array([0.7, 0.6999, 0.15, 3 / 5])
+    pairs = PairSample(np.arange(4), np.arange(4) + 1, similarity, np.array([1.0, 2.0, 4.0, 8.0]), 6)
+    found = histogram(pairs, 3, 10.0)
+    expected = np.zeros(20)
+    expected[[14, 13, 3, 12]] = 10, 20, 40, 80
+    assert found.pairs.tolist() == expected.tolist()
+    assert (found.identical, found.above(0.7)) == (30.0, 10.0)
+
+
+def test_every_text_is_as_likely_to_be_drawn() -> None:
+    from scipy.stats import chisquare
+
+    drawn = np.zeros(12)
+    for seed in range(3_000):
+        reservoir = Reservoir(4, 10_000, seed)
+        for number in range(12):
+            reservoir.offer(str(number))
+        chosen = [int(text) for text in reservoir.texts()]
+        assert chosen == sorted(set(chosen))
+        assert len(chosen) == 4
+        drawn[chosen] += 1
+    assert chisquare(drawn).pvalue > 0.001
+
+
+def test_a_sample_is_bounded_in_characters() -> None:
+    reservoir = Reservoir(1_000, 5_000, 1)
+    for _ in range(400):
+        reservoir.offer("x" * 100)
+    assert sum(map(len, reservoir.texts())) <= 5_000
+    assert len(reservoir.texts()) == 50

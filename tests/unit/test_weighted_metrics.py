@@ -1,0 +1,215 @@
+"""Exact metrics of weighted features against fractions, math.fsum and SciPy; both back ends to the last bit."""
+
+import importlib.util
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.spatial import distance
+
+from nearsim_db import metrics
+from nearsim_db.errors import InputError
+from nearsim_db.metrics import FEATURE, METRICS, Scores
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+
+Weights = dict[int, float]
+
+some_id = st.one_of(st.integers(0, 12), st.integers(2**64 - 3, 2**64 - 1))
+counts = st.dictionaries(some_id, st.integers(1, 2**40).map(float), min_size=1, max_size=12)
+above_zero = st.dictionaries(some_id, st.floats(1e-6, 1e6), min_size=1, max_size=12)
+signed = st.dictionaries(
+    some_id, st.one_of(st.floats(-1e6, -1e-6), st.floats(1e-6, 1e6)), min_size=1, max_size=12
+)
+
+
+def document(weights: Weights) -> NDArray[Any]:
+    return np.array(sorted(weights.items()), FEATURE)
+
+
+def scores(metric: str, left: Weights, right: Weights, backend: str = "numpy") -> Scores:
+    rows = np.zeros(1, np.int64), np.ones(1, np.int64)
+    return METRICS[metric].compare([document(left), document(right)], *rows, backend)
+
+
+def similarity(metric: str, left: Weights, right: Weights, backend: str = "numpy") -> float:
+    return float(scores(metric, left, right, backend).similarity[0])
+
+
+def both(left: Weights, right: Weights) -> list[tuple[float, float]]:
+    """The weights of each id that one or both have, by ascending id."""
+    return [(left.get(one, 0.0), right.get(one, 0.0)) for one in sorted(left.keys() | right.keys())]
+
+
+def dense(left: Weights, right: Weights) -> NDArray[np.float64]:
+    return np.array(both(left, right)).T
+
+
+@every_backend
+@settings(max_examples=50, deadline=None)
+@given(left=counts, right=counts)
+def test_weighted_jaccard_of_counts_is_that_of_fractions(backend: str, left: Weights, right: Weights) -> None:
+    pairs = both(left, right)
+    expected = sum(int(min(pair)) for pair in pairs), sum(int(max(pair)) for pair in pairs)
+    assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(
+        float(Fraction(*expected)), abs=1e-12
+    )
+    assert metrics.weighted_jaccard(document(left), document(right)) == float(Fraction(*expected))
+
+
+@every_backend
+@settings(max_examples=50, deadline=None)
+@given(left=above_zero, right=above_zero)
+def test_weighted_jaccard_is_that_of_exact_sums(backend: str, left: Weights, right: Weights) -> None:
+    pairs = both(left, right)
+    expected = math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
+    assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(expected, abs=2e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
+def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int]) -> None:
+    found = metrics.weighted_jaccard(document(dict.fromkeys(left, 1.0)), document(dict.fromkeys(right, 1.0)))
+    assert found == len(left & right) / len(left | right)
+
+
+@every_backend
+@settings(max_examples=50, deadline=None)
+@given(left=signed, right=signed)
+def test_cosine_and_euclidean_are_those_of_scipy(backend: str, left: Weights, right: Weights) -> None:
+    one, other = dense(left, right)
+    assert similarity("cosine", left, right, backend) == pytest.approx(
+        1 - distance.cosine(one, other), abs=1e-11
+    )
+    found = scores("euclidean", left, right, backend)
+    assert found.distance is not None
+    assert found.distance[0] == pytest.approx(distance.euclidean(one, other), rel=1e-12, abs=1e-12)
+    assert found.similarity[0] == 1 / (1 + found.distance[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(left=signed, right=signed)
+def test_functions_take_plain_vectors_too(left: Weights, right: Weights) -> None:
+    one, other = dense(left, right)
+    for function in (metrics.cosine, metrics.angle, metrics.euclidean):
+        assert function(one, other) == function(document(left), document(right))
+    assert metrics.cosine(one, other) == pytest.approx(1 - distance.cosine(one, other), abs=1e-11)
+    assert metrics.euclidean(one, other) == pytest.approx(distance.euclidean(one, other), rel=1e-12)
+    assert math.cos(math.radians(metrics.angle(one, other))) == pytest.approx(
+        metrics.cosine(one, other), abs=1e-11
+    )
+
+
+@pytest.mark.parametrize("degrees", [0, 1e-7, 0.01, 30, 90, 120, 179.99, 180])
+def test_angles_are_right_also_where_they_are_small(degrees: float) -> None:
+    turned = [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
+    assert metrics.angle([3e200, 0.0], [7e-200 * turned[0], 7e-200 * turned[1]]) == pytest.approx(
+        degrees, rel=1e-9, abs=1e-13
+    )
+
+
+weights_of = {"weighted_jaccard": above_zero, "cosine": signed, "euclidean": signed}
+
+
+@NEEDS_NUMBA
+@pytest.mark.parametrize("metric", list(weights_of))
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_pair_scores_alike_in_any_company(metric: str, data: st.DataObject) -> None:
+    """In both back ends, on either side, alone and in a batch: to the last bit."""
+    documents = [document(one) for one in data.draw(st.lists(weights_of[metric], min_size=1, max_size=5))]
+    row = st.integers(0, len(documents) - 1)
+    pairs = data.draw(st.lists(st.tuples(row, row), min_size=1, max_size=8))
+    left, right = np.array(pairs, np.int64).T
+    compare = METRICS[metric].compare
+    together = compare(documents, left, right, "numba").similarity.tolist()
+    assert compare(documents, left, right, "numpy").similarity.tolist() == together
+    assert compare(documents, right, left, "numpy").similarity.tolist() == together
+    for place, (one, other) in enumerate(pairs):
+        alone = compare([documents[one], documents[other]], np.zeros(1, np.int64), np.ones(1, np.int64), None)
+        assert alone.similarity.tolist() == [together[place]]
+        if one == other:
+            assert together[place] == 1.0
+
+
+@NEEDS_NUMBA
+def test_the_back_ends_agree_on_a_large_batch() -> None:
+    """Many long documents, so that features are taken in parts and the order of a sum matters."""
+    rng = np.random.default_rng(4)
+    documents = []
+    for size in rng.integers(0, 900, 300):
+        one = np.empty(size, FEATURE)
+        one["id"] = np.sort(rng.choice(1_200, size, replace=False))
+        one["weight"] = rng.standard_normal(size)
+        documents.append(one)
+    left, right = rng.integers(0, 300, (2, 700))
+    for metric in ("cosine", "euclidean"):
+        with np.errstate(invalid="ignore"):
+            found, expected = (
+                METRICS[metric].compare(documents, left, right, backend) for backend in ("numba", "numpy")
+            )
+        assert np.array_equal(found.similarity, expected.similarity, equal_nan=True)
+
+
+@pytest.mark.parametrize("tenths", range(1, 11))
+def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
+    threshold = tenths / 10
+    metric = METRICS["weighted_jaccard"]
+    found = scores("weighted_jaccard", {1: tenths * 3.0}, {1: 30.0})
+    assert metric.reaching(found, threshold).tolist() == [True]
+    below = scores("weighted_jaccard", {1: tenths * 3e9 - 1}, {1: 3e10})
+    assert metric.reaching(below, threshold).tolist() == [False]
+    parallel = scores("cosine", {1: 0.1 * tenths, 2: 0.7}, {1: 0.3 * tenths, 2: 2.1})
+    assert METRICS["cosine"].reaching(parallel, 1.0).tolist() == [True]
+    apart = scores("euclidean", {1: 0.3, 7: 5.0}, {1: 0.3 + threshold, 7: 5.0})
+    metric = METRICS["euclidean"]
+    assert metric.reaching(apart, threshold).tolist() == [True]
+    assert metric.reaching(apart, threshold - 1e-11).tolist() == [False]
+    assert metric.reaching(Scores(apart.similarity), threshold).tolist() == [True]
+
+
+def test_a_right_angled_triangle() -> None:
+    assert metrics.euclidean([3, 0], [0, 4]) == 5
+    assert metrics.cosine([3, 0], [0, 4]) == 0
+    assert metrics.angle([3, 0], [3, 3]) == pytest.approx(45)
+    assert metrics.angle([3, 0], [-1, 0]) == 180
+    assert metrics.weighted_jaccard([3, 1], [1, 1, 2]) == 2 / 6
+    assert METRICS["euclidean"].least_similarity(4.0) == 0.2
+
+
+@settings(max_examples=50, deadline=None)
+@given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
+def test_containment_is_that_of_sets(left: set[int], right: set[int]) -> None:
+    found = metrics.containment(np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64))
+    assert found == (len(left & right) / len(left), len(left & right) / len(right))
+
+
+def test_nothing_is_like_nothing() -> None:
+    nothing = np.zeros(0, np.uint64)
+    assert math.isnan(metrics.containment(nothing, np.ones(1, np.uint64))[0])
+    assert metrics.containment(nothing, np.ones(1, np.uint64))[1] == 0
+    assert all(
+        math.isnan(function([0, 0], []))
+        for function in (metrics.cosine, metrics.angle, metrics.weighted_jaccard)
+    )
+    assert metrics.euclidean([], []) == 0
+    none = np.zeros(0, np.int64)
+    for metric in ("weighted_jaccard", "cosine", "euclidean"):
+        assert METRICS[metric].compare([], none, none, None).similarity.tolist() == []
+
+
+@pytest.mark.parametrize("vector", [[[1.0, 2.0]], [math.nan], [1.0, math.inf]])
+def test_what_is_no_vector_is_refused(vector: Any) -> None:
+    with pytest.raises(InputError, match="finite numbers"):
+        metrics.cosine(vector, [1.0])
+
+
+def test_weights_below_0_have_no_weighted_jaccard() -> None:
+    with pytest.raises(InputError, match="0 and more"):
+        metrics.weighted_jaccard([1.0, -1.0], [1.0])

@@ -1,0 +1,60 @@
+"""Made-up vectors around a few directions, and what is alike among them by brute force."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db import Index
+from nearsim_db.recipe import Recipe, from_mapping
+
+THRESHOLD = 0.9
+
+Vectors = Mapping[str, NDArray[np.float32]]
+Pairs = set[tuple[str, str]]
+
+
+def recipe(**match: object) -> Recipe:
+    """Bands so many that nothing at the threshold is missed."""
+    return from_mapping(
+        {
+            "sketch": {"family": "hyperplane", "input": "vector", "k": 1024},
+            "bands": {"count": 128, "rows": 8},
+            "match": {"threshold": THRESHOLD, "bucket_limit": 0, **match},
+        }
+    )
+
+
+def made_up(directions: int = 8, members: int = 6, dimensions: int = 24, seed: int = 3) -> Vectors:
+    """Around each direction vectors that are more and less like each other, of any length; the last one is a twin."""
+    rng = np.random.default_rng(seed)
+    vectors = {}
+    for direction in range(directions):
+        centre = rng.normal(size=dimensions)
+        for member in range(members):
+            vector = centre + rng.normal(size=dimensions) * 0.12 * member
+            vectors[f"v{direction}-{member}"] = (vector * rng.uniform(0.1, 10)).astype(np.float32)
+        vectors[f"v{direction}-{members - 1}"] = vectors[f"v{direction}-0"].copy()
+    return vectors
+
+
+def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
+    """In double precision, to 12 decimals."""
+    one, other = left.astype(np.float64), right.astype(np.float64)
+    return round(float(one @ other / np.sqrt((one @ one) * (other @ other))), 12)
+
+
+def alike(vectors: Vectors) -> Pairs:
+    """The pairs that reach the threshold."""
+    names = sorted(vectors)
+    return {
+        (left, right)
+        for at, left in enumerate(names)
+        for right in names[at + 1 :]
+        if cosine(vectors[left], vectors[right]) >= THRESHOLD
+    }
+
+
+def found(index: Index) -> Pairs:
+    """The pairs that the index answers."""
+    return {(min(one.left, one.right), max(one.left, one.right)) for one in index.pairs()}
