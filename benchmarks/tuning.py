@@ -27,6 +27,7 @@ from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.settings import from_environment
 from nearsim_db.tune import Tuning, Wishes, draw, tune
 from nearsim_db.tune.sampling import MOST_DOCUMENTS
+from nearsim_db.tune.tuning import RECALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Kept:
     documents: int
     sampled: int
     seconds: float
+    processor_seconds: float
     shingles: str
     threshold: float
     bands: int
@@ -49,19 +51,20 @@ class Kept:
     forecast_candidates: float
 
 
-def measure(path: Path, recipe: Recipe, size: int, seed: int) -> Kept:
+def measure(path: Path, recipe: Recipe, size: int, wishes: Wishes) -> Kept:
     """Tune on a file, then compare with brute force over all of it."""
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     text_of = Encoder(resolve(recipe)).text_of
-    sample = draw(Source([path]), text_of, size, seed)
-    found = tune(sample, recipe, Wishes(seed=seed), threads=from_environment().threads)
-    seconds = time.perf_counter() - began
+    sample = draw(Source([path]), text_of, size, wishes.seed)
+    found = tune(sample, recipe, wishes, threads=from_environment().threads)
+    seconds, processor_seconds = time.perf_counter() - began, time.process_time() - used
     recall, pairs, candidates = keep(path, found)
     return Kept(
         path.name.partition(".")[0],
         sample.documents,
         len(sample.texts),
         seconds,
+        processor_seconds,
         found.shingling.name,
         found.forecast.threshold,
         found.forecast.bands,
@@ -93,16 +96,23 @@ def keep(path: Path, found: Tuning) -> tuple[float, int, float]:
 def table(rows: Sequence[Kept]) -> str:
     """The figures as Markdown, a line for each corpus and seed."""
     lines = [
-        "| corpus | documents | looked at | seconds | proposed | pairs (forecast) | recall (promised) "
+        "| corpus | documents | looked at | seconds (of processor) | proposed | pairs (forecast) | recall (promised) "
         "| candidates (forecast) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in rows:
-        lines.append(
-            f"| {one.corpus} | {one.documents:,} | {one.sampled:,} | {one.seconds:.1f} "
-            f"| {one.shingles} at {one.threshold:g}, {one.bands} x {one.rows} | {one.pairs:,} ({one.forecast_pairs:,.0f}) "
-            f"| {one.recall:.4f} ({one.promised_recall:.4f}) | {one.candidates:.2f} ({one.forecast_candidates:.2f}) |"
+        bands = f"{one.bands} x {one.rows}"
+        cells = (
+            one.corpus,
+            f"{one.documents:,}",
+            f"{one.sampled:,}",
+            f"{one.seconds:.1f} ({one.processor_seconds:.1f})",
+            f"{one.shingles} at {one.threshold:g}, {bands}",
+            f"{one.pairs:,} ({one.forecast_pairs:,.0f})",
+            f"{one.recall:.4f} ({one.promised_recall:.4f})",
+            f"{one.candidates:.2f} ({one.forecast_candidates:.2f})",
         )
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -115,6 +125,8 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="changes of the recipe")
     parser.add_argument("--sample", type=int, default=MOST_DOCUMENTS, help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=1, help="repeat with so many seeds")
+    parser.add_argument("--recall", type=float, nargs="+", default=[RECALL], help="default: %(default)s")
+    parser.add_argument("--threshold", type=float, help="keep to this threshold")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     return parser.parse_args(arguments)
 
@@ -125,8 +137,9 @@ def main() -> None:
     start = presets.load(presets.DEFAULT) if options.recipe is None else load(options.recipe)
     recipe = override(start, options.set)
     rows = [
-        measure(path, recipe, options.sample, seed)
+        measure(path, recipe, options.sample, Wishes(recall, options.threshold, seed))
         for path in options.documents
+        for recall in options.recall
         for seed in range(1, options.seeds + 1)
     ]
     facts = machine()

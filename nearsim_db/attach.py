@@ -100,8 +100,8 @@ def refuse_vectors(recipe: Recipe) -> None:
     """Raise InputError for a recipe that compares vectors: those of a table that is followed are not taken in."""
     if recipe.sketch.input == "vector":
         raise InputError(
-            "a table is followed for its texts, and this recipe compares vectors: put documents with their vectors into a "
-            "collection of their own, by plain SQL into nearsim.document or with nearsim ingest"
+            "a table is followed for its texts, and this recipe compares vectors: put documents with their vectors "
+            "into a collection of their own, by plain SQL into nearsim.document or with nearsim ingest"
         )
 
 

@@ -14,6 +14,7 @@ from nearsim_db.encode import Encoder
 from nearsim_db.metrics import Scores
 from nearsim_db.sketch.agreement import binomial_standard_error
 
+_BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
 _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
 
 
@@ -51,18 +52,38 @@ def screen(
     `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only those are dropped whose places
     agree five standard deviations less often than at the threshold, under "estimate" all estimates below it.
     """
+    step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
+    parts = [
+        _screen(encoder, signatures, left[at : at + step], right[at : at + step])
+        for at in range(0, max(1, len(left)), step)
+    ]
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _screen(
+    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     shared, enough = encoder.share(signatures.sketches[left], signatures.sketches[right])
     left, right, shared = left[enough], right[enough], shared[enough]
-    guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
-    if match.verify == "estimate":
-        kept = metric.reaching(guess, match.threshold)
-    else:
+    if match.verify == "exact":
         # The estimate of a cosine or a distance is not spread evenly about the truth; agreements are.
         often = family.collision_probability(metric.least_similarity(match.threshold))
         agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
-        kept = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
-    return Screened(left, right, shared, guess).take(kept)
+        close = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
+        left, right, shared = left[close], right[close], shared[close]
+    guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
+    screened = Screened(left, right, shared, guess)
+    return screened.take(metric.reaching(guess, match.threshold)) if match.verify == "estimate" else screened
+
+
+def _joined(parts: list[Screened]) -> Screened:
+    return Screened(
+        np.concatenate([part.left for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        np.concatenate([part.shared_bands for part in parts]),
+        Scores.joined([part.guess for part in parts]),
+    )
 
 
 class FeatureCache:

@@ -25,6 +25,7 @@ CREATED: tuple[str, ...] = (
     "pairs_of",
     "met_by",
     "similar_to",
+    "numbers",
     "why",
     "why_not",
     "dedupe",
@@ -45,7 +46,7 @@ RESTORED: tuple[str, ...] = (
     "0006/why_not",
     "0006/dedupe",
 )
-ASKING = ("0008/ask", "similar_to_text"), ("0008/call", "answer_to")
+SINGLE = ("0006/numbers", "numbers_of"), ("0008/ask", "similar_to_text"), ("0008/call", "answer_to")
 
 
 def upgrade() -> None:
@@ -59,8 +60,8 @@ def downgrade() -> None:
     op.execute(_text(f"{revision}/end"))
     for name in RESTORED:
         op.execute(_text(name).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
-    for file, function in ASKING:
-        op.execute(_function(_text(file), function))
+    for file, function in SINGLE:
+        op.execute(_function(_text(file), function).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
     op.execute(_text(f"{revision}/rights"))
 
 

@@ -67,7 +67,11 @@ def _row(row: int, cells: list[list[int]], line: int | None, lines: str) -> Text
 
 def _ticks(low: float, high: float, width: int) -> str:
     """Numbers below the axis, from end to end."""
-    places = [(round((width - 1) * part / 5), f"{low + (high - low) * part / 5:.4g}") for part in range(6)]
+    parts = 4 if low < 0 else 5
+    places = [
+        (round((width - 1) * part / parts), f"{low + (high - low) * part / parts:.4g}")
+        for part in range(parts + 1)
+    ]
     below = [" "] * (_GUTTER + width + 8)
     for column, number in places:
         start = min(_GUTTER + column - len(number) // 2, _GUTTER + width - len(number))

@@ -112,10 +112,8 @@ def print_tuning(found: Tuning, output: Path | None) -> None:
         render.line(text, stream)
 
     rejected = f"; {sample.rejected:,} records cannot be used" if sample.rejected else ""
-    render.line(
-        f"Looked at {len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters{rejected}",
-        stream,
-    )
+    drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
+    render.line(f"Looked at {drawn}{rejected}", stream)
     for reject in sample.first_rejects:
         place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
         render.line(f"rejected: {place}: {reject.reason}", stream)

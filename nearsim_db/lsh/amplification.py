@@ -128,11 +128,6 @@ class Amplification:
         once = self.inner.probability(base) if self.inner else base
         return binomial.at_least(self.least, self.count, once)
 
-    def slope(self, base: float) -> float:
-        """How fast the probability rises with that of one base function: its derivative."""
-        once, inner = (self.inner.probability(base), self.inner.slope(base)) if self.inner else (base, 1.0)
-        return binomial.density(self.least, self.count, min(max(once, 0.0), 1.0)) * inner
-
     def applied_to(self, family: Sensitivity) -> Sensitivity:
         """The sensitivity of the family that this construction makes of another."""
         return Sensitivity(

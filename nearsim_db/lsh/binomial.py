@@ -24,19 +24,6 @@ def at_least(least: int, trials: int, chance: float) -> float:
     return 1 - _sum_up(trials - least + 1, trials, 1 - chance)
 
 
-def density(least: int, trials: int, chance: float) -> float:
-    """How fast `at_least` rises with the chance: n C(n - 1, m - 1) p^(m - 1) (1 - p)^(n - m)."""
-    if not 0 < chance < 1:
-        ends = {0.0: least == 1, 1.0: least == trials}
-        return float(trials * ends[chance])
-    return math.exp(
-        math.log(trials)
-        + _log_choose(trials - 1, least - 1)
-        + (least - 1) * math.log(chance)
-        + (trials - least) * math.log1p(-chance)
-    )
-
-
 def _sum_up(least: int, trials: int, chance: float) -> float:
     """The tail from its first and largest term on."""
     odds = chance / (1 - chance)

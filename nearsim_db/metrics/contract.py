@@ -35,6 +35,21 @@ class Scores:
             None if self.distance is None else self.distance[chosen],
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence["Scores"]) -> "Scores":
+        """The scores of one metric one after the other; there is at least one part."""
+
+        def join(values: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+            there = [value for value in values if value is not None]
+            return np.concatenate(there) if there else None
+
+        return cls(
+            np.concatenate([part.similarity for part in parts]),
+            join([part.intersection for part in parts]),
+            join([part.union for part in parts]),
+            join([part.distance for part in parts]),
+        )
+
 
 class Metric(Protocol):
     """A way to say how alike two documents are, exactly, from their features."""

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.report import charts, words
@@ -11,6 +13,9 @@ from nearsim_db.report.figures import Report
 from nearsim_db.report.findings import find
 from nearsim_db.report.suspicion import WEIGHTS
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _SCRIPTS = ("sortable.js", "sortable.a11y.js", "page.js")
 _STYLE = "page.css"
 
@@ -18,20 +23,10 @@ _STYLE = "page.css"
 def render(report: Report) -> bytes:
     """The report as one HTML page in UTF-8. Raises NearsimError where the extra `report` is not installed."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
+        environment = _environment()
         drawn = _draw(report)
     except ImportError as error:
         raise _not_installed(error) from error
-    environment = Environment(
-        loader=PackageLoader("nearsim_db.report"),
-        autoescape=True,
-        finalize=words.visible,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= words.FILTERS
     style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
     page = environment.get_template("page.html").render(
         report=report,
@@ -44,6 +39,22 @@ def render(report: Report) -> bytes:
         policy=_policy(style, scripts),
     )
     return page.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("nearsim_db.report"),
+        autoescape=True,
+        finalize=words.visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= words.FILTERS
+    return environment
 
 
 def _draw(report: Report) -> dict[str, Chart]:

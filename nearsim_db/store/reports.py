@@ -126,6 +126,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
     """A connection that reads everything as it was at one moment, and writes nothing."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with translated(), reading as connection:
+        driver(connection).execute(statement("widen_memory"))
         yield connection
 
 

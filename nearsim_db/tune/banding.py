@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.encode import Encoder, Features
 from nearsim_db.errors import RecipeError
 from nearsim_db.forecast import MANY
-from nearsim_db.profile import Profile, resolve
+from nearsim_db.profile import Profile, make_family, resolve
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.tune.distinct import DistinctSets, Floats, Ints
 from nearsim_db.tune.pair_sample import PairSample
@@ -99,7 +99,10 @@ class Corpus:
 def _probabilities(profile: Profile, similarity: Floats) -> Floats:
     """The S-curve at each similarity, between points that lie denser towards 0, where most pairs are."""
     points = (np.arange(_POINTS + 1) / _POINTS) ** 2
-    curve = [profile.match_probability(point) for point in points.tolist()]
+    family = make_family(profile.recipe, "numpy")
+    curve = [
+        profile.amplification.probability(family.collision_probability(point)) for point in points.tolist()
+    ]
     return np.asarray(np.interp(similarity, points, curve), np.float64)
 
 

@@ -1,7 +1,6 @@
 """What to check of a corpus and of the shingles and hashes that are made of it."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
@@ -120,29 +119,28 @@ def chi_squared_tail(value: float, degrees: int) -> float:
     return 1 - NormalDist().cdf(deviation)
 
 
-def distinct_ids(sets: DistinctSets, bits: int) -> tuple[NDArray[np.uint64], int]:
-    """The different ids of all sets, or of an even part of the range of ids; and one in how many were looked at."""
+def different_ids(sets: DistinctSets, times: float) -> tuple[NDArray[np.uint64], float]:
+    """The different ids, or those of an even part of their range; and how many a corpus `times` as large has in all.
+
+    Heaps' law, read off the first half of the sets, says how they grow.
+    """
     part = 1
     while len(sets.ids) // part > _ALL_COUNTED:
         part *= 2
-    ids = sets.ids if part == 1 else sets.ids[sets.ids < np.uint64((1 << bits) // part)]
-    ordered = np.sort(ids)
-    first = np.ones(len(ordered), bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first], part
+    found = _different(sets.ids, sets.bits, part)
+    before = _different(sets.ids[: sets.offsets[len(sets) // 2]], sets.bits, part)
+    exponent = min(max(math.log2(max(len(found), 1) / max(len(before), 1)), 0.0), 1.0)
+    return found, len(found) * part * float(times**exponent)
 
 
-def grown(sets: DistinctSets, different: int, part: int, bits: int, times: float) -> float:
-    """How many different ids a corpus so many times as large has, by Heaps' law read off half the sample."""
-    half = DistinctSets(
-        sets.ids[: sets.offsets[len(sets) // 2]], sets.offsets[: len(sets) // 2 + 1], sets.set_of, ""
-    )
-    limit = np.uint64((1 << bits) // part) if part > 1 else None
-    ids = half.ids if limit is None else half.ids[half.ids < limit]
+def _different(ids: NDArray[np.uint64], bits: int, part: int) -> NDArray[np.uint64]:
+    """The different ids in the first of so many parts of their range, ascending."""
+    if part > 1:
+        ids = ids[ids < np.uint64((1 << bits) // part)]
     ordered = np.sort(ids)
-    before = 1 + int((ordered[1:] != ordered[:-1]).sum()) if len(ordered) else 1
-    exponent = min(max(math.log2(max(different, 1) / before), 0.0), 1.0)
-    return different * part * float(times**exponent)
+    fresh = np.ones(len(ordered), bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
 
 
 def check_k_rule(rule: KRule, unit: str) -> Check:
@@ -198,9 +196,3 @@ def magnitude(value: float) -> str:
     if value == 0 or 0.1 <= value < 1e6:
         return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.1f}"
     return f"{value:.0e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
-
-
-def worst(checks: Sequence[Check]) -> Verdict:
-    """The verdict of all together."""
-    order: tuple[Verdict, ...] = ("problem", "warning", "ok")
-    return next(verdict for verdict in order if verdict == "ok" or any(c.verdict == verdict for c in checks))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.encode import Encoder, Features
 from nearsim_db.metrics import intersections
 from nearsim_db.progress import Progress, silent
+from nearsim_db.text import ID_BITS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -22,12 +23,13 @@ _CHARACTERS_AT_ONCE = 1 << 20
 class DistinctSets:
     """The features of n documents without repeats: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
 
-    `set_of` is int64 of n: the place of each document's set, -1 for one without features.
+    `set_of` is int64 of n: the place of each document's set, -1 for one without features. Ids have `bits` bits.
     """
 
     ids: NDArray[np.uint64]
     offsets: Ints
     set_of: Ints
+    bits: int
     backend: str
 
     def __len__(self) -> int:
@@ -87,7 +89,8 @@ def distinct_sets(
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(ids) for ids in kept], out=offsets[1:])
     flat = np.concatenate(kept) if kept else np.zeros(0, np.uint64)
-    return DistinctSets(flat, offsets, set_of, encoder.backend)
+    bits = ID_BITS[encoder.profile.recipe.hash.base]
+    return DistinctSets(flat, offsets, set_of, bits, encoder.backend)
 
 
 def _each(features: Features) -> Iterator[NDArray[np.uint64]]:

@@ -27,15 +27,11 @@ class Histogram:
     identical: float
     scale: float
 
-    def above(self, similarity: float) -> float:
-        """Pairs in the bins from this similarity on, which should be a multiple of 0.05."""
-        return float(self.pairs[round(similarity * BINS) :].sum())
-
 
 def histogram(pairs: PairSample, twin_pairs: int, scale: float) -> Histogram:
     """The histogram of a weighted sample of pairs."""
     places = np.minimum((pairs.similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
-    counts = np.bincount(places, pairs.weight, minlength=BINS)
+    counts = np.bincount(places, pairs.weight, minlength=BINS).astype(np.float64)
     return Histogram(counts * scale, twin_pairs * scale, scale)
 
 
@@ -45,7 +41,9 @@ def valley(histogram: Histogram) -> float | None:
     The growth must be of a quarter and of two standard deviations of counts that are Poisson's in the sample.
     """
     counts = histogram.pairs / histogram.scale
-    windows = np.convolve(counts, np.ones(_WINDOW), "valid")
+    # Random pairs have a peak of their own, which is not at 0 where all documents share some shingles.
+    crowded = int(np.argmax(counts[: BINS // 2]))
+    windows = np.convolve(counts[crowded:], np.ones(_WINDOW), "valid")
     lowest = int(np.argmin(windows[:-_WINDOW]))
     # The last of several that are equally empty is the middle of them where they lie side by side.
     equal = np.flatnonzero(windows[:-_WINDOW] == windows[lowest])
@@ -55,4 +53,4 @@ def valley(histogram: Histogram) -> float | None:
     rise = highest - float(windows[lowest])
     if highest < _RISE * windows[lowest] or rise <= _SIGMAS * math.sqrt(highest + windows[lowest]):
         return None
-    return (lowest + _WINDOW / 2) / BINS
+    return (crowded + lowest + _WINDOW / 2) / BINS

@@ -31,7 +31,7 @@ Keys = NDArray[np.uint64]
 class PairSample:
     """m pairs of sets, left < right, each once: similarity in [0, 1], and how many pairs each stands for.
 
-    `total` is the number of all pairs of the sets, `complete` whether the sample has them all.
+    `total` is the number of all pairs of the sets.
     """
 
     left: Ints
@@ -39,15 +39,6 @@ class PairSample:
     similarity: Floats
     weight: Floats
     total: int
-
-    @property
-    def complete(self) -> bool:
-        """Whether every pair is here."""
-        return len(self.left) == self.total
-
-    def above(self, similarity: float) -> float:
-        """How many pairs are estimated to have at least this similarity."""
-        return float(self.weight[self.similarity >= similarity].sum())
 
 
 def sample_pairs(
@@ -120,8 +111,8 @@ def _meet(
     sets: DistinctSets, generator: np.random.Generator, rows: int, most: int, seed: int
 ) -> tuple[Ints, Floats]:
     """Codes of the pairs that share a bucket, and with what probability each was kept of its buckets."""
-    sketches = MinHash(_K, seed, backend=sets.backend).sketch(sets.ids, sets.offsets)
-    keys = MinHash(_K, seed).band_keys(sketches, _K // rows, rows, "mix64", seed)
+    family = MinHash(_K, seed, sets.bits, backend=sets.backend)
+    keys = family.band_keys(family.sketch(sets.ids, sets.offsets), _K // rows, rows, "mix64", seed)
     members, begins, sizes = _buckets(keys)
     pairs = sizes * (sizes - 1) // 2
     cap = _cap(pairs, most)

@@ -33,12 +33,6 @@ class Sample:
         """Of all texts drawn."""
         return sum(map(len, self.texts))
 
-    @property
-    def pair_scale(self) -> float:
-        """How many pairs of the corpus stand behind a pair of the sample."""
-        size = len(self.texts)
-        return self.documents * (self.documents - 1) / (size * (size - 1)) if size > 1 else 1.0
-
 
 class Reservoir:
     """The texts with the least of random numbers, one drawn for each; the largest give way when room ends."""

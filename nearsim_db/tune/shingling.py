@@ -13,7 +13,7 @@ from nearsim_db.progress import Progress
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.sketch.mixing import random_words
 from nearsim_db.text import Shingler
-from nearsim_db.tune.checks import KRule, Units, units_of
+from nearsim_db.tune.checks import KRule, Units, Verdict, units_of
 from nearsim_db.tune.distinct import DistinctSets, Floats, Ints, distinct_sets
 from nearsim_db.tune.pair_sample import PairSample, sample_pairs
 
@@ -27,7 +27,7 @@ _WORDS_COST_LESS = 0.1  # a fifth of the shingles: characters must part the pair
 _QUIET = 0.2
 _SIZES = {"word": range(1, 6), "char": range(3, 10)}
 _CHARACTERS_JUDGED = 1_500_000
-_RANDOM_PAIRS, _NEAR_PAIRS = 20_000, 600
+_RANDOM_PAIRS, _NEAR_PAIRS = 12_000, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,8 @@ def choose(
     if judged[0].best_f1 is not None:
         best = max(judged, key=lambda one: (round(one.best_f1 or 0.0, 3), round(one.gap, 2), -one.k))
         return best, f"the labelled pairs are told apart best, with an F1 of {best.best_f1:.3f}"
-    sound = [one for one in judged if one.rule.verdict != "problem"] or list(judged)
+    verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
+    sound = next(found for v in verdicts if (found := [one for one in judged if one.rule.verdict == v]))
     words = [one for one in sound if one.scheme == "word" and one.short < NOTABLE_SHARE]
     if unspaced >= NOTABLE_SHARE:
         words = []

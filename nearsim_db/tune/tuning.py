@@ -1,7 +1,6 @@
 """From a sample of documents to a proposed recipe, with everything that speaks for it."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,13 +8,10 @@ import numpy as np
 from nearsim_db import pitfalls
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import InputError, RecipeError
-from nearsim_db.forecast import MANY
-from nearsim_db.pitfalls import NOTABLE_SHARE
 from nearsim_db.profile import Profile, resolve
 from nearsim_db.progress import Progress, silent
 from nearsim_db.recipe import Recipe
-from nearsim_db.text import ID_BITS
-from nearsim_db.tune import banding, checks, labels, shingling
+from nearsim_db.tune import banding, findings, labels, shingling
 from nearsim_db.tune.banding import Corpus, Forecast
 from nearsim_db.tune.checks import Check, Units
 from nearsim_db.tune.distinct import distinct_sets
@@ -28,7 +24,6 @@ from nearsim_db.tune.shingling import Shingling
 RECALL = 0.99
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.5, 0.95
 _STEPS = 20  # thresholds are proposed in steps of 0.05
-_LOST_BY_LIMIT = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +188,11 @@ def _propose(
         "bands.recall": _why_bands(forecast, kept),
         "match.threshold": why_threshold,
     }
-    found = _checks(run, corpus, chosen, profile, forecast, kept)
+    found = [
+        *findings.of_shingles(corpus, chosen, recipe.hash.base),
+        *findings.of_texts(corpus, chosen, run.unspaced),
+        *findings.of_cost(forecast, profile, kept),
+    ]
     others = list(banding.alternatives(corpus, profile.recipe, threshold))
     levels = list(banding.thresholds(corpus, profile.recipe, wishes.recall, threshold))
     return Tuning(
@@ -229,84 +228,3 @@ def _why_bands(forecast: Forecast, kept: float) -> str:
         f"and {forecast.recall * kept:.4f} of all above it are found, for about {forecast.candidates:,.2f} candidates "
         f"and {forecast.bytes_per_document:,} bytes a document"
     )
-
-
-def _checks(
-    run: _Run, corpus: Corpus, chosen: Shingling, profile: Profile, forecast: Forecast, kept: float
-) -> list[Check]:
-    base = run.recipe.hash.base
-    bits = ID_BITS[base]
-    different, part = checks.distinct_ids(corpus.sets, bits)
-    grown = checks.grown(corpus.sets, len(different), part, bits, corpus.documents / corpus.sampled)
-    unit = {"char": "characters", "word": "words", "sentence": "sentences"}[shingling.unit_of(chosen.scheme)]
-    found = [
-        checks.check_k_rule(chosen.rule, unit),
-        checks.check_uniformity(checks.uniformity(different), base),
-        checks.check_hash_width(base, grown),
-    ]
-    return [*found, *_check_texts(run, corpus, chosen), *_check_cost(forecast, profile, kept)]
-
-
-def _check_texts(run: _Run, corpus: Corpus, chosen: Shingling) -> Sequence[Check]:
-    texts = len(run.sample.texts)
-    empty = corpus.sets.featureless / texts
-    twins = corpus.sets.twins / texts
-    by_words = chosen.scheme in ("word", "bag")
-    return [
-        checks.check_share(
-            "scripts",
-            run.unspaced if by_words else 0.0,
-            f"{run.unspaced:.1%} of the texts are Chinese, Japanese, Korean or in another script without plain spaces",
-            "word shingles hardly agree there: take --set shingle.scheme=char",
-            NOTABLE_SHARE,
-        ),
-        checks.check_share(
-            "short texts",
-            chosen.short,
-            f"{chosen.short:.1%} of the documents are one shingle or shorter",
-            "such a document is like none but its own copies: take a smaller shingle.k, or characters",
-            NOTABLE_SHARE,
-        ),
-        checks.check_share(
-            "no features",
-            empty,
-            f"{empty:.1%} of the documents ({corpus.sets.featureless:,} of the sample) have no features, and match "
-            "nothing",
-            "see which fields hold the text (--body-field), and whether the texts are there",
-            NOTABLE_SHARE,
-        ),
-        Check(
-            "identical",
-            "ok",
-            f"{twins:.1%} of the documents ({corpus.sets.twins:,} of the sample) have the shingles of another; they "
-            "are found whatever the bands",
-        ),
-    ]
-
-
-def _check_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check]:
-    limit = profile.recipe.match.bucket_limit
-    finding = (
-        "no bucket limit"
-        if not limit
-        else f"match.bucket_limit = {limit} keeps {kept:.2%} of the pairs that share a bucket"
-    )
-    found = [
-        checks.check_share(
-            "candidates",
-            forecast.candidates / MANY,
-            f"about {forecast.candidates:,.2f} candidates per document are expected",
-            "most will fail verification: take longer shingles, a larger sketch.k or a higher threshold",
-            1.0,
-            10.0,
-        ),
-        checks.check_share(
-            "large buckets",
-            1 - kept,
-            finding,
-            "clusters stay whole; for every pair of large families raise it, 0 being no limit",
-            _LOST_BY_LIMIT,
-            0.9,
-        ),
-    ]
-    return found + [Check("recipe", "warning", one) for one in pitfalls.of_profile(profile)]

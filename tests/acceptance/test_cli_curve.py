@@ -53,10 +53,11 @@ def test_json_has_points_areas_and_what_is_special(plain: CommandLine) -> None:
         assert one["false_positive_area"] == pytest.approx(below, abs=1e-7)
         assert one["false_negative_area"] == pytest.approx(0.4 - above, abs=1e-7)
         assert construction.probability(one["fixed_point"]) == pytest.approx(one["fixed_point"])
-        assert (
-            construction.slope(one["steepest_point"])
-            >= max(construction.slope(at / 50) for at in range(51)) * 0.999
-        )
+        rises = [
+            construction.probability((at + 1) / 1000) - construction.probability(at / 1000)
+            for at in range(1000)
+        ]
+        assert one["steepest_point"] == pytest.approx(rises.index(max(rises)) / 1000, abs=2e-3)
     assert found["curves"][0]["approximate_steepest_point"] == pytest.approx((1 / 20) ** (1 / 5))
     assert found["curves"][1]["approximate_steepest_point"] is None
     alone = plain.succeed("curve", "20x5", "--json").document()

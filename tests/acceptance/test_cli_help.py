@@ -26,6 +26,7 @@ COMMANDS = [
         "get",
         "delete",
         "stats",
+        "report",
         "curve",
         "doctor",
     ),

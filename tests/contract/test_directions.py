@@ -50,7 +50,7 @@ def normal_rows(count: int, size: int, seed: int = 4) -> NDArray[np.float64]:
 
 @every_family
 @every_backend
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_vectors_are_sketched_as_terms_of_the_same_ids_are(
     name: str, options: dict[str, Any], backend: str, data: st.DataObject
@@ -223,7 +223,7 @@ def test_buckets_are_numbered_modulo_two_to_the_32() -> None:
     assert not ((often - begin - moved) % 2**32).any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(distance=st.floats(1e-6, 1e9), width=st.floats(1e-3, 1e3))
 def test_the_chance_of_a_bucket_is_the_integral_over_the_lines(distance: float, width: float) -> None:
     """Of 1 - |t| / width over the normally distributed distance t on a line."""

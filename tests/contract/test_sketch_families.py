@@ -112,7 +112,7 @@ def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> Non
 
 @NEEDS_NUMBA
 @every_variant
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_the_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
     id_bits = data.draw(st.sampled_from([32, 64]))

@@ -20,7 +20,7 @@ from tests.contract.random_sets import Batch, flatten, ragged, random_pairs
 from tests.contract.random_weights import cosine_pairs, euclidean_pairs, weighted_jaccard_pairs
 
 WIDTH = 4.0
-SEEDS, PAIRS = 8, 300
+SEEDS, PAIRS = 6, 300
 
 Pairs = tuple[Batch, Batch]
 Sketches = NDArray[Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nearsim_db import Index
+from nearsim_db import Document, Index
 from nearsim_db.encode import Encoder
 from nearsim_db.profile import Profile
 from nearsim_db.recipe import Recipe, override
@@ -208,6 +208,32 @@ def test_estimated_pairs_have_the_distance_of_their_estimate(database_url: str) 
         distances = {row["distance"] for row in rows}
         assert len(distances) > 1 and max(distances) <= 3.5
         assert {one.distance for one in index.pairs()} == distances | {0}
+
+
+@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+def test_vectors_are_compared_whatever_the_texts_say(database_url: str) -> None:
+    rules = [
+        "sketch.family=projection",
+        "sketch.input=vector",
+        "match.threshold=0.5",
+        "bands.count=40",
+        "bands.rows=2",
+    ]
+    vectors = {"a": [0.5, 0.0, -1.25, 3.0], "b": [0.5, 0.25, -1.25, 3.0], "c": [9.0, 9.0, 9.0, 9.0]}
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), rules))
+        index.add(Document(name, body=f"{name} of 17", vector=vector) for name, vector in vectors.items())
+        index.add([Document("twin", body="number 18", vector=[*vectors["a"], 0.0])])
+        rows = ask(index, "SELECT * FROM nearsim.pairs ORDER BY left_id, right_id")
+        assert [(row["left_external_id"], row["right_external_id"], row["distance"]) for row in rows] == [
+            ("a", "b", 0.25), ("a", "twin", 0), ("b", "twin", 0.25),
+        ]  # fmt: skip
+        assert {row["numbers_differ"] for row in rows} == {False}
+        (why,) = ask(index, "SELECT * FROM nearsim.why('a', 'twin')")
+        assert (why["are_twins"], why["distance"], why["estimate"]) == (True, 0, 1)
+        assert (why["numbers_differ"], why["numbers_only_left"], why["numbers_only_right"]) == (False, [], [])
+        (why_not,) = ask(index, "SELECT * FROM nearsim.why_not('a', 'c')")
+        assert "above the threshold of 0.5" in why_not["reason"]
 
 
 def rounded(score: float) -> Decimal:

@@ -84,3 +84,6 @@ def test_another_axis() -> None:
     lines = stream.text().splitlines()
     assert lines[22].split() == ["0", "2", "4", "6", "8", "10"]
     assert lines[21].index("┴") - 6 == round(0.25 * 72)
+    stream = Pipe("utf-8")
+    plot.draw([lambda cosine: (1 + cosine) / 2], -1, 1, None, stream)
+    assert stream.text().splitlines()[22].split() == ["-1", "-0.5", "0", "0.5", "1"]

@@ -112,17 +112,6 @@ def test_the_tail_has_all_its_digits(trials: int) -> None:
             assert 1 - found == pytest.approx(missed, rel=1e-6, abs=2e-13), (trials, least, base)
 
 
-@pytest.mark.parametrize("construction", [*SMALL, or_(40, and_(3)), at_least(3, 24, and_(3))], ids=str)
-def test_the_slope_is_the_derivative(construction: Amplification) -> None:
-    for base in (0.05, 0.3, 0.5, 0.8, 0.95):
-        step = 1e-6
-        rise = construction.probability(base + step) - construction.probability(base - step)
-        assert construction.slope(base) == pytest.approx(rise / (2 * step), rel=1e-5, abs=1e-7)
-    ends = [construction.slope(end) for end in (0.0, 1.0)]
-    rises = [construction.probability(1e-8) / 1e-8, (1 - construction.probability(1 - 1e-8)) / 1e-8]
-    assert ends == pytest.approx(rises, rel=1e-4, abs=1e-6)
-
-
 @given(base=st.floats(0, 1), bands=st.integers(1, 50), rows=st.integers(1, 10))
 def test_any_of_all_is_banding(base: float, bands: int, rows: int) -> None:
     assert or_(bands, and_(rows)).probability(base) == pytest.approx(

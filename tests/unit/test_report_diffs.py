@@ -77,7 +77,7 @@ def test_a_word_without_end_is_shown_in_part() -> None:
 
 def test_two_long_unlike_texts_take_little_time() -> None:
     rng = random.Random(1)
-    left, right = (" ".join(rng.choices("the of and to in a is that for it".split(), k=20_000)) for _ in "ab")
+    left, right = (" ".join(rng.choices(["the", "of", "and", "to", "in", "it"], k=20_000)) for _ in "ab")
     begun = time.monotonic()
     compare(left, right)
     assert time.monotonic() - begun < 10

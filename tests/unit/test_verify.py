@@ -123,6 +123,17 @@ def test_no_candidates() -> None:
     assert (len(found.left), len(found.right), len(found.shared_bands), len(found.estimate)) == (0, 0, 0, 0)
 
 
+def test_large_sketches_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
+    monkeypatch.setattr("nearsim_db.verify._BYTES_AT_ONCE", 7 * 4 * K)
+    parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
+    for name in ("left", "right", "shared_bands", "estimate"):
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+    assert parts.guess.intersection is not None and whole.guess.intersection is not None
+    assert parts.guess.intersection.tolist() == whole.guess.intersection.tolist()
+    assert parts.guess.distance is None
+
+
 def bits_agreeing_in(equal_positions: list[int]) -> Signatures:
     """Sketches of K positions of 0 or 1: row i + 1 agrees with row 0 in the first `equal_positions[i]`, and no more."""
     sketches = np.zeros((len(equal_positions) + 1, K), np.uint8)

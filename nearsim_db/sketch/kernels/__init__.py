@@ -14,7 +14,6 @@ Weights = NDArray[np.float64]
 
 PRIME = 4294967311  # the least prime above 2^32
 ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, between the states of a stream
 
 
 class Throws(NamedTuple):

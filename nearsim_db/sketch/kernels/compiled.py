@@ -17,10 +17,10 @@ from nearsim_db.sketch.kernels.compiled_comparison import merged as merged
 from nearsim_db.sketch.kernels.compiled_comparison import smallest as smallest
 from nearsim_db.sketch.kernels.compiled_darts import dart_minhash as dart_minhash
 from nearsim_db.sketch.kernels.compiled_directions import projections as projections
-from nearsim_db.sketch.mixing import FMIX64_FIRST, FMIX64_SECOND
+from nearsim_db.sketch.kernels.compiled_mixing import fmix64
+from nearsim_db.sketch.mixing import FMIX64_FIRST
 
 _FIRST = np.uint64(FMIX64_FIRST)
-_SECOND = np.uint64(FMIX64_SECOND)
 _PRIME = np.uint64(PRIME)
 _ROUND_MIX = np.uint32(ROUND_MIX)
 _EMPTY = np.uint64(2**64 - 1)
@@ -77,18 +77,10 @@ def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Of
     return counts
 
 
-@inlined
-def _fmix64(value: np.uint64) -> np.uint64:
-    value = uint64(value)
-    value = (value ^ (value >> uint64(33))) * _FIRST
-    value = (value ^ (value >> uint64(33))) * _SECOND
-    return value ^ (value >> uint64(33))
-
-
 @compiled
 def _mix(ids: Ids, points: Ids) -> None:
     for at in range(len(ids)):
-        points[at] = _fmix64(ids[at])
+        points[at] = fmix64(ids[at])
 
 
 @compiled
@@ -244,7 +236,7 @@ def _mixed_bands(positions: NDArray[Any], rows: int, start: np.uint64, hashes: N
             for row in range(band * rows, (band + 1) * rows):
                 hashed = (hashed ^ uint64(positions[document, row])) * _FIRST
                 hashed ^= hashed >> _HALF
-            hashes[document, band] = _fmix64(hashed)
+            hashes[document, band] = fmix64(hashed)
 
 
 @compiled

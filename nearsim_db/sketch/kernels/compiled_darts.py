@@ -1,17 +1,14 @@
 """The kernel of dart_minhash; see `SketchKernels` and `Darts`."""
 
-import math
-
 import numpy as np
 from numba import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from nearsim_db.jit import compiled, inlined
 from nearsim_db.sketch.kernels import Darts, Ids, Offsets, Weights
-from nearsim_db.sketch.mixing import FMIX64_FIRST, FMIX64_SECOND, GOLDEN
+from nearsim_db.sketch.kernels.compiled_mixing import fmix64
+from nearsim_db.sketch.mixing import GOLDEN
 
-_FIRST = np.uint64(FMIX64_FIRST)
-_SECOND = np.uint64(FMIX64_SECOND)
 _GOLDEN = np.uint64(GOLDEN)
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
@@ -24,14 +21,6 @@ def dart_minhash(
     sketches = np.zeros((len(offsets) - 1, k), np.uint32)
     _dart_minhash(ids, weights, offsets, limits, darts, sketches)
     return sketches
-
-
-@inlined
-def _fmix64(value: np.uint64) -> np.uint64:
-    value = uint64(value)
-    value = (value ^ (value >> uint64(33))) * _FIRST
-    value = (value ^ (value >> uint64(33))) * _SECOND
-    return value ^ (value >> uint64(33))
 
 
 @compiled
@@ -52,7 +41,7 @@ def _dart_minhash(
             ranks[:] = np.inf
             for at in range(begin, end):
                 _throw(
-                    _fmix64(ids[at] ^ darts.mask), weights[at], limit, darts.counts, ranks, sketches[document]
+                    fmix64(ids[at] ^ darts.mask), weights[at], limit, darts.counts, ranks, sketches[document]
                 )
             unfinished = np.isinf(ranks.max())
             limit *= 2
@@ -72,12 +61,12 @@ def _throw(
     while breadth - 1 < weight:
         b, height = uint64(0), 1.0
         while height - 1 < limit:
-            slices = int64(min(height, math.ceil((weight - (breadth - 1)) / (breadth / height))))
-            layers = int64(min(breadth, math.ceil((limit - (height - 1)) / (height / breadth))))
+            slices = np.int64(min(height, np.ceil((weight - (breadth - 1)) / (breadth / height))))
+            layers = np.int64(min(breadth, np.ceil((limit - (height - 1)) / (height / breadth))))
             block = point ^ (a << uint64(56) | b << uint64(48))
             for one in range(slices):
                 for layer in range(layers):
-                    cell = _fmix64(block ^ (uint64(one) << uint64(24) | uint64(layer)))
+                    cell = fmix64(block ^ (uint64(one) << uint64(24) | uint64(layer)))
                     _throw_cell(cell, one, layer, breadth, height, weight, limit, counts, ranks, values)
             b, height = b + uint64(1), height * 2
         a, breadth = a + uint64(1), breadth * 2
@@ -99,13 +88,13 @@ def _throw_cell(
     k = uint64(uint32(len(ranks)))
     dart, word = 0, cell
     while dart < len(counts) and counts[dart] <= cell:
-        within = _fmix64(word + _GOLDEN)
+        within = fmix64(word + _GOLDEN)
         word += _GOLDEN + _GOLDEN
         dart += 1
         at = (breadth - 1) + (float64(one) + float64(within >> _HALF) * _UNIT) * (breadth / height)
         rank = (height - 1) + (float64(layer) + float64(within & _LOW) * _UNIT) * (height / breadth)
         if at < weight and rank < limit:
-            chosen = _fmix64(word)
+            chosen = fmix64(word)
             position = int64(((chosen >> _HALF) * k) >> _HALF)
             value = uint32(chosen)
             if rank < ranks[position] or (rank == ranks[position] and value < values[position]):

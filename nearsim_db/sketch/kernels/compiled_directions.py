@@ -6,12 +6,11 @@ import numpy as np
 from numba import int64, uint64
 from numpy.typing import NDArray
 
-from nearsim_db.jit import compiled, inlined
-from nearsim_db.sketch.kernels import GOLDEN, Counts, Directions, Ids, Offsets
-from nearsim_db.sketch.mixing import FMIX64_FIRST, FMIX64_SECOND
+from nearsim_db.jit import compiled
+from nearsim_db.sketch.kernels import Counts, Directions, Ids, Offsets
+from nearsim_db.sketch.kernels.compiled_mixing import fmix64
+from nearsim_db.sketch.mixing import GOLDEN
 
-_FIRST = np.uint64(FMIX64_FIRST)
-_SECOND = np.uint64(FMIX64_SECOND)
 _GOLDEN = np.uint64(GOLDEN)
 _INDEX = np.uint64(4095)
 
@@ -28,20 +27,12 @@ def projections(
     return sums[:, :k]
 
 
-@inlined
-def _fmix64(value: np.uint64) -> np.uint64:
-    value = uint64(value)
-    value = (value ^ (value >> uint64(33))) * _FIRST
-    value = (value ^ (value >> uint64(33))) * _SECOND
-    return value ^ (value >> uint64(33))
-
-
 @compiled
 def _draw(ids: Ids, at: int, mask: np.uint64, drawn: NDArray[np.uint64]) -> None:
     """The words of one id. Apart from their use, so that drawing is vectorised."""
-    state = _fmix64(ids[at] ^ mask)
+    state = fmix64(ids[at] ^ mask)
     for word in range(len(drawn)):
-        drawn[word] = _fmix64(state + uint64(word + 1) * _GOLDEN)
+        drawn[word] = fmix64(state + uint64(word + 1) * _GOLDEN)
 
 
 @compiled

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.sketch.kernels import GOLDEN, Counts, Directions, Ids, Offsets
-from nearsim_db.sketch.mixing import fmix64
+from nearsim_db.sketch.kernels import Counts, Directions, Ids, Offsets
+from nearsim_db.sketch.mixing import GOLDEN, fmix64
 
 _COMPONENTS_AT_ONCE = 1 << 19
 

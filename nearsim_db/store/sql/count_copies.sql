@@ -6,10 +6,10 @@ WITH pair AS (
     SELECT left_id, right_id FROM {similar_pair}
     UNION ALL
     SELECT head_id, doc_id FROM {signature} WHERE head_id <> doc_id
-), dated AS (
+), dated AS MATERIALIZED (
     SELECT
-        CASE WHEN ordered.is_so THEN a.source ELSE b.source END AS one,
-        CASE WHEN ordered.is_so THEN b.source ELSE a.source END AS other,
+        CASE WHEN ordered.is_so THEN a.source ELSE b.source END COLLATE "C" AS one,
+        CASE WHEN ordered.is_so THEN b.source ELSE a.source END COLLATE "C" AS other,
         CASE WHEN a.source IS NOT DISTINCT FROM b.source THEN abs(later.seconds)
             WHEN ordered.is_so THEN later.seconds ELSE - later.seconds END AS delay
     FROM pair
@@ -20,7 +20,7 @@ WITH pair AS (
     ) AS ordered (is_so)
     CROSS JOIN LATERAL (
         SELECT CASE WHEN isfinite(a.published_at) AND isfinite(b.published_at)
-            THEN CAST(extract(epoch FROM b.published_at - a.published_at) AS double precision) END
+            THEN date_part('epoch', b.published_at - a.published_at) END
     ) AS later (seconds)
 )
 SELECT one, other, count(*),
@@ -29,5 +29,5 @@ SELECT one, other, count(*),
     count(*) FILTER (WHERE delay = 0), count(*) OVER ()
 FROM dated
 GROUP BY one, other
-ORDER BY count(*) DESC, one COLLATE "C", other COLLATE "C"
+ORDER BY count(*) DESC, one, other
 LIMIT %(amount)s

@@ -17,7 +17,7 @@ SELECT member.cluster_id, survivor.doc_id, count(*),
     min(likeness.similarity) FILTER (WHERE member.doc_id <> survivor.doc_id),
     count(*) FILTER (WHERE member.numbers_digest <> survivor.numbers_digest),
     count(DISTINCT member.source),
-    CAST(extract(epoch FROM max(member.published_at) - min(member.published_at)) AS double precision)
+    date_part('epoch', max(member.published_at) - min(member.published_at))
 FROM member
 JOIN survivor USING (cluster_id)
 LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)

@@ -3,11 +3,11 @@
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
     pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (
-    SELECT DISTINCT ON (step) found.*
-    FROM {similar_pair} AS found
-    CROSS JOIN LATERAL (SELECT least(width_bucket(similarity, %(least)s, 1, %(steps)s), %(steps)s)) AS place (step)
-    ORDER BY step, hashint8extended(left_id, right_id), left_id, right_id
-) AS pair
+    SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
+    FROM {similar_pair}
+    GROUP BY least(width_bucket(similarity, %(least)s, 1, %(steps)s), %(steps)s)
+) AS step
+JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id = step.chosen[3]
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
