@@ -69,7 +69,12 @@ Rejects = Annotated[
 
 RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="A recipe in TOML.")]
 Preset = Annotated[
-    str | None, typer.Option("--preset", metavar="NAME", help="A recipe that ships with nearsim: default.")
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="A recipe that ships with nearsim; nearsim profile presets lists them.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

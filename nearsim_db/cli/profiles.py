@@ -85,6 +85,30 @@ def list_profiles(
         )
 
 
+@profiles.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
+def list_presets(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Print this one as it is written.", show_default=False),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the recipes that ship with nearsim, or print one, to copy and change."""
+    if as_json and name is not None:
+        raise UsageError("a preset is printed as TOML; leave --json out")
+    from nearsim_db import presets
+    from nearsim_db.cli import render
+
+    if name is not None:
+        typer.echo(presets.read(name), nl=False)
+        return
+    found = {one: presets.purpose(one) for one in presets.names()}
+    if as_json:
+        render.document([{"preset": one, "purpose": purpose} for one, purpose in found.items()])
+    else:
+        render.table(["preset", "for"], [list(one) for one in found.items()])
+
+
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,

@@ -87,6 +87,7 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
     axes.axvline(found.threshold, color=_MUTED, linewidth=1, dashes=(4, 3))
     axes.set_xlabel(AXES[found.metric])
     axes.set_ylabel("stored pairs")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     probability = axes.twinx()
     _plain(probability)
     probability.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])

@@ -199,7 +199,9 @@ def choose(
         best = max(judged, key=lambda one: (round(one.best_f1 or 0.0, 3), round(one.gap, 2), -one.k))
         return best, f"the labelled pairs are told apart best, with an F1 of {best.best_f1:.3f}"
     verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
-    sound = next(found for v in verdicts if (found := [one for one in judged if one.rule.verdict == v]))
+    # Single words are shown for comparison: they know nothing of the order of words.
+    longer = [one for one in judged if (one.scheme, one.k) not in (("word", 1), ("char", 1))] or judged
+    sound = next(found for v in verdicts if (found := [one for one in longer if one.rule.verdict == v]))
     words = [one for one in sound if one.scheme == "word" and one.short < NOTABLE_SHARE]
     if unspaced >= NOTABLE_SHARE:
         words = []

@@ -171,7 +171,8 @@ def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path
     path.write_text("[match]\ntreshold = 0.8\n")
     create = ("profile", "create", "wrong")
     assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path)
-    assert "there are: default" in nearsim.fail(*create, "--preset", "nothing")
+    assert "there are: articles" in nearsim.fail(*create, "--preset", "nothing")
+    assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline")
     assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml")
     both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)
     assert "either --recipe or --preset" in both
@@ -179,7 +180,10 @@ def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path
 
 
 def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
-    assert presets.names() == ["default", "realtime"]
+    listed = nearsim.succeed("profile", "presets", "--json").document()
+    assert [one["preset"] for one in listed] == presets.names()
+    assert all(one["purpose"] for one in listed)
+    assert nearsim.succeed("profile", "presets", "headlines").out == presets.read("headlines")
     assert presets.load("default") == Recipe()
     nearsim.succeed("profile", "create", "given", "--preset", "default")
     assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())

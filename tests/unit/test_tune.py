@@ -23,7 +23,7 @@ DEFAULT = presets.load(presets.DEFAULT)
 
 
 def synthetic_corpus(singles: int = 260, copies: int = 60, words: int = 90) -> list[tuple[str, str]]:
-    """Random texts, of which `copies` have a copy with one to four words changed; and ten identical ones."""
+    """Random texts, of which the first have a copy with one to four words changed; and ten identical ones."""
     generator = random.Random(5)
     texts = [generator.choices(_WORDS, k=words) for _ in range(singles)]
     found = [(f"single-{number}", " ".join(text)) for number, text in enumerate(texts)]
