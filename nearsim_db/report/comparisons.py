@@ -8,8 +8,8 @@ from nearsim_db.recipe import Recipe
 from nearsim_db.report.diffs import compare
 from nearsim_db.report.figures import Comparison, Side, Why
 from nearsim_db.store import report_pairs
+from nearsim_db.store.catalog import Generation
 from nearsim_db.store.report_pairs import ChosenPair, ReadText
-from nearsim_db.store.statements import Leaves
 from nearsim_db.text.normalise import strip_html
 
 READ_CHARACTERS = 100_000
@@ -19,7 +19,7 @@ _Choice = tuple[Why, ChosenPair]
 
 
 def read(
-    connection: Connection, leaves: Leaves, threshold: float, recipe: Recipe, amount: int
+    connection: Connection, generation: Generation, threshold: float, recipe: Recipe, amount: int
 ) -> list[Comparison]:
     """`amount` pairs with their differences: the least similar, those with other numbers, samples over the range.
 
@@ -27,6 +27,7 @@ def read(
     """
     if not amount:
         return []
+    leaves = generation.leaves
     third, wide = -(-amount // 3), amount * _CANDIDATES_FOR_ONE
     chosen: list[_Choice] = []
     _choose(chosen, "other numbers", report_pairs.read_renumbered_pairs(connection, leaves, wide), third)
@@ -35,7 +36,7 @@ def read(
     least = min(threshold, 0.99)
     _choose(chosen, "sample", report_pairs.read_spread_pairs(connection, leaves, least, max(left, 1)), left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
-    texts = report_pairs.read_texts(connection, leaves, doc_ids, READ_CHARACTERS) if doc_ids else {}
+    texts = report_pairs.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
     return list(_compared(chosen, texts, recipe))
 
 

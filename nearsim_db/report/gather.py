@@ -110,7 +110,7 @@ def _read_index(
     progress("report", 1, 5)
     found = clusters.read(connection, leaves, similarities.threshold, top)
     progress("report", 2, 5)
-    compared = comparisons.read(connection, leaves, similarities.threshold, profile.recipe, options.diffs)
+    compared = comparisons.read(connection, generation, similarities.threshold, profile.recipe, options.diffs)
     progress("report", 3, 5)
     sources, all_sources = reports.count_sources(connection, leaves, collection.collection_id, top)
     copies, all_copies = reports.count_copies(connection, leaves, top)

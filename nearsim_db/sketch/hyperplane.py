@@ -2,8 +2,8 @@
 
 The document is its vector of weights; position j is 1 where its product with the j-th random vector is above 0, else
 0, one byte each. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi. Random vectors
-of normally distributed components (gaussian) keep to that exactly, those of +1 and -1 (sign) are faster and keep to
-it for vectors of many components of similar size: of a few terms they know too few directions.
+of normally distributed components (gaussian) keep to that; those of +1 and -1 (sign) are faster and keep to it for
+vectors of many components of similar size: of a few terms they know too few directions.
 
 Weights are rounded to 24 bits below the largest, so counts are exact. The product of a few equal weights with signs is
 often 0; then other signs decide, of the same weights made unequal at random. So opposite vectors have opposite
@@ -53,6 +53,7 @@ class Hyperplane(Curved):
     ) -> None:
         check_size(k)
         check_id_bits(id_bits)
+        check_options(NAME, {"input": input, "vectors": vectors}, OPTIONS)
         self.k = k
         self._backend = backends.resolve(backend)
         self._projector = Projector(k, seed, NAME, vectors, input == "vector", self._backend)

@@ -55,6 +55,7 @@ class Projection(Curved):
     ) -> None:
         check_size(k)
         check_id_bits(id_bits)
+        check_options(NAME, {"input": input}, OPTIONS)
         if not _SMALLEST <= width <= _LARGEST:
             raise RecipeError(f"a width of {width} is impossible; choose one in {_SMALLEST}..{_LARGEST}")
         self.k, self.width = k, width

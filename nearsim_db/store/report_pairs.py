@@ -6,8 +6,11 @@ from typing import Any, cast
 
 from sqlalchemy import Connection
 
+from nearsim_db.errors import NotFoundError
+from nearsim_db.records import CollectionId
 from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
+from nearsim_db.store.sources import find_source
 from nearsim_db.store.statements import Leaves, statement
 
 
@@ -58,23 +61,32 @@ def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, step
 
 
 def read_texts(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], characters: int
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int],
+    characters: int,
 ) -> dict[int, ReadText]:
-    """Some documents by doc_id, with at most so many characters of their bodies; those gone are left out."""
+    """Some documents by doc_id, with at most so many characters of their bodies; those gone are left out.
+
+    Texts of a table that the collection follows are read there by whoever asks, else as far as the index may.
+    """
+    try:
+        source = find_source(connection, collection_id)
+    except NotFoundError:
+        source = None
+    if source is None:
+        command = statement("read_texts", leaves)
+    else:
+        command = statement("read_texts_elsewhere", leaves, **source.parts)
     parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
-    rows = _rows(connection, "read_texts", leaves, parameters)
+    rows = cast(list[tuple[Any, ...]], driver(connection).execute(command, parameters).fetchall())
     return {doc_id: ReadText(*values) for doc_id, *values in rows}
 
 
 def _pairs(
     connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
 ) -> list[ChosenPair]:
-    return [ChosenPair(*row) for row in _rows(connection, name, leaves, parameters)]
-
-
-def _rows(
-    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
-) -> list[tuple[Any, ...]]:
-    return cast(
-        list[tuple[Any, ...]], driver(connection).execute(statement(name, leaves), parameters).fetchall()
-    )
+    command = statement(name, leaves)
+    rows = cast(list[tuple[Any, ...]], driver(connection).execute(command, parameters).fetchall())
+    return [ChosenPair(*row) for row in rows]

@@ -53,20 +53,37 @@ class Corpus:
     sampled: int
 
     @cached_property
-    def pair_scale(self) -> float:
-        """How many pairs of the corpus stand behind one of the sample."""
+    def grown(self) -> Floats:
+        """How many texts of the corpus stand behind each of the sample: one in how many such texts gets into it.
+
+        A text that came once is taken to be there once, one that came more often that much more often than it came: it
+        had that many more chances.
+        """
+        share, members = self.sampled / self.documents, self.sets.members
+        if share == 1:
+            return np.ones(len(members))
+        chances = np.where(members == 1, 1.0, members / share)
+        return np.asarray(1 / (1 - (1 - share) ** chances), np.float64)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """How many pairs of texts of the corpus stand behind each pair of the sample."""
+        return self.pairs.weight * self.grown[self.pairs.left] * self.grown[self.pairs.right]
+
+    @property
+    def identical_pairs(self) -> float:
+        """How many pairs of documents of the corpus have the same features."""
         size = self.sampled
-        return self.documents * (self.documents - 1) / (size * (size - 1)) if size > 1 else 1.0
+        return self.sets.twin_pairs * self.documents * (self.documents - 1) / (size * (size - 1))
 
     def forecast(self, profile: Profile) -> Forecast:
         """What the profile will find and cost."""
         probability = _probabilities(profile, self.pairs.similarity)
-        weight, threshold = self.pairs.weight, profile.recipe.match.threshold
+        weight, threshold = self.weight, profile.recipe.match.threshold
         similar = self.pairs.similarity >= threshold - 1e-12
         wanted = float(weight[similar].sum())
         recall = float((weight * probability)[similar].sum()) / wanted if wanted else profile.expected_recall
-        grown = (self.documents - 1) / max(self.sampled - 1, 1)
-        candidates = 2 * float((weight * probability).sum()) / max(len(self.sets), 1) * grown
+        candidates = 2 * float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
         return Forecast(
             threshold,
             profile.recipe.sketch.k,
@@ -75,7 +92,7 @@ class Corpus:
             profile.rows,
             profile.expected_recall,
             recall,
-            wanted * self.pair_scale,
+            wanted,
             candidates,
             profile.bytes_per_document(),
         )

@@ -18,21 +18,21 @@ _SIGMAS = 2.0
 class Histogram:
     """Estimated pairs of different texts in the corpus: bin i holds similarities from i / 20 up to (i + 1) / 20.
 
-    `pairs` is float64 of 20; the last bin holds similarity 1 of different texts too, of which there is none where
-    features are sets. `identical` are pairs of documents with the same features, `scale` how many pairs of the corpus
-    stand behind one of the sample.
+    `pairs` is float64 of 20, `sampled` the same for the sample alone; `identical` are pairs of documents of the corpus
+    with the same features.
     """
 
     pairs: Floats
+    sampled: Floats
     identical: float
-    scale: float
 
 
-def histogram(pairs: PairSample, twin_pairs: int, scale: float) -> Histogram:
-    """The histogram of a weighted sample of pairs."""
+def histogram(pairs: PairSample, weight: Floats, identical: float) -> Histogram:
+    """The histogram of a sample of pairs, of which each stands for `weight` pairs of the corpus, float64 of m."""
     places = np.minimum((pairs.similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
-    counts = np.bincount(places, pairs.weight, minlength=BINS).astype(np.float64)
-    return Histogram(counts * scale, twin_pairs * scale, scale)
+    for_all = np.bincount(places, weight, minlength=BINS).astype(np.float64)
+    sampled = np.bincount(places, pairs.weight, minlength=BINS).astype(np.float64)
+    return Histogram(for_all, sampled, identical)
 
 
 def valley(histogram: Histogram) -> float | None:
@@ -40,7 +40,7 @@ def valley(histogram: Histogram) -> float | None:
 
     The growth must be of a quarter and of two standard deviations of counts that are Poisson's in the sample.
     """
-    counts = histogram.pairs / histogram.scale
+    counts = histogram.sampled
     # Random pairs have a peak of their own, which is not at 0 where all documents share some shingles.
     crowded = int(np.argmax(counts[: BINS // 2]))
     windows = np.convolve(counts[crowded:], np.ones(_WINDOW), "valid")

@@ -1,6 +1,7 @@
 """Pairs that a person has labelled, and which threshold tells them apart best."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,11 +115,11 @@ def best(points: list[Point]) -> Point | None:
 
 
 def separating(points: list[Point], chosen: Point) -> float:
-    """A short decimal between the chosen similarity and the next lower one, where everything is called the same."""
+    """The shortest decimal at or below the chosen similarity that is above the next lower one: it calls the same."""
     lower = max((one.threshold for one in points if one.threshold < chosen.threshold), default=0.0)
-    middle = (chosen.threshold + lower) / 2
     for digits in range(1, 6):
-        rounded = round(middle, digits)
+        scale = 10.0**digits
+        rounded = math.floor(chosen.threshold * scale + 1e-9) / scale
         if lower < rounded <= chosen.threshold:
             return rounded
     return chosen.threshold

@@ -22,7 +22,8 @@ _NEAR = (0.8, 0.7, 0.6)
 _ENOUGH = 30
 _RANDOM = 0.5
 FEWEST_NEAR = 10
-_ALIKE = 0.01  # gaps so close are the same; the shorter shingle wins
+_ALIKE = 0.03  # gaps so close are the same, for other samples tell them otherwise
+_ALIKE_F1 = 0.005
 _WORDS_COST_LESS = 0.1  # a fifth of the shingles: characters must part the pairs so much better
 _QUIET = 0.2
 _SIZES = {"word": range(1, 6), "char": range(3, 10)}
@@ -196,7 +197,8 @@ def choose(
     if len(judged) == 1:
         return judged[0], "as it was given"
     if judged[0].best_f1 is not None:
-        best = max(judged, key=lambda one: (round(one.best_f1 or 0.0, 3), round(one.gap, 2), -one.k))
+        most = max(one.best_f1 or 0.0 for one in judged)
+        best = _widest([one for one in judged if (one.best_f1 or 0.0) >= most - _ALIKE_F1], own)
         return best, f"the labelled pairs are told apart best, with an F1 of {best.best_f1:.3f}"
     verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
     # Single words are shown for comparison: they know nothing of the order of words.
@@ -209,16 +211,19 @@ def choose(
     if near_pairs < FEWEST_NEAR:
         return _without_near_pairs(words or characters or sound, own)
     others = [one for one in sound if one.scheme not in ("word", "char")]
-    found = [_widest(group) for group in (words, characters) if group] or [_widest(others or sound)]
+    found = [_widest(group, own) for group in (words, characters) if group]
+    found = found or [_widest(others or sound, own)]
     best = found[0]
     if len(found) == 2 and found[1].gap > found[0].gap + _WORDS_COST_LESS:
         best = found[1]
     return best, _reason(best, found, bool(words), unspaced)
 
 
-def _widest(group: Sequence[Shingling]) -> Shingling:
+def _widest(group: Sequence[Shingling], own: tuple[str, int]) -> Shingling:
+    """Among those as wide as the widest the recipe's own, if it is one of them, else the shortest."""
     most = max(one.gap for one in group)
-    return min((one for one in group if one.gap >= most - _ALIKE), key=lambda one: one.k)
+    widest = [one for one in group if one.gap >= most - _ALIKE]
+    return min(widest, key=lambda one: ((one.scheme, one.k) != own, one.k))
 
 
 def _without_near_pairs(group: Sequence[Shingling], own: tuple[str, int]) -> tuple[Shingling, str]:

@@ -175,7 +175,7 @@ def _propose(
     run.progress("compare", 0, None)
     pairs = sample_pairs(sets, wishes.seed)
     corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
-    spread = histogram(pairs, sets.twin_pairs, corpus.pair_scale)
+    spread = histogram(pairs, corpus.weight, corpus.identical_pairs)
     told = None if given is None else _told(run, given, chosen)
     lowest = valley(spread)
     threshold, why_threshold = _threshold(wishes, told, lowest, recipe.match.threshold)

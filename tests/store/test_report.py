@@ -10,12 +10,15 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from nearsim_db import Document, Index
+from nearsim_db.database import Database
 from nearsim_db.errors import DatabaseError
+from nearsim_db.records import CollectionId
 from nearsim_db.report import Options, gather
 from nearsim_db.store import report_pairs, reports
 from nearsim_db.store.statements import Leaves
 from tests.acceptance.command_line import NEWEST_MAJOR
 from tests.conftest import Servers
+from tests.followed_table import words
 from tests.store.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents
 
 ON_ONE_MAJOR = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
@@ -226,7 +229,7 @@ def test_a_text_that_was_purged_or_changed_is_not_shown_as_it_was(own: World) ->
     own.index.purge([own.names[purged]])
     own.ask("UPDATE nearsim.document SET body = 'all new' WHERE doc_id = %s", changed)
     with reports.snapshot(own.index.database.engine) as connection:
-        texts = report_pairs.read_texts(connection, leaves_of(own), [purged, changed], 3)
+        texts = report_pairs.read_texts(connection, leaves_of(own), CollectionId(1), [purged, changed], 3)
     assert list(texts) == [changed]
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
 
@@ -244,6 +247,16 @@ def test_a_whole_report_also_of_dates_beyond_what_python_knows(own: World) -> No
     assert len(index.clusters.largest) == len(index.sources) == len(index.copies) == 3
     assert {one.why for one in index.comparisons} == {"other numbers", "least similar", "sample"}
     assert len({(one.left.external_id, one.right.external_id) for one in index.comparisons}) == 7
+
+
+@ON_ONE_MAJOR
+def test_texts_of_a_followed_table_are_read_where_they_are(story: Index, database: Database) -> None:
+    found = gather(database, story.collection, None, Options())
+    assert found.index is not None and found.index.comparisons
+    for one in found.index.comparisons:
+        assert one.left.has_text and one.right.has_text
+        shown = "".join(piece.text for hunk in one.diff.hunks for piece in hunk.left)
+        assert words(int(one.left.external_id) % 2, int(one.left.external_id)) in shown
 
 
 @ON_ONE_MAJOR

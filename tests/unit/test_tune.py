@@ -3,6 +3,7 @@
 import random
 from functools import cache
 
+import numpy as np
 import pytest
 
 from nearsim_db import presets
@@ -12,6 +13,9 @@ from nearsim_db.profile import resolve
 from nearsim_db.recipe import Recipe, override, parse
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.tune import Labels, Sample, Tuning, Wishes, commented, draw, tune
+from nearsim_db.tune.banding import Corpus
+from nearsim_db.tune.distinct import distinct_sets
+from nearsim_db.tune.pair_sample import PairSample
 
 _WORDS = [
     a + b + c
@@ -66,6 +70,22 @@ def test_a_forecast_scales_to_the_corpus_behind_the_sample() -> None:
     assert len(found.sample.texts) == 655
     assert found.forecast.pairs == pytest.approx(300, rel=0.25)
     assert found.forecast.candidates == pytest.approx(2 * 300 / 1_300, rel=0.3)
+
+
+def test_texts_that_come_often_are_not_multiplied_by_the_sampling() -> None:
+    # 400 texts stand there once and 20 of them 30 times each: 420 different ones, of which a third is looked at.
+    texts = [f"text number {number}" for number in range(400)] + [
+        f"often {number}" for number in range(20) for _ in range(30)
+    ]
+    estimates = []
+    for seed in range(30):
+        chosen = random.Random(seed).sample(texts, 333)
+        sets = distinct_sets(Encoder(resolve(DEFAULT)), chosen)
+        none = np.zeros(0)
+        rows = np.zeros(0, np.int64)
+        corpus = Corpus(sets, PairSample(rows, rows, none, none, 0), 1_000, 333)
+        estimates.append(corpus.grown.sum())
+    assert np.mean(estimates) == pytest.approx(420, rel=0.03)
 
 
 def test_the_recipe_says_why_and_reads_back() -> None:

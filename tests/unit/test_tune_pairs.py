@@ -73,7 +73,8 @@ def test_each_pair_comes_once_with_its_exact_similarity() -> None:
 
 
 def _histogram(counts: list[float]) -> Histogram:
-    return Histogram(np.array(counts, np.float64), 0.0, 1.0)
+    held = np.array(counts, np.float64)
+    return Histogram(held, held, 0.0)
 
 
 def test_the_valley_is_between_random_and_near_pairs() -> None:
@@ -103,11 +104,11 @@ def test_without_a_rise_there_is_no_valley(counts: list[float]) -> None:
 def test_a_multiple_of_a_twentieth_belongs_to_the_bin_above_it() -> None:
     similarity = np.array([0.7, 0.6999, 0.15, 3 / 5])
     pairs = PairSample(np.arange(4), np.arange(4) + 1, similarity, np.array([1.0, 2.0, 4.0, 8.0]), 6)
-    found = histogram(pairs, 3, 10.0)
+    found = histogram(pairs, 10 * pairs.weight, 30.0)
     expected = np.zeros(20)
     expected[[14, 13, 3, 12]] = 10, 20, 40, 80
     assert found.pairs.tolist() == expected.tolist()
-    assert found.identical == 30.0
+    assert (found.sampled * 10).tolist() == expected.tolist()
 
 
 def test_every_text_is_as_likely_to_be_drawn() -> None:

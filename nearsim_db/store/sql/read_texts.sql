@@ -1,4 +1,4 @@
--- Some documents as people read them, wherever their texts are kept, the text up to so many characters; and whether it is not
+-- Some documents as people read them, wherever body_of finds their texts, the text up to so many characters; and whether it is not
 -- the one that was signed. Relies on document_pkey and on the primary key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
     document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
