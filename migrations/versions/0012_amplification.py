@@ -27,7 +27,12 @@ CREATED: tuple[str, ...] = (
 )
 
 # The functions that stand there as 0011 left them, by the file that they are in.
-RESTORED = ("met_by", "met_by"), ("similar_to", "similar_to"), ("why_not", "reason_of"), ("why_not", "why_not")
+RESTORED = (
+    ("met_by", "met_by"),
+    ("similar_to", "similar_to"),
+    ("why_not", "reason_of"),
+    ("why_not", "why_not"),
+)
 
 # What 0011 says of the view of 0006.
 THRESHOLD = """

@@ -75,6 +75,4 @@ def test_the_source_documents_own_figures() -> None:
     for name, bands, rows in (("newshound-60x4", 60, 4), ("newshound-80x3", 80, 3)):
         larger = resolve(presets.load(name))
         assert (larger.bands, larger.rows, larger.recipe.sketch.k) == (bands, rows, 240)
-        assert override(
-            larger.recipe, ["sketch.k=120", "bands.count=40", "bands.rows=3"]
-        ) == newshound.recipe
+        assert override(larger.recipe, ["sketch.k=120", "bands.count=40", "bands.rows=3"]) == newshound.recipe

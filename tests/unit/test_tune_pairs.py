@@ -1,5 +1,7 @@
 """The weighted sample of pairs against brute force, and the histogram that is drawn from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,14 @@ def test_a_bucket_of_nearly_all_documents_is_bounded_and_still_counted() -> None
     assert len(pairs.left) <= 15_500
     family = 540 * 539 // 2
     assert float(pairs.weight[pairs.similarity >= 0.6].sum()) == pytest.approx(family, rel=0.05)
+
+
+def test_ids_of_32_bits_are_told_apart() -> None:
+    wide = _sets([30, 5], 100, 30, 12)
+    sets = replace(wide, ids=wide.ids >> np.uint64(31), bits=32)
+    pairs = sample_pairs(sets, 2, 1_000, 2_000)
+    assert len(pairs.left) < 3_000
+    assert float(pairs.weight[pairs.similarity >= 0.3].sum()) == pytest.approx(30 * 29 / 2 + 10, rel=0.15)
 
 
 def test_each_pair_comes_once_with_its_exact_similarity() -> None:

@@ -1,5 +1,5 @@
--- The first members of some clusters: the survivor, then those never found alike with it, then the least similar. Relies on the
--- leaf's index on (cluster_id, is_survivor, doc_id) and on the primary keys.
+-- The first members of some clusters: the survivor, then those never found alike with it, then the least similar. Relies on
+-- the leaf's index on (cluster_id, is_survivor, doc_id) and on the primary keys.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest
     FROM {cluster_member} AS member
