@@ -6,12 +6,17 @@ from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, text
 
 from nearsim_db.server.cluster import Cluster
 from nearsim_db.store import schema
 from nearsim_db.store.engine import open_engine
 from tests.servers import server_binaries, server_home
+
+# How fast examples come depends on what else the machine does.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _SERVERS = {binaries.major: binaries for binaries in server_binaries()}
 _SETTINGS = {
