@@ -117,8 +117,9 @@ def _forecast(connection: Connection, context: Context) -> None:
     catalog.add_figures(
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
     )
-    profile, sizes = context.encoder.profile, signatures.count_features(connection, context.leaves)
-    _warn(context, pitfalls.of_features(profile, *sizes) + pitfalls.of_sketches(profile, sample))
+    profile = context.encoder.profile
+    sizes = pitfalls.Sizes(*signatures.count_features(connection, context.leaves))
+    _warn(context, pitfalls.of_features(profile, sizes) + pitfalls.of_sketches(profile, sample))
     _warn(context, [advice] if (advice := forecast.advice(expected)) else [])
 
 

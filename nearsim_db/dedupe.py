@@ -61,9 +61,9 @@ def dedupe(
 ) -> DedupeSummary:
     """Write what stays of `source`: survivors and documents in no cluster, in the order of the input.
 
-    JSON lines are written byte for byte; of other files {"id", "title", "text"} is. `vectors` is a file as
-    `open_vectors` takes it. Of documents with the same id
-    the last one counts. The input is read twice and never held; files that were given out stay whole or absent.
+    JSON lines are written byte for byte; of other files {"id", "title", "text"} is. Of documents with the same id the
+    last one counts. `vectors` is a file as `open_vectors` takes it. The input is read twice and never held; files that
+    were given out stay whole or absent.
     Raises InputError where a file cannot be read on, or has changed meanwhile.
     """
     check_readable_twice(source.paths)
@@ -78,16 +78,16 @@ def dedupe(
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
         summary = index.ingest(beside.joined(_with_origins(source)), rejects=outputs.rejects)
-        warnings = (*beside.told, *index.warnings)
+        # Whoever removes duplicates from a file has made no profile.
+        told = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
             if path is not None:
                 with closing(answers()) as stream:
                     _write(path, map(json_line, stream), silent)
         with closing(_unique_lines(index, source)) as lines:
             unique = _write(outputs.unique, lines, progress)
-        return DedupeSummary(
-            summary, unique, summary.read - summary.rejected - unique, index.stats(), warnings
-        )
+        duplicates = summary.read - summary.rejected - unique
+        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.told, *told))
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:

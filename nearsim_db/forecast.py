@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from nearsim_db.lsh import Amplification
 
 SAMPLE = 1_000
-MANY = 100  # candidates per document beyond which a recipe deserves a warning
+MANY = 100  # candidate pairs per document beyond which a recipe deserves a warning
 
 
 def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplification, documents: int) -> float:
-    """How many candidates a document of the corpus will have, the bucket limit left out of account.
+    """How many candidate pairs the corpus will have for each document, the bucket limit left out of account.
 
     `keys` are the bucket hashes of a random sample, (n, bands) uint64; `documents` is the size of the corpus. The share
     of the sample's pairs whose shared bands meet the amplification is taken for the corpus's.
@@ -26,7 +26,8 @@ def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplificati
         linked += int(amplification.evaluate(own[places]).sum())
         own[mine] = False
     # Each document is linked with itself, which is no pair; each pair is met from both sides.
-    return (linked - size) / (size * (size - 1)) * (documents - 1)
+    pairs = (linked - size) / 2
+    return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
 
 
 def advice(expected: float) -> str | None:
@@ -34,7 +35,7 @@ def advice(expected: float) -> str | None:
     if expected <= MANY:
         return None
     return (
-        f"about {expected:,.0f} candidates per document are expected, of which most will fail verification; "
+        f"about {expected:,.0f} candidate pairs per document are expected, of which most will fail verification; "
         "longer shingles (shingle.k), a larger sketch.k or more rows per band (a lower bands.recall, or bands.count "
         "and bands.rows) make them fewer"
     )

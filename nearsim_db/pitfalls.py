@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.profile import Profile
+from nearsim_db.profile import Profile, make_family
 from nearsim_db.recipe import Shingle
 
 FEW_FOUND = 0.9  # an expected recall at the threshold below which most users would be surprised
@@ -49,14 +49,18 @@ def _single(shingle: Shingle) -> str | None:
 
 
 def _unresolved(profile: Profile) -> str | None:
-    """k positions tell similarities apart in steps of 1 / k: beyond the last step an estimate is a matter of luck."""
-    recipe, threshold = profile.recipe, profile.least_similarity
+    """k positions tell shares of agreement apart in steps of 1 / k: beyond the last step they say nothing."""
+    recipe = profile.recipe
     k = recipe.sketch.k
-    if recipe.match.verify == "exact" or 1 / k <= threshold <= 1 - 1 / k or threshold == 1:
+    often = make_family(recipe, "numpy").collision_probability(profile.least_similarity)
+    if 1 / k <= often <= 1 - 1 / k or often == 1:
         return None
+    end = "all" if often > 0.5 else "none"
+    exact = recipe.match.verify == "exact"
     return (
-        f"a sketch of {k} values cannot tell the similarity {threshold:.6g} from {round(threshold)}: its estimates "
-        f"have steps of {1 / k:.4f}; take a larger sketch.k, or verify = exact"
+        f"at the threshold {recipe.match.threshold:g} two sketches of {k} values agree in {often:.6f} of them, less "
+        f"than a step of {1 / k:.6f} from {end}: they cannot resolve it; take a larger sketch.k"
+        + ("" if exact else ", or verify = exact")
     )
 
 
@@ -109,13 +113,24 @@ def of_texts(profile: Profile, texts: Texts) -> list[str]:
     ]
 
 
-def of_features(profile: Profile, documents: int, shortest: int, shingles: int) -> list[str]:
-    """What is wrong with a recipe for documents of these sizes.
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of the documents of an index: how many there are with features, with one only, and without.
 
-    `shortest` of the `documents` have a single feature, `shingles` is an upper bound of the distinct ones of all.
+    `features` are those of all documents that are not twins, added up: an upper bound of the different ones.
     """
+
+    with_features: int
+    with_one: int
+    without: int
+    features: int
+
+
+def of_features(profile: Profile, sizes: Sizes) -> list[str]:
+    """What is wrong with a recipe for documents of these sizes."""
     recipe = profile.recipe
-    found: list[str] = []
+    documents, shortest, shingles = sizes.with_features, sizes.with_one, sizes.features
+    found = _featureless(profile, sizes)
     if recipe.sketch.input == "vector":
         return found
     if recipe.shingle.scheme != "sentence" and documents and shortest / documents >= NOTABLE_SHARE:
@@ -129,6 +144,21 @@ def of_features(profile: Profile, documents: int, shortest: int, shingles: int) 
             f"{shingles**2 / 2**33:,.0f} pairs of them are taken for equal; hash.base = poly64 has 64 bits"
         )
     return found
+
+
+def _featureless(profile: Profile, sizes: Sizes) -> list[str]:
+    documents = sizes.with_features + sizes.without
+    if not documents or sizes.without / documents < NOTABLE_SHARE:
+        return []
+    lacking = (
+        "a vector"
+        if profile.recipe.sketch.input == "vector"
+        else "text in " + " or ".join(profile.recipe.fields)
+    )
+    return [
+        f"{sizes.without:,} of {documents:,} documents have no features, for want of {lacking} that can be used: they "
+        "match nothing"
+    ]
 
 
 def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:

@@ -45,6 +45,11 @@ def report(
     """
     if output is None and not as_json:
         raise UsageError("give --output PATH (- is standard output), or --json")
+    if output is not None and output.suffix.lower() not in (
+        {"", ".json"} if as_json else {"", ".html", ".htm"}
+    ):
+        written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
+        raise UsageError(f"{output} cannot be: the report is {written}")
     from nearsim_db import readers
     from nearsim_db.cli import render
     from nearsim_db.database import Database

@@ -258,7 +258,13 @@ def _window(age: str) -> str:
 
 
 def print_curve(description: dict[str, Any]) -> None:
-    """The probability of becoming a candidate, by similarity."""
+    """The probability of becoming a candidate, by similarity; under projection by distance, too."""
+    curve = description["curve"]
     render.line()
-    render.line("The probability that a pair of a similarity becomes a candidate:")
-    render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in description["curve"]])
+    if description["recipe"]["sketch"]["family"] != "projection":
+        render.line("The probability that a pair of a similarity becomes a candidate:")
+        render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
+        return
+    render.line("The probability that a pair at a distance becomes a candidate; its similarity is 1 / (1 + distance):")
+    rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
+    render.table(("distance", "similarity", "probability"), rows)

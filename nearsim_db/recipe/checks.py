@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import RecipeError
+from nearsim_db.errors import RecipeError, counted
 
 if TYPE_CHECKING:
     from nearsim_db.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
@@ -21,6 +21,8 @@ OPTIONS = ("functions", "input", "weights", "vectors", "width")
 # Families whose sketches can be hashed by the schemes of other systems.
 _COMPATIBLE = ("fast_similarity", "minhash")
 
+_ESTIMATED_DISTANCES = 1e6
+
 _UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _LONGEST_AGE_DAYS = 100_000  # PostgreSQL's calendar goes back some 2.4 million
 _LONGEST_AGE_SECONDS = _LONGEST_AGE_DAYS * 86_400
@@ -31,6 +33,7 @@ def check(recipe: "Recipe") -> None:
     _check_fields(recipe.fields)
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
+    _check_estimate(recipe.match, recipe.sketch)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
     _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.cluster.keep))
@@ -94,6 +97,17 @@ def _check_threshold(threshold: float, sketch: "Sketch") -> None:
         raise RecipeError(f"match.threshold is {threshold}; it must be at most 1")
 
 
+def _check_estimate(match: "Match", sketch: "Sketch") -> None:
+    """Estimates of a distance are kept as similarities to 12 decimal places."""
+    if sketch.family != "projection" or match.verify == "exact":
+        return
+    if not 1 / _ESTIMATED_DISTANCES <= match.threshold <= _ESTIMATED_DISTANCES:
+        raise RecipeError(
+            f"match.threshold is {match.threshold:g}; verify = estimate tells distances apart from "
+            f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}: scale the vectors, or verify = exact"
+        )
+
+
 def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
     if match.amplification is not None:
         if not bands.is_open or match.min_shared_bands != 1:
@@ -125,12 +139,13 @@ def _check_given_bands(count: int, rows: int, recall: float | None, sketch: "Ske
         raise RecipeError("bands: give either recall, or count and rows, not both")
     if count * rows > sketch.k:
         raise RecipeError(
-            f"bands: {count} bands of {rows} rows need {count * rows} values, "
+            f"bands: {counted(count, 'band')} of {counted(rows, 'row')} {'needs' if count == 1 else 'need'} "
+            f"{counted(count * rows, 'value')}, "
             f"the sketch has k = {sketch.k}; raise sketch.k or lower the bands"
         )
     if match.min_shared_bands > count:
         raise RecipeError(
-            f"match.min_shared_bands is {match.min_shared_bands}, more than the {count} bands that "
+            f"match.min_shared_bands is {match.min_shared_bands}, more than the {counted(count, 'band')} that "
             "bands.count gives; lower it"
         )
 

@@ -57,6 +57,25 @@ class Positional:
         return least_agreeing(threshold, self.k)
 
 
+class Linear(Positional):
+    """Those of them whose positions agree with a probability that is the similarity.
+
+    Give or take the 2^-32 of equal values that different ids, or darts, may have.
+    """
+
+    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+        """The share of equal positions; see `Family.estimate`."""
+        return agreement(left, right)
+
+    def collision_probability(self, similarity: float) -> float:
+        """The similarity itself."""
+        return similarity
+
+    def standard_error(self, similarity: float) -> float:
+        """The binomial sqrt(s (1 - s) / k), which fast_similarity stays below on small sets."""
+        return binomial_standard_error(similarity, self.k)
+
+
 class Curved(Positional):
     """Those of them whose similarity is not the share of equal positions, but follows from it and rises with it."""
 

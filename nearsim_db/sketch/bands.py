@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
-from nearsim_db.errors import RecipeError
+from nearsim_db.errors import RecipeError, counted
 from nearsim_db.sketch.kernels import PRIME, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
@@ -114,7 +114,10 @@ def _check(bands: int, rows: int, scheme: str, k: int) -> None:
     if not 1 <= bands <= MAX_BANDS:
         raise RecipeError(f"{bands} bands are impossible: the band number is a byte; choose 1..{MAX_BANDS}")
     if rows < 1 or bands * rows > k:
-        raise RecipeError(f"{bands} bands of {rows} rows do not fit a sketch of {k} positions")
+        raise RecipeError(
+            f"{counted(bands, 'band')} of {counted(rows, 'row')} {'does' if bands == 1 else 'do'} not fit a sketch of "
+            f"{counted(k, 'position')}"
+        )
 
 
 def _table(sketches: NDArray[Any], bands: int, rows: int) -> NDArray[Any]:

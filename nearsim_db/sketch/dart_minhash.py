@@ -17,19 +17,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
-from nearsim_db.sketch.agreement import (
-    Positional,
-    agreement,
-    binomial_standard_error,
-    check_id_bits,
-    check_size,
-)
+from nearsim_db.sketch.agreement import Linear, check_id_bits, check_size
 from nearsim_db.sketch.kernels import Darts, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 from nearsim_db.sketch.weighted import check_options, window
@@ -38,7 +31,7 @@ NAME = "dart_minhash"
 OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log")}
 
 
-class DartMinHash(Positional):
+class DartMinHash(Linear):
     """Sketches of k uint32 for weighted Jaccard similarity; a position holds 32 random bits of the dart that won it.
 
     Weights are above 0, of any scale that 32-bit floats have.
@@ -61,18 +54,6 @@ class DartMinHash(Positional):
         ids, offsets, weights = window(ids, offsets, weights)
         limits = self._rank_limits(offsets, weights)
         return sketch_kernels(self._backend).dart_minhash(ids, weights, offsets, limits, self._darts, self.k)
-
-    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """The share of equal positions; see `Family.estimate`."""
-        return agreement(left, right)
-
-    def collision_probability(self, similarity: float) -> float:
-        """The similarity itself, give or take the 2^-32 of equal values of different darts."""
-        return similarity
-
-    def standard_error(self, similarity: float) -> float:
-        """The binomial sqrt(s (1 - s) / k): positions are independent."""
-        return binomial_standard_error(similarity, self.k)
 
     def _rank_limits(self, offsets: Offsets, weights: Weights) -> NDArray[np.float64]:
         """Below which rank to look for darts first: float64 of n, 0 for documents without ids."""

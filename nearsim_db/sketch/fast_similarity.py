@@ -9,20 +9,13 @@ Sketches can be neither merged nor truncated.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch.agreement import (
-    Positional,
-    agreement,
-    binomial_standard_error,
-    check_id_bits,
-    check_size,
-)
+from nearsim_db.sketch.agreement import Linear, check_id_bits, check_size
 from nearsim_db.sketch.kernels import Ids, Offsets, Throws, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 
@@ -30,7 +23,7 @@ NAME = "fast_similarity"
 ROUNDS = 16
 
 
-class FastSimilarity(Positional):
+class FastSimilarity(Linear):
     """Sketches of k uint32 for Jaccard similarity."""
 
     name = NAME
@@ -50,18 +43,6 @@ class FastSimilarity(Positional):
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
         """The sketches of a batch; see `Family.sketch`."""
         return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._throws, self._mix_ids)
-
-    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """The share of equal positions; see `Family.estimate`."""
-        return agreement(left, right)
-
-    def collision_probability(self, similarity: float) -> float:
-        """The similarity itself, give or take the 2^-32 of equal values of different ids."""
-        return similarity
-
-    def standard_error(self, similarity: float) -> float:
-        """The binomial bound sqrt(s (1 - s) / k), which small sets stay well below."""
-        return binomial_standard_error(similarity, self.k)
 
 
 def _draw_throws(k: int, seed: int) -> Throws:

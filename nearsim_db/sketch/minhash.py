@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch.agreement import (
-    Positional,
-    agreement,
-    binomial_standard_error,
-    check_id_bits,
-    check_size,
-)
+from nearsim_db.sketch.agreement import Linear, check_id_bits, check_size
 from nearsim_db.sketch.java import next_ints
 from nearsim_db.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
@@ -32,7 +26,7 @@ FUNCTIONS = ("prime32", "java32")
 Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
 
-class MinHash(Positional):
+class MinHash(Linear):
     """Sketches of k positions, uint64 (prime32) or int32 (java32), for Jaccard similarity.
 
     The functions take 32 bits: x is the id itself for ids of 32 bits, its upper half for ids of 64.
@@ -103,18 +97,6 @@ class MinHash(Positional):
         if not 1 <= k <= sketches.shape[1]:
             raise RecipeError(f"a sketch of {sketches.shape[1]} positions cannot be truncated to {k}")
         return sketches[:, :k].copy()
-
-    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """The share of equal positions; see `Family.estimate`."""
-        return agreement(left, right)
-
-    def collision_probability(self, similarity: float) -> float:
-        """The similarity itself."""
-        return similarity
-
-    def standard_error(self, similarity: float) -> float:
-        """The binomial sqrt(s (1 - s) / k)."""
-        return binomial_standard_error(similarity, self.k)
 
 
 def check_functions(functions: str) -> None:

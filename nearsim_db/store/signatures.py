@@ -64,12 +64,12 @@ def count_signed(connection: Connection, leaves: Leaves) -> int:
     return int(str(row[0]))
 
 
-def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int]:
-    """Documents with features, those of them with a single one, and the features of all heads together."""
+def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
+    """Documents with features, those of them with a single one, those without, and the features of all heads."""
     row = driver(connection).execute(statement("count_features", leaves)).fetchone()
     assert row is not None
-    documents, shortest, features = (int(str(count)) for count in row)
-    return documents, shortest, features
+    with_features, with_one, without, features = (int(str(count)) for count in row)
+    return with_features, with_one, without, features
 
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:

@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 from nearsim_db import pitfalls, presets
+from nearsim_db.pitfalls import Sizes
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import Recipe, override
 
 RECIPES = [
     (["shingle.k=1"], "texts of the same words in another order are equal"),
     (["shingle.scheme=char", "shingle.k=1"], "one with all letters equals the alphabet"),
-    (["match.threshold=0.999", "match.verify=estimate"], "cannot tell the similarity 0.999 from 1"),
+    (["match.threshold=0.999"], "less than a step of 0.007812 from all"),
+    (["match.threshold=0.999", "match.verify=estimate"], "take a larger sketch.k, or verify = exact"),
+    (
+        ["sketch.family=hyperplane", "match.threshold=0.99999999", "match.verify=estimate"],
+        "a step of 0.007812 from all",
+    ),
     (["bands.count=25", "bands.rows=5"], "3 of the 128 values of a sketch are in no band"),
     (["bands.count=4", "bands.rows=32"], "only 0% share enough bands"),
     (["sketch.family=minhash", "bands.hash=xor"], "equal rows cancel"),
@@ -27,9 +33,10 @@ WELL = [
     [],
     ["shingle.scheme=bag", "shingle.k=1"],
     ["shingle.scheme=sentence", "shingle.k=1"],
-    ["match.threshold=0.999"],
     ["match.threshold=1", "match.verify=estimate"],
     ["match.threshold=0.8"],
+    ["sketch.family=hyperplane", "sketch.k=1024", "match.threshold=0.9999", "match.verify=estimate"],
+    ["sketch.family=projection", "match.threshold=1000", "match.verify=estimate"],
     ["sketch.family=minhash", "bands.hash=xor", "bands.count=128", "bands.rows=1"],
 ]
 
@@ -68,20 +75,30 @@ def test_characters_suit_every_script() -> None:
 
 def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
-    assert pitfalls.of_features(profile, 100, 4, 10_000) == []
-    (found,) = pitfalls.of_features(profile, 100, 5, 10_000)
+    assert pitfalls.of_features(profile, Sizes(100, 4, 0, 10_000)) == []
+    (found,) = pitfalls.of_features(profile, Sizes(100, 5, 0, 10_000))
     assert "5 of 100 documents are one shingle or shorter" in found
-    assert pitfalls.of_features(resolve(presets.load("realtime")), 100, 50, 10_000) == []
-    assert pitfalls.of_features(profile, 0, 0, 0) == []
+    assert pitfalls.of_features(resolve(presets.load("realtime")), Sizes(100, 50, 0, 10_000)) == []
+    assert pitfalls.of_features(profile, Sizes(0, 0, 0, 0)) == []
 
 
 def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
     crc32 = resolve(override(Recipe(), ["hash.base=crc32"]))
-    assert pitfalls.of_features(crc32, 10**6, 0, 10**7) == []
-    (found,) = pitfalls.of_features(crc32, 10**6, 0, 2 * 10**7)
+    assert pitfalls.of_features(crc32, Sizes(10**6, 0, 0, 10**7)) == []
+    (found,) = pitfalls.of_features(crc32, Sizes(10**6, 0, 0, 2 * 10**7))
     # n^2 / 2 pairs, each equal with probability 2^-32
     assert "about 46,566 pairs" in found
-    assert pitfalls.of_features(resolve(Recipe()), 10**6, 0, 10**9) == []
+    assert pitfalls.of_features(resolve(Recipe()), Sizes(10**6, 0, 0, 10**9)) == []
+
+
+@pytest.mark.parametrize(
+    ("preset", "lacking"), [("default", "text in title or body"), ("embeddings", "a vector")]
+)
+def test_documents_without_features(preset: str, lacking: str) -> None:
+    profile = resolve(presets.load(preset))
+    assert pitfalls.of_features(profile, Sizes(96, 0, 4, 1_000)) == []
+    (found,) = pitfalls.of_features(profile, Sizes(0, 0, 100, 0))
+    assert found.startswith(f"100 of 100 documents have no features, for want of {lacking} ")
 
 
 def test_rows_that_cancel_are_counted() -> None:

@@ -1,0 +1,81 @@
+"""Single keys of a recipe changed, as --set does it."""
+
+import pytest
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.recipe import Recipe, override, parse, to_mapping
+
+OVERRIDES: list[tuple[list[str], str]] = [
+    ([], ""),
+    (["match.threshold=0.8"], "match.threshold = 0.8"),
+    (["match.threshold = 1"], "match.threshold = 1"),
+    (["shingle.scheme=char", "shingle.k=5"], 'shingle = {scheme = "char", k = 5}'),
+    (['shingle.scheme="char"'], 'shingle.scheme = "char"'),
+    (["normalise.html=true"], "normalise.html = true"),
+    (['fields=["body"]'], 'fields = ["body"]'),
+    (["shingle.stopwords=en"], 'shingle.stopwords = "en"'),
+    (['shingle.stopwords=["a", "b"]'], 'shingle.stopwords = ["a", "b"]'),
+    (["cluster.keep=source:A,B C"], 'cluster.keep = "source:A,B C"'),
+    (["cluster.keep=source:x=y"], 'cluster.keep = "source:x=y"'),
+    (["cluster.keep=source:A\nretain = 1"], 'cluster.keep = "source:A\\nretain = 1"'),
+    (["match.threshold=0.8", "match.threshold=0.9"], "match.threshold = 0.9"),
+    (["bands.count=20", "bands.rows=5"], "bands = {count = 20, rows = 5}"),
+    (["sketch.family=minhash"], 'sketch.family = "minhash"'),
+    (
+        ["sketch.family=minhash", "sketch.functions=java32"],
+        'sketch = {family = "minhash", functions = "java32"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings_given", "same_as"), OVERRIDES)
+def test_override_is_the_same_as_writing_it(settings_given: list[str], same_as: str) -> None:
+    assert override(Recipe(), settings_given) == parse(same_as)
+
+
+def test_override_leaves_the_rest_alone() -> None:
+    recipe = parse(
+        '[shingle]\nk = 7\n[bands]\ncount = 10\nrows = 4\nhash = "xor"\n[cluster]\nkeep = "latest"'
+    )
+    changed = override(recipe, ["match.threshold=0.9", "bands.rows=5"])
+    assert changed.shingle == recipe.shingle
+    assert changed.cluster == recipe.cluster
+    assert to_mapping(changed)["bands"] == {"count": 10, "rows": 5, "hash": "xor"}
+    assert changed.match.threshold == 0.9
+    assert recipe.match.threshold == 0.7
+
+
+def test_override_of_the_recall_takes_the_place_of_count_and_rows() -> None:
+    recipe = parse("bands = {count = 10, rows = 4}")
+    assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
+
+
+def test_override_of_the_family_leaves_its_options_behind() -> None:
+    recipe = parse('sketch = {family = "minhash", functions = "java32", k = 64}')
+    assert override(recipe, ["sketch.family=fast_similarity"]) == parse("sketch.k = 64")
+    with pytest.raises(RecipeError, match="belongs to the family minhash"):
+        override(recipe, ["sketch.family=fast_similarity", "sketch.functions=java32"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("match.threshold", "--set takes key=value"),
+        ("=5", "--set takes key=value"),
+        ("", "--set takes key=value"),
+        ("match.treshold=0.5", "did you mean match.threshold?"),
+        ("matches.threshold=0.5", "did you mean match?"),
+        ("fields.title=1", "fields is not a section"),
+        ("shingle.k.x=1", "unknown key shingle.k"),
+        ("shingle.k=five", "shingle.k is 'five'; it must be a whole number"),
+        ("shingle.k=", "shingle.k is ''"),
+        ("bands.count=10", "count and rows together"),
+        ("shingle=word", "write [shingle]"),
+        ("retain.age=2024-01-01", "retain.age"),
+        ("cluster.keep=source:\udcff", "PostgreSQL cannot store"),
+    ],
+)
+def test_impossible_overrides_are_refused(setting: str, reason: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        override(Recipe(), [setting])
+    assert reason in str(refused.value)
