@@ -209,6 +209,13 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
         "[...document.querySelectorAll('figure .narrow text')].map(one => one.getBoundingClientRect().height)"
     )
     assert min(sizes) >= 11
+    # A table that is cut says so.
+    cut = "document.querySelector('#largest-table').parentNode"
+    assert page.evaluate(f"{cut}.scrollWidth > {cut}.clientWidth")
+    hints = page.get_by_text("scroll it sideways")
+    assert hints.first.is_visible()
+    page.set_viewport_size({"width": 1200, "height": 800})
+    assert not hints.first.is_visible()
     assert complaints == []
 
 
@@ -246,7 +253,10 @@ def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.Monke
     assert "no profile 'none'" in filled.fail("report", "-o", path, "-p", "none")
     no_rejects = write_jsonl(tmp_path / "no.jsonl", [{"id": 1}])
     assert "is no reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)
-    assert "is read, so" in filled.fail("report", "-o", no_rejects, "--rejects", no_rejects)
+    both = write_jsonl(tmp_path / "both.html", [{"id": 1}])
+    assert "is read, so" in filled.fail("report", "-o", both, "--rejects", both)
+    assert "end it in .html" in filled.fail("report", "-o", tmp_path / "report.pdf", exit_code=2)
+    assert "end it in .json" in filled.fail("report", "--json", "-o", path, exit_code=2)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'nearsim-db[report]'" in filled.fail("report", "-o", path)
     assert not path.exists()
