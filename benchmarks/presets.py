@@ -1,7 +1,9 @@
 """What presets find in a corpus: recall and cost against all pairs found without sketches, in memory.
 
 Example: python -m benchmarks.presets --documents stories.jsonl.gz --preset articles headlines
-For presets that estimate Jaccard similarity from positions; benchmarks.families measures the others through PostgreSQL.
+For presets that estimate Jaccard similarity from positions; benchmarks.families measures the others, in PostgreSQL.
+`--same KEY` prints for several thresholds how many of all pairs agree in an attribute of the documents, such as the
+page that both are of, and how many of all that agree in it are pairs; no sketch plays a part in these.
 """
 
 import argparse
@@ -17,9 +19,12 @@ from benchmarks.measure import describe_machine, machine
 from benchmarks.truth import read_documents
 from nearsim_db import presets
 from nearsim_db.encode import Encoder
+from nearsim_db.metrics import which_reach
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import override
 from nearsim_db.records import Document
+
+THRESHOLDS = (0.2, 0.3, 0.5, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,53 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All pairs of heads at or above a threshold, those of them of one value, and how many of one value there are."""
+
+    threshold: float
+    pairs: int
+    same: int
+    wanted: int
+
+
+def agreements(
+    documents: Sequence[Document],
+    preset: str,
+    key: str,
+    settings: Sequence[str] = (),
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> list[Agreement]:
+    """Over exact pairs of heads, how well similarity tells which have one value; those without are left out."""
+    profile = resolve(override(presets.load(preset), settings))
+    features = read_features(Encoder(profile), documents)
+    said = [documents[row].attributes.get(key) for row in features.heads.tolist()]
+    kept = [place for place, value in enumerate(said) if value is not None]
+    numbers = {
+        value: number for number, value in enumerate(dict.fromkeys(str(said[place]) for place in kept))
+    }
+    values = np.array([numbers[str(said[place])] for place in kept], np.int64)
+    sizes = np.bincount(values)
+    exact = exact_pairs([features.sets[place] for place in kept], min(thresholds))
+    same = values[exact.left] == values[exact.right]
+    found = []
+    for threshold in thresholds:
+        reached = which_reach(exact.intersection, exact.union, threshold)
+        alike = int((reached & same).sum())
+        found.append(Agreement(threshold, int(reached.sum()), alike, int((sizes * (sizes - 1) // 2).sum())))
+    return found
+
+
+def agreement_table(key: str, found: Sequence[Agreement]) -> str:
+    """The agreements as text, a line each."""
+    lines = [f"at     pairs    of one {key}  of all of one {key}"]
+    for one in found:
+        right = one.same / one.pairs if one.pairs else 1.0
+        reached = one.same / one.wanted if one.wanted else 1.0
+        lines.append(f"{one.threshold:<6} {one.pairs:<8} {right:<{8 + len(key)}.4f} {reached:.4f}")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure and print."""
     layout = argparse.RawDescriptionHelpFormatter
@@ -91,8 +143,17 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, required=True, metavar="FILE.jsonl.gz")
     parser.add_argument("--preset", nargs="+", required=True, metavar="NAME")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument(
+        "--same", metavar="KEY", help="an attribute of the documents; recall and cost are left out"
+    )
     options = parser.parse_args()
     documents = read_documents(options.documents)
+    if options.same is not None:
+        for name in options.preset:
+            print(
+                f"{name}\n{agreement_table(options.same, agreements(documents, name, options.same, options.settings))}"
+            )
+        return
     outcomes = [measure(documents, name, options.settings) for name in options.preset]
     print(f"{options.documents.name}\n{table(outcomes)}\n{describe_machine(machine())}")
 

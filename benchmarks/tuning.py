@@ -25,14 +25,17 @@ from nearsim_db.profile import resolve
 from nearsim_db.readers import Source
 from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.settings import from_environment
-from nearsim_db.tune import Tuning, Wishes, draw, tune
+from nearsim_db.tune import Proposal, Wishes, draw, tune
 from nearsim_db.tune.sampling import MOST_DOCUMENTS
 from nearsim_db.tune.tuning import RECALL
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Promised and kept for one corpus and seed; candidates are per document of a text of its own, without a limit."""
+    """Promised and kept for one corpus and seed.
+
+    Candidates are pairs per document of a text of its own, without a bucket limit.
+    """
 
     corpus: str
     documents: int
@@ -58,7 +61,8 @@ def measure(path: Path, recipe: Recipe, size: int, wishes: Wishes) -> Kept:
     sample = draw(Source([path]), text_of, size, wishes.seed)
     found = tune(sample, recipe, wishes, threads=from_environment().threads)
     seconds, processor_seconds = time.perf_counter() - began, time.process_time() - used
-    recall, pairs, candidates = keep(path, found)
+    made = found.required()
+    recall, pairs, candidates = keep(path, made)
     return Kept(
         path.name.partition(".")[0],
         sample.documents,
@@ -66,31 +70,31 @@ def measure(path: Path, recipe: Recipe, size: int, wishes: Wishes) -> Kept:
         seconds,
         processor_seconds,
         found.shingling.name,
-        found.forecast.threshold,
-        found.forecast.bands,
-        found.forecast.rows,
-        found.promised_recall,
+        made.forecast.threshold,
+        made.forecast.bands,
+        made.forecast.rows,
+        made.promised_recall,
         recall,
         pairs,
-        found.forecast.pairs,
+        made.forecast.pairs,
         candidates,
-        found.forecast.candidates,
+        made.forecast.candidates,
     )
 
 
-def keep(path: Path, found: Tuning) -> tuple[float, int, float]:
-    """Recall of the proposed profile on all documents, how many pairs there are to find, candidates per document."""
-    encoder = Encoder(found.profile)
+def keep(path: Path, made: Proposal) -> tuple[float, int, float]:
+    """Recall of the proposed profile on all documents, pairs there are to find, candidate pairs per document."""
+    encoder = Encoder(made.profile)
     features = read_features(encoder, read_documents(path))
     sketches = sketch_heads(encoder, features)
     pairs = find_pairs(encoder, features, sketches, Overlaps(features, encoder.backend))
-    truth = exact_pairs(features.sets, found.forecast.threshold)
+    truth = exact_pairs(features.sets, made.forecast.threshold)
     size = len(features.head_of)
     wanted = features.heads[truth.left] * size + features.heads[truth.right]
     hit = np.isin(wanted, pairs.left * size + pairs.right)
     linked = len(linked_pairs(encoder.band_keys(sketches), 0))
     recall = float(hit.mean()) if len(hit) else 1.0
-    return recall, len(hit), 2 * linked / max(len(features.heads), 1)
+    return recall, len(hit), linked / max(len(features.heads), 1)
 
 
 def table(rows: Sequence[Kept]) -> str:

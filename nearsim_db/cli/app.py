@@ -35,7 +35,7 @@ app = typer.Typer(
     " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )
 
-_TAKING_IN, _ANSWERS, _MANAGING = "Documents in", "Answers", "Management"
+_TAKING_IN, _ANSWERS, _PLANNING, _MANAGING = "Documents in", "Answers", "Planning", "Management"
 _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     (_TAKING_IN, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
     (_TAKING_IN, build, "nearsim build --collection news"),
@@ -55,8 +55,8 @@ _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     (_ANSWERS, get, "nearsim get story-17"),
     (_ANSWERS, stats, "nearsim stats --collection news --json"),
     (_ANSWERS, report, "nearsim report --output report.html --collection news --rejects rejects.jsonl"),
-    (_ANSWERS, curve, "nearsim curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg"),
-    (_MANAGING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
+    (_PLANNING, curve, "nearsim curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg"),
+    (_PLANNING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
     (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
     (_MANAGING, doctor, "nearsim doctor"),
 ]

@@ -8,7 +8,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.curves import Curve, Figures
@@ -59,7 +59,7 @@ def curve(
 
     if output is not None and output.suffix.lower() not in curves.SUFFIXES:
         raise UsageError(f"the ending of {output} tells no format: end it in {' or '.join(curves.SUFFIXES)}")
-    drawn = [curves.of_text(one, min_shared_bands) for one in constructions or ()]
+    drawn = [_of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
     if recipe is not None or preset is not None or settings:
@@ -75,6 +75,16 @@ def curve(
         _print_json(drawn, figures, threshold)
     else:
         _print(drawn, figures, threshold)
+
+
+def _of_text(text: str, min_shared_bands: int) -> "Curve":
+    """An argument that is no curve is wrong usage, as an option that cannot be is."""
+    from nearsim_db import curves
+
+    try:
+        return curves.of_text(text, min_shared_bands)
+    except RecipeError as error:
+        raise UsageError(str(error)) from error
 
 
 def _of_stored(collection: str, name: str) -> "Curve":
@@ -113,10 +123,13 @@ def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None
 
 def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | None) -> None:
     from nearsim_db.cli import plot, render
+    from nearsim_db.curves import AXES
 
     low, high = min(one.low for one in drawn), max(one.high for one in drawn)
     plot.draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
     render.line()
+    if drawn[0].metric != "jaccard":
+        render.line(f"The axis is the {AXES[drawn[0].metric]}.")
     for number, one in enumerate(drawn):
         written = str(one.amplification)
         name = one.name if one.name == written else f"{one.name}: {written}"
@@ -132,7 +145,7 @@ def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | No
     if threshold is None:
         return
     render.line()
-    render.line(f"At the threshold {threshold:g}, and what lies between a curve and a step there:")
+    render.line(f"At the threshold {threshold:g}; areas between a curve and a step, in units of the axis:")
     render.table(
         ("", "probability", "false negatives", "false positives"),
         [

@@ -133,26 +133,28 @@ def _widths(
     return widths
 
 
-def facts(values: Mapping[str, object], stream: TextIO | None = None) -> None:
-    """Names and values, one a line, on standard output unless told otherwise."""
+def facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
+    """Names and values, one a line, on standard output unless told otherwise; broken to `width` if it is given."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
     for name, value in values.items():
         lines = value.split("\n") if isinstance(value, str) else [value]
         shown.add_row(Text(name), Text("\n".join(map(visible, lines))))
-    _print(shown, stream or sys.stdout)
+    _print(shown, stream or sys.stdout, width)
 
 
-def checks(findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None) -> None:
-    """(verdict, check, finding, advice), one a line, with the advice below."""
+def checks(
+    findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
+) -> None:
+    """(verdict, check, finding, advice), one a line, with the advice below; broken to `width` if it is given."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(3):
         shown.add_column(overflow="fold")
     for verdict, check, finding, advice in findings:
         told = visible(finding) + (f"\n{visible(advice)}" if advice else "")
         shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(told))
-    _print(shown, stream or sys.stdout)
+    _print(shown, stream or sys.stdout, width)
 
 
 def _print(shown: Table, stream: TextIO, width: int | None = None) -> None:

@@ -265,6 +265,8 @@ def print_curve(description: dict[str, Any]) -> None:
         render.line("The probability that a pair of a similarity becomes a candidate:")
         render.table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
         return
-    render.line("The probability that a pair at a distance becomes a candidate; its similarity is 1 / (1 + distance):")
+    render.line(
+        "The probability that a pair at a distance becomes a candidate; its similarity is 1 / (1 + distance):"
+    )
     rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
     render.table(("distance", "similarity", "probability"), rows)

@@ -13,49 +13,56 @@ if TYPE_CHECKING:
     from nearsim_db.progress import Progress
     from nearsim_db.readers import Source
     from nearsim_db.recipe import Recipe
-    from nearsim_db.tune import Sample
+    from nearsim_db.tune import Sample, Tuning
 
 _SHINGLE_KEYS = ("scheme", "k")
 
 
-def tune(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="As for ingest; or give --collection.", show_default=False),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option("--collection", "-c", metavar="NAME", help="A collection, instead of files."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="R.toml",
-            help="Write the recipe there, with its reasons; - is standard output.",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels",
-            metavar="PAIRS.csv",
-            help="Pairs that you have judged, with the columns id_a, id_b and label (1/0, yes/no, true/false, "
-            "duplicate/distinct): their best F1 then chooses.",
-        ),
-    ] = None,
-    recall: Annotated[
-        float, typer.Option("--recall", help="The share of pairs at the threshold to be found, below 1.")
-    ] = 0.99,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", "-t", help="Keep to this threshold.", show_default=False),
-    ] = None,
-    size: Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Look at so many documents.")] = (
-        10_000
+_Files = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE", help="As for ingest; or give --collection.", show_default=False),
+]
+_Collection = Annotated[
+    str | None, typer.Option("--collection", "-c", metavar="NAME", help="A collection, instead of files.")
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="R.toml",
+        help="Write the recipe there, with its reasons; - is standard output.",
     ),
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, another sample.")] = 1,
+]
+_Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="PAIRS.csv",
+        help="Pairs that you have judged, with the columns id_a, id_b and label (1/0, yes/no, true/false, "
+        "duplicate/distinct): their best F1 then chooses.",
+    ),
+]
+_Recall = Annotated[
+    float,
+    typer.Option("--recall", help="The share of pairs at the threshold to be found, above 0 and below 1."),
+]
+_Threshold = Annotated[
+    float | None, typer.Option("--threshold", "-t", help="Keep to this threshold.", show_default=False)
+]
+_Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Look at so many documents.")]
+_Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another sample.")]
+
+
+def tune(
+    files: _Files = None,
+    collection: _Collection = None,
+    output: _Output = None,
+    labels: _Labels = None,
+    recall: _Recall = 0.99,
+    threshold: _Threshold = None,
+    size: _Size = 10_000,
+    seed: _Seed = 1,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
@@ -74,9 +81,7 @@ def tune(
     is stored. Starts from --recipe or --preset, whose normalisation is kept; shingle.scheme and shingle.k stay as they
     are where --set gives them.
     """
-    if bool(files) == (collection is not None):
-        raise UsageError("give either FILE or --collection")
-    from nearsim_db.cli import tuning
+    _check(files, collection, recall)
     from nearsim_db.readers import Fields, Source, refuse_inputs
     from nearsim_db.settings import from_environment
     from nearsim_db.tune import Wishes, read_labels
@@ -93,11 +98,26 @@ def tune(
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
         wishes = Wishes(recall, threshold, seed, _kept(settings))
         found = run(sample, start, wishes, judged, from_environment().threads, progress)
-    tuning.write_recipe(found, output)
+    _tell(found, output, as_json, quiet)
+
+
+def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:
+    if bool(files) == (collection is not None):
+        raise UsageError("give either FILE or --collection")
+    if not 0 < recall < 1:
+        raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
+
+
+def _tell(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> None:
+    """Write and print what was found. Raises RecipeError where nothing is proposed, all else being told."""
+    from nearsim_db.cli import proposal
+
+    proposal.write_recipe(found, output)
     if as_json:
-        tuning.print_document(found, output)
+        proposal.print_document(found, output)
     elif not quiet:
-        tuning.print_tuning(found, output)
+        proposal.print_tuning(found, output)
+    found.required()
 
 
 class _Extent(NamedTuple):

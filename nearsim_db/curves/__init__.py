@@ -2,6 +2,6 @@
 
 from nearsim_db.curves.curve import Curve, of_profile, of_text
 from nearsim_db.curves.figures import Figures, measure
-from nearsim_db.curves.picture import SUFFIXES, draw
+from nearsim_db.curves.picture import AXES, SUFFIXES, draw
 
-__all__ = ["SUFFIXES", "Curve", "Figures", "draw", "measure", "of_profile", "of_text"]
+__all__ = ["AXES", "SUFFIXES", "Curve", "Figures", "draw", "measure", "of_profile", "of_text"]

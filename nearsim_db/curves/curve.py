@@ -8,6 +8,7 @@ from nearsim_db import lsh
 from nearsim_db.errors import RecipeError
 from nearsim_db.lsh import Amplification
 from nearsim_db.metrics import METRICS
+from nearsim_db.notable import counted
 from nearsim_db.profile import Profile, make_family
 
 _BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
@@ -46,8 +47,8 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         bands, rows, minimum = int(found[1]), int(found[2]), int(found[3] or min_shared_bands)
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
-                f"{text}: at least {minimum} of {bands} bands of {rows} rows is impossible; give 1 row or more, and no "
-                "more bands than there are"
+                f"{text}: at least {minimum} of {counted(bands, 'band')} of {counted(rows, 'row')} is impossible; "
+                "give 1 row or more, and no more bands than there are"
             )
         construction = lsh.banding(bands, rows, minimum)
     elif text.lstrip()[:1].isdigit():

@@ -6,14 +6,16 @@ from nearsim_db import lsh
 from nearsim_db.curves.curve import Curve
 from nearsim_db.lsh import Bin, ErrorAreas
 
+_HALVINGS = 60  # of the axis: more than a double can tell apart
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Where a curve is steepest, and what it gets wrong at a threshold.
 
-    `approximate_steepest` is (1/b)^(1/r), for any of b bands of r rows, else None. `fixed_point` is the probability of
-    agreement that the construction leaves as it is. `found` and `areas` are None without a threshold: the probability
-    right at it, and the areas of false negatives and false positives.
+    `approximate_steepest` is (1/b)^(1/r), for any of b bands of r rows, else None. `fixed_point` is where on the axis
+    the construction leaves the probability of agreement as it is, None where that is nowhere. `found` and `areas` are
+    None without a threshold: the probability right at it, and the areas of false negatives and false positives.
     """
 
     steepest: float
@@ -24,7 +26,7 @@ class Figures:
 
 
 def measure(curve: Curve, threshold: float | None) -> Figures:
-    """The figures of a curve, areas in the unit of its axis."""
+    """The figures of a curve, places and areas in the unit of its axis."""
     construction = curve.amplification
     is_banding = construction.min_shared_bands == 1
     is_plain = curve.threshold is None and is_banding
@@ -32,7 +34,7 @@ def measure(curve: Curve, threshold: float | None) -> Figures:
     return Figures(
         lsh.steepest_point(bands, rows) if is_plain else _steepest(curve),
         lsh.approximate_steepest_point(bands, rows) if is_banding and curve.metric == "jaccard" else None,
-        lsh.fixed_point(construction),
+        _fixed_point(curve),
         None if threshold is None else curve.probability(threshold),
         None if threshold is None else _areas(curve, threshold),
     )
@@ -45,6 +47,21 @@ def _rising(curve: Curve, at: float) -> float:
 
 def _steepest(curve: Curve) -> float:
     return lsh.steepest(lambda at: _rising(curve, at), curve.low, curve.high)
+
+
+def _fixed_point(curve: Curve) -> float | None:
+    """There the construction makes the same of a probability of agreement, which so is the height of the curve."""
+    found = lsh.fixed_point(curve.amplification)
+    if found is None or curve.metric in ("jaccard", "weighted_jaccard"):
+        return found
+    height = 1 - found if curve.is_falling else found
+    low, high = curve.low, curve.high
+    if not _rising(curve, low) <= height <= _rising(curve, high):
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _rising(curve, middle) < height else (low, middle)
+    return (low + high) / 2
 
 
 def _areas(curve: Curve, threshold: float) -> ErrorAreas:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.lsh.curve import match_probability
+from nearsim_db.notable import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def choose_bands(
     best = match_probability(base, min(k, max_bands), 1, min_shared_bands)
     raise RecipeError(
         f"no bands of a sketch of k = {k} reach a recall of {recall} at the threshold {_named(base, threshold)} with "
-        f"{min_shared_bands} shared bands: one row per band gives {best:.4f}; "
+        f"{counted(min_shared_bands, 'shared band')}: one row per band gives {_shown(best, recall)}; "
         "take a larger k, a higher threshold, a lower recall or fewer shared bands"
     )
 
@@ -71,8 +72,15 @@ def choose_keys(
     best = match_probability(base, most, 1, min_shared_bands)
     raise RecipeError(
         f"no number of single ids of a sketch of k = {k} reaches a recall of {recall} at the threshold "
-        f"{_named(base, threshold)} with {min_shared_bands} shared bands: {most} give {best:.4f}; "
-        "take a larger k, a higher threshold, a lower recall or fewer shared bands"
+        f"{_named(base, threshold)} with {counted(min_shared_bands, 'shared band')}: {most} give "
+        f"{_shown(best, recall)}; take a larger k, a higher threshold, a lower recall or fewer shared bands"
+    )
+
+
+def _shown(best: float, recall: float) -> str:
+    """With so many digits that it can be seen to be less."""
+    return next(
+        text for digits in range(4, 17) if float(text := f"{best:.{digits}f}") < recall or digits == 16
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import RecipeError, counted
+from nearsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
@@ -139,13 +139,12 @@ def _check_given_bands(count: int, rows: int, recall: float | None, sketch: "Ske
         raise RecipeError("bands: give either recall, or count and rows, not both")
     if count * rows > sketch.k:
         raise RecipeError(
-            f"bands: {counted(count, 'band')} of {counted(rows, 'row')} {'needs' if count == 1 else 'need'} "
-            f"{counted(count * rows, 'value')}, "
+            f"bands: count x rows, {count} x {rows}, need {count * rows} values, "
             f"the sketch has k = {sketch.k}; raise sketch.k or lower the bands"
         )
     if match.min_shared_bands > count:
         raise RecipeError(
-            f"match.min_shared_bands is {match.min_shared_bands}, more than the {counted(count, 'band')} that "
+            f"match.min_shared_bands is {match.min_shared_bands}, more than the {count} band{'s' * (count != 1)} that "
             "bands.count gives; lower it"
         )
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import backend as backends
-from nearsim_db.errors import RecipeError, counted
+from nearsim_db.errors import RecipeError
+from nearsim_db.notable import counted
 from nearsim_db.sketch.kernels import PRIME, sketch_kernels
 from nearsim_db.sketch.mixing import random_words
 

@@ -28,7 +28,7 @@ class Forecast:
     """What to expect of a banding. Recalls are in 0..1; `pairs` of different texts are at the threshold or above.
 
     `recall_at` is that of a pair right at the threshold, `recall` that of all pairs from there on: the S-curve over the
-    histogram. `candidates` are per document of a text of its own, without a bucket limit.
+    histogram. `candidates` are candidate pairs per document of a text of its own, without a bucket limit.
     """
 
     threshold: float
@@ -83,7 +83,7 @@ class Corpus:
         similar = self.pairs.similarity >= threshold - 1e-12
         wanted = float(weight[similar].sum())
         recall = float((weight * probability)[similar].sum()) / wanted if wanted else profile.expected_recall
-        candidates = 2 * float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
+        candidates = float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
         return Forecast(
             threshold,
             profile.recipe.sketch.k,
@@ -186,9 +186,9 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
 
 def _why_sketch(k: int, own: int, expected: float) -> str:
     if k == own:
-        few = f"as the recipe had it; about {expected:,.2f} candidates per document are few enough"
+        few = f"as the recipe had it; about {expected:,.2f} candidate pairs per document are few enough"
         return few if expected <= MANY else "as the recipe had it; more would hardly lessen the candidates"
-    return f"{own} would have more candidates per document, or not reach the recall"
+    return f"{own} would have more candidate pairs per document, or not reach the recall"
 
 
 def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> Iterator[Forecast]:

@@ -9,9 +9,11 @@ from nearsim_db.profile import Profile
 from nearsim_db.tune import checks
 from nearsim_db.tune.banding import Corpus, Forecast
 from nearsim_db.tune.checks import Check
+from nearsim_db.tune.labels import Told
 from nearsim_db.tune.shingling import Shingling, unit_of
 
 _LOST_BY_LIMIT = 0.005
+_ENOUGH_LABELS = 50
 _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
 
 
@@ -63,6 +65,26 @@ def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Che
     ]
 
 
+def of_labels(told: Told) -> Check:
+    """Whether there are labelled pairs enough of either kind for a threshold that others would choose, too."""
+    finding = f"{told.duplicates:,} duplicates and {told.distinct:,} others were labelled"
+    if told.best.f1 == 0:
+        return Check(
+            "labels",
+            "problem",
+            f"{finding}; no duplicates among them share a shingle, so that they do not choose the threshold",
+            "see whether the ids name the documents that were meant, or take shorter shingles",
+        )
+    if min(told.duplicates, told.distinct) >= _ENOUGH_LABELS:
+        return Check("labels", "ok", finding)
+    return Check(
+        "labels",
+        "warning",
+        f"{finding}; with fewer than {_ENOUGH_LABELS} of either kind the threshold is uncertain",
+        "label more pairs, from around the threshold you have in mind",
+    )
+
+
 def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check]:
     """Whether there are too many candidates, pairs lost in large buckets, or known pitfalls in the recipe."""
     limit = profile.recipe.match.bucket_limit
@@ -75,7 +97,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
         checks.check_share(
             "candidates",
             forecast.candidates / MANY,
-            f"about {forecast.candidates:,.2f} candidates per document are expected",
+            f"about {forecast.candidates:,.2f} candidate pairs per document are expected",
             "most will fail verification: take longer shingles, a larger sketch.k or a higher threshold",
             1.0,
             10.0,

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,40 +49,58 @@ class Labels:
 def read_labels(path: Path) -> Labels:
     """Read a CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.
 
-    Raises InputError where it cannot be read or lacks a column.
+    Each line is taken for itself, so that a quote left open spoils no other. Raises InputError where the file cannot be
+    read or lacks a column.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+            columns = _cells(next(stream, ""))
+            missing = [name for name in _COLUMNS if name not in columns]
             if missing:
                 raise InputError(
-                    f"{path} has no column {' and '.join(missing)}; the first line must name id_a, id_b and label"
+                    f"{path} has no column {', '.join(missing)}; the first line must name id_a, id_b and label"
                 )
-            return _read((reader.line_num, row) for row in reader)
+            return _read(stream, [columns.index(name) for name in _COLUMNS])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the labels {path} cannot be read: {error}") from error
 
 
-def _read(rows: Iterable[tuple[int, Mapping[str, str | None]]]) -> Labels:
+def _cells(line: str) -> list[str]:
+    cells = next(csv.reader([line], strict=True), [])
+    return [cell.strip() for cell in cells]
+
+
+def _read(lines: Iterable[str], places: Sequence[int]) -> Labels:
+    """The labelled pairs of the lines after the header; `places` are those of the columns."""
     labels = Labels()
-    for number, row in rows:
-        left, right, label = ((row[name] or "").strip() for name in _COLUMNS)
-        meaning = _MEANINGS.get(label.casefold())
-        reason = None
-        if not left or not right:
-            reason = "an id is missing"
-        elif left == right:
-            reason = "both ids are the same"
-        elif meaning is None:
-            reason = f"the label {label!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
-        if reason is None and meaning is not None:
-            labels.pairs.append((left, right, meaning))
+    for number, line in enumerate(lines, 2):
+        found = _pair(line, places)
+        if not isinstance(found, str):
+            labels.pairs.append(found)
             continue
         labels.bad += 1
         if len(labels.reasons) < _KEPT_REASONS:
-            labels.reasons.append(f"line {number:,}: {reason}")
+            labels.reasons.append(f"line {number:,}: {found}")
     return labels
+
+
+def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
+    """The pair of a line, or why it cannot be used."""
+    try:
+        cells = _cells(line)
+    except csv.Error as error:
+        return f"it is no line of CSV: {error}"
+    if not any(cells):
+        return "it is empty"
+    left, right, label = (cells[at] if at < len(cells) else "" for at in places)
+    if not left or not right:
+        return "an id is missing"
+    if left == right:
+        return "both ids are the same"
+    meaning = _MEANINGS.get(label.casefold())
+    if meaning is None:
+        return f"the label {label!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
+    return left, right, meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,16 @@ class Point:
     precision: float
     recall: float
     f1: float
+
+
+@dataclass(slots=True)
+class Told:
+    """What labelled pairs say: points of precision and recall, the best, and how many pairs could be used."""
+
+    duplicates: int
+    distinct: int
+    points: list[Point]
+    best: Point
 
 
 def precision_recall(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Point]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearsim_db import pitfalls
+from nearsim_db import pitfalls, presets
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.profile import Profile, resolve
@@ -14,15 +14,17 @@ from nearsim_db.recipe import Recipe
 from nearsim_db.tune import banding, findings, labels, shingling
 from nearsim_db.tune.banding import Corpus, Forecast
 from nearsim_db.tune.checks import Check, Units
-from nearsim_db.tune.distinct import distinct_sets
+from nearsim_db.tune.distinct import DistinctSets, distinct_sets
 from nearsim_db.tune.histogram import Histogram, histogram, valley
-from nearsim_db.tune.labels import Labels, Point
+from nearsim_db.tune.labels import Labels, Point, Told
 from nearsim_db.tune.pair_sample import sample_pairs
 from nearsim_db.tune.sampling import Sample
 from nearsim_db.tune.shingling import Shingling
 
 RECALL = 0.99
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.5, 0.95
+LEAST_LABELLED = 0.1
+_WEB_PAGES = f"--preset web-pages ({presets.load('web-pages').match.threshold:g})"
 _STEPS = 20  # thresholds are proposed in steps of 0.05
 
 
@@ -37,18 +39,23 @@ class Wishes:
 
 
 @dataclass(slots=True)
-class Told:
-    """What labelled pairs say: points of precision and recall, the best, and how many pairs could be used."""
+class Proposal:
+    """A profile, and what to expect of it; `reasons` go by the keys of its recipe."""
 
-    duplicates: int
-    distinct: int
-    points: list[Point]
-    best: Point
+    profile: Profile
+    forecast: Forecast
+    kept_by_limit: float
+    reasons: dict[str, str]
+
+    @property
+    def promised_recall(self) -> float:
+        """Of all pairs at the threshold or above, the bucket limit taken into account."""
+        return self.forecast.recall * self.kept_by_limit
 
 
 @dataclass(slots=True)
 class Tuning:
-    """A proposal and what it rests on. `reasons` go by the keys of the recipe."""
+    """What was found of a corpus, and the proposal that rests on it: or, where `refusal` says why, none."""
 
     sample: Sample
     shinglings: list[Shingling]
@@ -58,20 +65,20 @@ class Tuning:
     sets: int
     histogram: Histogram
     valley: float | None
-    profile: Profile
-    forecast: Forecast
-    kept_by_limit: float
+    threshold: float
+    proposed: Proposal | None
+    refusal: str
     checks: list[Check]
-    reasons: dict[str, str]
     alternatives: list[Forecast]
     thresholds: list[Forecast]
     labels: Labels | None = None
     told: Told | None = None
 
-    @property
-    def promised_recall(self) -> float:
-        """Of all pairs at the threshold or above, the bucket limit taken into account."""
-        return self.forecast.recall * self.kept_by_limit
+    def required(self) -> Proposal:
+        """The proposal. Raises RecipeError where there is none."""
+        if self.proposed is None:
+            raise RecipeError(f"no recipe is proposed: {self.refusal}")
+        return self.proposed
 
 
 @dataclass(slots=True)
@@ -97,8 +104,9 @@ def tune(
 ) -> Tuning:
     """Propose shingles, threshold and bands for the documents that a sample was drawn from.
 
-    `recipe` is the starting point, of which all else is kept. Raises RecipeError for a recipe that does not compare by
-    Jaccard, or where no bands reach the recall, and InputError where there is too little to compare.
+    `recipe` is the starting point, of which all else is kept. Where no bands reach the recall there is no proposal.
+    Raises RecipeError for a recipe that does not compare by Jaccard, and InputError where there is too little to
+    compare.
     """
     _check(sample, recipe)
     run = _Run(sample, recipe, wishes, threads, progress)
@@ -130,6 +138,11 @@ def _check(sample: Sample, recipe: Recipe) -> None:
         raise RecipeError(
             f"tune proposes shingles and thresholds for Jaccard similarity; sketch.family {recipe.sketch.family} "
             f"estimates {encoder.metric.name}: see nearsim curve for its bands"
+        )
+    if recipe.match.amplification is not None:
+        raise RecipeError(
+            "tune chooses bands for a recall, or counts and rows; leave match.amplification out, and draw it with "
+            "nearsim curve"
         )
     if len(sample.texts) < 2:
         raise InputError(
@@ -172,6 +185,7 @@ def _propose(
     sample, wishes = run.sample, run.wishes
     recipe = chosen.apply(run.recipe)
     sets = distinct_sets(Encoder(resolve(recipe)), sample.texts, run.threads, run.progress)
+    _check_features(sample, sets)
     run.progress("compare", 0, None)
     pairs = sample_pairs(sets, wishes.seed)
     corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
@@ -179,44 +193,76 @@ def _propose(
     told = None if given is None else _told(run, given, chosen)
     lowest = valley(spread)
     threshold, why_threshold = _threshold(wishes, told, lowest, recipe.match.threshold)
-    profile, why_sketch = banding.choose_sketch(corpus, recipe, threshold, wishes.recall)
-    forecast = corpus.forecast(profile)
-    kept = corpus.kept_by_limit(profile)
-    reasons = {
-        "shingle.scheme": f"{chosen.name}: {why}",
-        "sketch.k": why_sketch,
-        "bands.recall": _why_bands(forecast, kept),
-        "match.threshold": why_threshold,
-    }
+    reasons = {"shingle.scheme": f"{chosen.name}: {why}", "match.threshold": why_threshold}
     found = [
         *findings.of_shingles(corpus, chosen, recipe.hash.base),
         *findings.of_texts(corpus, chosen, run.unspaced),
-        *findings.of_cost(forecast, profile, kept),
+        *(() if told is None else (findings.of_labels(told),)),
     ]
-    others = list(banding.alternatives(corpus, profile.recipe, threshold))
-    levels = list(banding.thresholds(corpus, profile.recipe, wishes.recall, threshold))
+    proposed, refusal = None, ""
+    try:
+        proposed = _with_bands(corpus, recipe, threshold, wishes.recall, reasons)
+        found += findings.of_cost(proposed.forecast, proposed.profile, proposed.kept_by_limit)
+    except RecipeError as error:
+        refusal = str(error)
+        found.append(Check("bands", "problem", refusal))
+    start = recipe if proposed is None else proposed.profile.recipe
+    others = list(banding.alternatives(corpus, start, threshold))
+    levels = list(banding.thresholds(corpus, start, wishes.recall, threshold))
     return Tuning(
-        sample, judged, chosen, near_pairs, sets.twins, len(sets), spread, lowest, profile, forecast, kept, found,
-        reasons, others, levels, given, told,
+        sample, judged, chosen, near_pairs, sets.twins, len(sets), spread, lowest, threshold, proposed, refusal, found,
+        others, levels, given, told,
     )  # fmt: skip
+
+
+def _check_features(sample: Sample, sets: DistinctSets) -> None:
+    some = len(sample.texts) - sets.featureless
+    if some < 2:
+        raise InputError(
+            f"{some} of the {len(sample.texts):,} documents looked at have features; tune compares pairs of texts: see "
+            "which fields hold the text (--body-field), and whether the texts are there; for vectors see nearsim curve"
+        )
+
+
+def _with_bands(
+    corpus: Corpus, recipe: Recipe, threshold: float, recall: float, reasons: dict[str, str]
+) -> Proposal:
+    """Bands for a threshold, with their reasons added. Raises RecipeError where none reach the recall."""
+    profile, why_sketch = banding.choose_sketch(corpus, recipe, threshold, recall)
+    forecast = corpus.forecast(profile)
+    kept = corpus.kept_by_limit(profile)
+    chosen = {"sketch.k": why_sketch, "bands.recall": _why_bands(forecast, kept)}
+    return Proposal(profile, forecast, kept, reasons | chosen)
 
 
 def _threshold(wishes: Wishes, told: Told | None, lowest: float | None, own: float) -> tuple[float, str]:
     if wishes.threshold is not None:
         return wishes.threshold, "as it was given"
-    if told is not None:
+    if told is not None and told.best.f1 > 0:
         value = labels.separating(told.points, told.best)
-        return value, f"the best F1 of the labelled pairs, {told.best.f1:.3f}"
+        why = f"the best F1 of the labelled pairs, {told.best.f1:.3f}"
+        if value >= LEAST_LABELLED:
+            return value, why
+        return LEAST_LABELLED, (
+            f"{why}, is at {value:g}, which is not taken: below {LEAST_LABELLED} bands seldom reach the recall, and "
+            "cost most; --threshold takes a lower one"
+        )
     if lowest is None:
         return own, (
             "as the recipe had it, for there is no clear valley between near and random pairs; look at the histogram, "
             "and at some pairs above and below"
         )
     value = math.floor(lowest * _STEPS + 0.5) / _STEPS
-    if value < LEAST_THRESHOLD:
+    if value < own < LEAST_THRESHOLD:
+        return (
+            own,
+            f"as the recipe had it; near and random pairs part at {lowest:.2f}: --threshold takes a lower one",
+        )
+    if value < LEAST_THRESHOLD <= own:
         return LEAST_THRESHOLD, (
             f"near and random pairs part at {lowest:.2f}, but texts that share less than half of their shingles are "
-            "seldom meant, and cost more: --threshold takes a lower one"
+            f"seldom meant, and cost more; for pages with menus and comments around the text take {_WEB_PAGES}, or "
+            "give --threshold"
         )
     value = min(value, MOST_THRESHOLD)
     return value, f"the valley between near and random pairs, around {lowest:.2f}"
@@ -225,6 +271,6 @@ def _threshold(wishes: Wishes, told: Told | None, lowest: float | None, own: flo
 def _why_bands(forecast: Forecast, kept: float) -> str:
     return (
         f"{forecast.bands} bands of {forecast.rows} rows: {forecast.recall_at:.4f} of the pairs right at the threshold "
-        f"and {forecast.recall * kept:.4f} of all above it are found, for about {forecast.candidates:,.2f} candidates "
-        f"and {forecast.bytes_per_document:,} bytes a document"
+        f"and {forecast.recall * kept:.4f} of all above it are found, for about {forecast.candidates:,.2f} candidate "
+        f"pairs and {forecast.bytes_per_document:,} bytes a document"
     )

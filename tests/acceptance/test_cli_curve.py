@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from scipy.integrate import quad
 
-from nearsim_db.lsh import parse
+from nearsim_db.lsh import fixed_point, parse
 from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine
 
 PAGE = Path(__file__).parents[2] / "docs" / "curves.md"
@@ -126,6 +126,15 @@ def test_a_distance_falls(plain: CommandLine) -> None:
     for size, heights in (("false_negative_area", near), ("false_positive_area", far)):
         trapezoids = step * (sum(heights) - (heights[0] + heights[-1]) / 2)
         assert one[size] == pytest.approx(trapezoids, rel=0.01, abs=1e-4)
+    # Where functions agree with the probability that 20 bands of 5 leave as it is.
+    spread = dict(one["points"])
+    height = fixed_point(parse("or(20, and(5))"))
+    assert height is not None
+    above = max(at for at, value in spread.items() if value >= height)
+    assert above <= one["fixed_point"] <= above + step
+    assert one["approximate_steepest_point"] is None
+    shown = plain.succeed("curve", *options).out
+    assert "The axis is the distance." in shown and "in units of the axis:" in shown
     refused = plain.fail("curve", "4x4", *options, exit_code=2)
     assert "euclidean and jaccard have no common axis" in refused
 
@@ -134,10 +143,13 @@ def test_a_distance_falls(plain: CommandLine) -> None:
     ("arguments", "exit_code", "reason"),
     [
         ([], 2, "name what to draw"),
-        (["3y4"], 1, "'3y4' is no curve; give bands x rows"),
-        (["0x4"], 1, "0x4: at least 1 of 0 bands"),
-        (["4x4@5"], 1, "4x4@5: at least 5 of 4 bands"),
-        (["or(4, and)"], 1, "at character 10: ( is expected"),
+        (["25"], 2, "'25' is no curve"),
+        (["25x2@30"], 2, "25x2@30: at least 30 of 25 bands"),
+        (["3y4"], 2, "'3y4' is no curve; give bands x rows"),
+        (["0x4"], 2, "0x4: at least 1 of 0 bands"),
+        (["4x4@5"], 2, "4x4@5: at least 5 of 4 bands"),
+        (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is impossible"),
+        (["or(4, and)"], 2, "at character 10: ( is expected"),
         (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside of what is drawn, 0 to 1"),
         (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),
         (["4x4"] * 9, 2, "these are 9 curves; at most 8"),

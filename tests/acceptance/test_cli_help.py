@@ -28,6 +28,7 @@ COMMANDS = [
         "stats",
         "report",
         "curve",
+        "tune",
         "doctor",
     ),
     *("events", "events prune"),
@@ -70,6 +71,13 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     shown = CliRunner().invoke(app, [*command.split(), "--help"])
     assert shown.exit_code == 0
     assert f"nearsim {command}" in shown.stdout.partition("Example: ")[2]
+
+
+def test_what_is_looked_at_before_an_index_is_a_panel_of_its_own() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    panel, management = shown.partition(" Planning ")[2].split(" Management ")
+    assert " curve " in panel and " tune " in panel
+    assert " tune " not in management and " Answers " not in panel
 
 
 def test_version() -> None:

@@ -55,6 +55,33 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert "best F1" in told and "1 pairs of documents that are not there, 1 bad lines" in told
 
 
+def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recipe.toml"
+    found = nearsim.run("tune", corpus, "--threshold", 0.004, "--output", output)
+    assert (found.exit_code, output.exists()) == (1, False)
+    assert "< threshold" in found.out and "k rule" in found.out and "Proposal" not in found.out
+    assert "no recipe is proposed: no bands" in found.err
+    told = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
+    assert (told["proposal"], told["recipe"], len(told["histogram"]["bins"])) == (None, None, 20)
+    assert "no bands" in told["refusal"]
+
+
+def test_checks_and_proposal_are_broken_to_80_columns(nearsim: CommandLine, corpus: Path) -> None:
+    lines = nearsim.succeed("tune", corpus).out.splitlines()
+    blocks = [lines[lines.index("Checks") :], lines[lines.index("Proposal") :]]
+    for block in blocks:
+        block = block[: block.index("")]
+        assert len(block) > 8
+        assert max(map(len, block)) <= 80
+        # What goes on is indented.
+        assert any(line.startswith("   ") for line in block)
+
+
+def test_a_recall_that_cannot_be_is_a_usage_error(nearsim: CommandLine, corpus: Path) -> None:
+    for recall in ("1", "0", "nan", "1.5"):
+        assert f"--recall is {recall};" in nearsim.fail("tune", corpus, "--recall", recall, exit_code=2)
+
+
 def test_files_and_a_collection_exclude_each_other(nearsim: CommandLine, corpus: Path) -> None:
     assert "either FILE or --collection" in nearsim.fail("tune", exit_code=2)
     assert "either FILE or --collection" in nearsim.fail("tune", corpus, "-c", "news", exit_code=2)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks import accuracy, in_memory, measure, scale
+from benchmarks import accuracy, in_memory, measure, presets, scale
 from benchmarks.corpus import Corpus
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import Truth, read_documents, read_truth, wilson_interval
@@ -304,3 +305,18 @@ def _peers() -> Any:
     from benchmarks import peers
 
     return peers
+
+
+def test_agreement_counts_different_texts_of_one_value(documents: list[Document], true_pairs: Pairs) -> None:
+    given = [
+        replace(one, attributes={"page": row % 3} if row % 7 else {}) for row, one in enumerate(documents)
+    ]
+    sets = [word_shingles(one) for one in documents]
+    heads = [row for row, one in enumerate(sets) if one and one not in sets[:row] and row % 7]
+    pairs = {pair: sizes for pair, sizes in true_pairs.items() if {*pair} <= {*heads}}
+    wanted = sum(left % 3 == right % 3 for left, right in combinations(heads, 2))
+    rules = ("shingle.tokens=whitespace", "normalise.case=lower")
+    for one in presets.agreements(given, "articles", "page", rules, (0.3, 0.5)):
+        reached = [pair for pair, (shared, union) in pairs.items() if shared / union >= one.threshold]
+        same = sum(left % 3 == right % 3 for left, right in reached)
+        assert (one.pairs, one.same, one.wanted) == (len(reached), same, wanted) and one.same

@@ -115,10 +115,27 @@ def test_labels_are_read_in_many_words_and_bad_lines_counted(tmp_path: Path) -> 
     assert labels.reasons[-1] == "there is no document 'd'"
 
 
+def test_a_line_that_is_no_csv_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text('id_a,id_b,label\n"a",b,1\na,"c,0\nb,c,0\r\n\n"x"y,z,1\na,"d, e",no\na,b\n"open\n')
+    labels = read_labels(path)
+    assert labels.pairs == [("a", "b", True), ("b", "c", False), ("a", "d, e", False)]
+    assert labels.bad == 5
+    assert [reason.partition(":")[0] for reason in labels.reasons] == [f"line {at}" for at in (3, 5, 6, 8, 9)]
+    assert "unexpected end of data" in labels.reasons[0]
+    assert labels.reasons[1] == "line 5: it is empty"
+
+
 def test_labels_without_their_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("id_a,id_b\nx,y\n")
     with pytest.raises(InputError, match="has no column label"):
+        read_labels(path)
+    path.write_text("")
+    with pytest.raises(InputError, match="has no column id_a, id_b, label;"):
+        read_labels(path)
+    path.write_text('id_a,id_b,"label\nx,y,1\n')
+    with pytest.raises(InputError, match="cannot be read: unexpected end of data"):
         read_labels(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_labels(tmp_path / "none.csv")

@@ -10,21 +10,23 @@ from typing import Any, TextIO
 from nearsim_db.cli import render
 from nearsim_db.output import STANDARD_OUTPUT, replacing
 from nearsim_db.recipe import to_mapping
-from nearsim_db.tune import Tuning, commented
+from nearsim_db.tune import Proposal, Sample, Tuning, commented
 from nearsim_db.tune.banding import Forecast
 from nearsim_db.tune.checks import magnitude
 from nearsim_db.tune.labels import some
 from nearsim_db.tune.shingling import Shingling
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
+_WIDTH = 80  # of what is written elsewhere than on a terminal
 
 
 def write_recipe(found: Tuning, output: Path | None) -> None:
-    """The proposed recipe as a commented TOML file, whole or not at all."""
-    if output is None:
+    """The proposed recipe as a commented TOML file, whole or not at all; nothing where none is proposed."""
+    made = found.proposed
+    if output is None or made is None:
         return
     with replacing(output) as stream:
-        stream.write(commented(found.profile.recipe, _heading(found), found.reasons).encode())
+        stream.write(commented(made.profile.recipe, _heading(found), made.reasons).encode())
 
 
 def _heading(found: Tuning) -> str:
@@ -39,7 +41,8 @@ def _heading(found: Tuning) -> str:
 def print_document(found: Tuning, output: Path | None) -> None:
     """One JSON document, on standard error where the recipe is on standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    render.document(_document(found) | {"output": None if output is None else str(output)}, stream)
+    written = output if found.proposed else None
+    render.document(_document(found) | {"output": None if written is None else str(written)}, stream)
 
 
 def _document(found: Tuning) -> dict[str, Any]:
@@ -59,17 +62,24 @@ def _document(found: Tuning) -> dict[str, Any]:
         },
         "checks": [asdict(check) for check in found.checks],
         "shingles": [_shingling_row(one) for one in found.shinglings],
-        "proposal": asdict(found.forecast)
-        | {
-            "shingles": found.shingling.name,
-            "promised_recall": found.promised_recall,
-            "kept_by_bucket_limit": found.kept_by_limit,
-            "reasons": found.reasons,
-        },
+        "proposal": _proposal_document(found),
+        "refusal": found.refusal or None,
         "alternatives": [asdict(one) for one in found.alternatives],
         "thresholds": [asdict(one) for one in found.thresholds],
         "labels": _labels_document(found),
-        "recipe": to_mapping(found.profile.recipe),
+        "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
+    }
+
+
+def _proposal_document(found: Tuning) -> dict[str, Any] | None:
+    made = found.proposed
+    if made is None:
+        return None
+    return asdict(made.forecast) | {
+        "shingles": found.shingling.name,
+        "promised_recall": made.promised_recall,
+        "kept_by_bucket_limit": made.kept_by_limit,
+        "reasons": made.reasons,
     }
 
 
@@ -105,33 +115,40 @@ def _labels_document(found: Tuning) -> dict[str, Any] | None:
 def print_tuning(found: Tuning, output: Path | None) -> None:
     """Everything for people, the proposal last; on standard error where the recipe is on standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    sample = found.sample
+    width = render.console(stream).width if stream.isatty() else _WIDTH
 
     def headline(text: str) -> None:
         render.line(stream=stream)
         render.line(text, stream)
 
+    _print_sample(found.sample, stream)
+    headline(f"Pairs by similarity as {found.shingling.name}, estimated for all; bars are logarithmic")
+    for text in _bars(found, width):
+        render.line(text, stream)
+    headline("Checks")
+    told = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
+    render.checks(told, stream, width)
+    headline("Shingles: 3 of 4 near pairs are above near, 1 of 1,000 random ones above random")
+    _print_shinglings(found, stream)
+    _print_labels(found, stream)
+    headline("Thresholds: what is found of pairs right at it, and of all from there on")
+    _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
+    if found.alternatives:
+        headline(f"Sizes of sketch and recalls asked for, at the threshold {found.threshold:g}")
+        _print_forecasts(found.alternatives, found, ("k", "asked"), stream)
+    if found.proposed is not None:
+        headline("Proposal")
+        render.facts(_proposal(found, found.proposed), stream, width)
+        headline(_next_step(output))
+
+
+def _print_sample(sample: Sample, stream: TextIO) -> None:
     rejected = f"; {sample.rejected:,} records cannot be used" if sample.rejected else ""
     drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
     render.line(f"Looked at {drawn}{rejected}", stream)
     for reject in sample.first_rejects:
         place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
         render.line(f"rejected: {place}: {reject.reason}", stream)
-    headline(f"Pairs by similarity as {found.shingling.name}, estimated for all; bars are logarithmic")
-    for text in _bars(found, render.console(stream).width):
-        render.line(text, stream)
-    headline("Checks")
-    render.checks(((one.verdict, one.name, one.finding, one.advice) for one in found.checks), stream=stream)
-    headline("Shingles: 3 of 4 near pairs are above near, 1 of 1,000 random ones above random")
-    _print_shinglings(found, stream)
-    _print_labels(found, stream)
-    headline("Thresholds: what is found of pairs right at it, and of all from there on")
-    _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
-    headline(f"Sizes of sketch and recalls asked for, at the threshold {found.forecast.threshold:g}")
-    _print_forecasts(found.alternatives, found, ("k", "asked"), stream)
-    headline("Proposal")
-    render.facts(_proposal(found), stream)
-    headline(_next_step(output))
 
 
 def _bars(found: Tuning, width: int) -> Iterator[str]:
@@ -140,7 +157,7 @@ def _bars(found: Tuning, width: int) -> Iterator[str]:
     full = math.log1p(max(float(spread.pairs.max()), spread.identical, 1.0))
     sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
     rows = [(f"{at / 20:.2f} to {(at + 1) / 20:.2f}", float(count)) for at, count in enumerate(spread.pairs)]
-    threshold = found.forecast.threshold
+    threshold = found.threshold
     for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
         bar = sign * round(longest * math.log1p(count) / full)
         mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
@@ -198,7 +215,7 @@ def _print_forecasts(
         given = {"at": one.threshold, "pairs": round(one.pairs), "k": one.k, "asked": one.wanted_recall}
         rows.append(
             [
-                ">" if one == found.forecast else " ",
+                ">" if found.proposed is not None and one == found.proposed.forecast else " ",
                 *(given[name] for name in varied),
                 f"{one.bands} x {one.rows}",
                 one.recall_at,
@@ -211,17 +228,17 @@ def _print_forecasts(
     render.table(columns, rows, decimals={"at": 2, "asked": 3, "candidates": 1}, stream=stream)
 
 
-def _proposal(found: Tuning) -> dict[str, object]:
-    forecast, reasons = found.forecast, found.reasons
+def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
+    forecast, reasons = made.forecast, made.reasons
     return {
         "shingles": reasons["shingle.scheme"],
         "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
         "sketch": f"k = {forecast.k}: {reasons['sketch.k']}",
         "bands": f"{forecast.bands} x {forecast.rows}",
-        "expected recall": f"{forecast.recall_at:.4f} of pairs right at the threshold, {found.promised_recall:.4f} of "
+        "expected recall": f"{forecast.recall_at:.4f} of pairs right at the threshold, {made.promised_recall:.4f} of "
         "all from there on",
         "expected pairs": f"{_pairs(forecast.pairs)} of different texts, {_pairs(found.histogram.identical)} identical",
-        "candidates": f"about {forecast.candidates:,.2f} per document",
+        "candidates": f"about {forecast.candidates:,.2f} pairs per document",
         "bytes": f"about {forecast.bytes_per_document:,} per document",
     }
 
