@@ -19,20 +19,24 @@ if TYPE_CHECKING:
 DUPLICATES_FOUND = 3
 
 
+_Files = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE", help="As for ingest; or give --text.", show_default=False),
+]
+_ExitCode = Annotated[
+    bool,
+    typer.Option("--exit-code", help=f"End with {DUPLICATES_FOUND} if any has duplicates, else with 0."),
+]
+
+
 def check(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="As for ingest; or give --text.", show_default=False),
-    ] = None,
+    files: _Files = None,
     text: Annotated[str | None, typer.Option("--text", help="Any text, instead of files.")] = None,
     title: Annotated[str | None, typer.Option("--title", help="The title of --text.")] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
-    exit_code: Annotated[
-        bool,
-        typer.Option("--exit-code", help=f"End with {DUPLICATES_FOUND} if any has duplicates, else with 0."),
-    ] = False,
+    exit_code: _ExitCode = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -54,12 +58,7 @@ def check(
     duplicate_of, similarity and matches, a list of id, title, similarity, intersection, union, estimate,
     shared_bands and, for profiles of the family projection, distance; csv counts the matches.
     """
-    if bool(files) == (text is not None):
-        raise UsageError("give either FILE or --text")
-    if text is not None and vectors is not None:
-        raise UsageError("--vectors goes with files")
-    if text is None and title is not None:
-        raise UsageError("--title goes with --text; documents of files have their own")
+    _refuse_what_does_not_go_together(bool(files), text, title, vectors)
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli import listing, summaries
     from nearsim_db.index import Index
@@ -86,6 +85,17 @@ def check(
         raise InputError(f"none of the {writer.count:,} records that were read can be used")
     if exit_code and answers.duplicates:
         raise typer.Exit(DUPLICATES_FOUND)
+
+
+def _refuse_what_does_not_go_together(
+    has_files: bool, text: str | None, title: str | None, vectors: Path | None
+) -> None:
+    if has_files == (text is not None):
+        raise UsageError("give either FILE or --text")
+    if text is not None and vectors is not None:
+        raise UsageError("--vectors goes with files")
+    if text is None and title is not None:
+        raise UsageError("--title goes with --text; documents of files have their own")
 
 
 class _Asked:

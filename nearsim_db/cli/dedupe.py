@@ -14,18 +14,21 @@ from nearsim_db.output import STANDARD_OUTPUT
 _OTHER_KINDS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
 
 
+_Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write what stays there, as JSON lines; - is standard output.",
+        show_default=False,
+    ),
+]
+
+
 def dedupe(
     files: options.Files,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="Write what stays there, as JSON lines; - is standard output.",
-            show_default=False,
-        ),
-    ],
+    output: _Output,
     pairs: Annotated[
         Path | None, typer.Option("--pairs", metavar="PATH", help="Write the pairs there, as JSON lines.")
     ] = None,

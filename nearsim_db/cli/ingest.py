@@ -11,7 +11,20 @@ from nearsim_db.cli.progress import progress_bars
 from nearsim_db.errors import DuplicateError, InputError, NearsimError
 
 if TYPE_CHECKING:
-    from nearsim_db.records import OnDuplicate, ReadDocument, Reject
+    from nearsim_db.records import IngestSummary, OnDuplicate, ReadDocument, Reject
+
+
+_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")]
+_OnDuplicate = Annotated[
+    options.OnDuplicate | None,
+    typer.Option(
+        "--on-duplicate",
+        help="Look each document up before it is added, one after the other: flag adds near-duplicates and "
+        "counts them, skip leaves them out, raise stops at the first.",
+        show_default=False,
+    ),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")]
 
 
 def ingest(
@@ -26,19 +39,9 @@ def ingest(
     vector_field: options.VectorField = "vector",
     vectors: options.Vectors = None,
     rejects: options.Rejects = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")
-    ] = False,
-    on_duplicate: Annotated[
-        options.OnDuplicate | None,
-        typer.Option(
-            "--on-duplicate",
-            help="Look each document up before it is added, one after the other: flag adds near-duplicates and "
-            "counts them, skip leaves them out, raise stops at the first.",
-            show_default=False,
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")] = False,
+    strict: _Strict = False,
+    on_duplicate: _OnDuplicate = None,
+    dry_run: _DryRun = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -83,8 +86,13 @@ def ingest(
     summaries.print_warnings([*beside.told, *index.warnings])
     if error is not None:
         raise error
-    if records.damage is not None:
-        raise records.damage if dry_run else InputError(f"{records.damage}; what was read before is kept")
+    _refuse_damaged(records.damage, summary, dry_run)
+
+
+def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run: bool) -> None:
+    """End with an error where a file broke off, or nothing of it could be used, all else being told."""
+    if damage is not None:
+        raise damage if dry_run else InputError(f"{damage}; what was read before is kept")
     if summary.read and summary.rejected == summary.read:
         raise InputError(f"none of the {summary.read:,} records that were read can be used")
 
