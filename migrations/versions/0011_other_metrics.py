@@ -1,4 +1,4 @@
-"""Pairs of metrics that count no features, distances, and sketches of one byte a position.
+"""Pairs of metrics that count no features, distances, sketches of one byte a position; amplification of bands.
 
 Revision ID: 0011
 Revises: 0010
@@ -18,10 +18,13 @@ STATEMENTS = Path(__file__).parents[1] / "sql"
 
 CREATED: tuple[str, ...] = (
     "begin",
+    "expected_recall",
     "metrics",
     "pairs",
     "band_keys",
     "sketches",
+    "amplification",
+    "profiles",
     "pairs_of",
     "met_by",
     "similar_to",
@@ -35,6 +38,7 @@ CREATED: tuple[str, ...] = (
 
 # What stands there as it was before, in the order in which one needs the other.
 RESTORED: tuple[str, ...] = (
+    "0006/profiles",
     "0006/pairs",
     "0006/estimate",
     "0006/band_keys",
@@ -56,7 +60,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Undo it. Refused while a profile compares by another metric than Jaccard."""
+    """Undo it. Refused while a profile has another metric than Jaccard, or an amplification."""
     op.execute(_text(f"{revision}/end"))
     for name in RESTORED:
         op.execute(_text(name).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))

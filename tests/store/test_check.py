@@ -12,6 +12,7 @@ import pytest
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import NotFoundError
 from nearsim_db.recipe import from_mapping
+from tests.store.word_sets import shingles
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -25,11 +26,6 @@ def edited(rng: random.Random, original: str, edits: int) -> str:
     for place in rng.sample(range(len(words)), edits):
         words[place] = rng.choice(WORDS)
     return " ".join(words)
-
-
-def shingles(body: str) -> set[tuple[str, ...]]:
-    words = body.split()
-    return set(zip(words, words[1:], words[2:], strict=False))
 
 
 def overlap(left: str, right: str) -> tuple[int, int]:

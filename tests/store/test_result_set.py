@@ -4,7 +4,6 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from sqlalchemy import text
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
 from nearsim_db.recipe import Recipe, from_mapping
+from tests.store.word_sets import shingles, similarity
 
 WORDS = [f"word{number}" for number in range(400)]
 FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
@@ -64,19 +64,6 @@ def rows_of(index: Index) -> dict[str, tuple[int, int]]:
     with index.database.engine.connect() as connection:
         rows = connection.execute(text("SELECT external_id, doc_id, revision FROM nearsim.document"))
         return {name: (doc_id, revision) for name, doc_id, revision in rows}
-
-
-@lru_cache(maxsize=1000)
-def shingles(body: str) -> frozenset[tuple[str, ...]]:
-    words = body.split()
-    return frozenset(
-        zip(words, words[1:], words[2:], strict=False) if len(words) > 2 else {tuple(words)} - {()}
-    )
-
-
-def similarity(left: str, right: str) -> float:
-    one, other = shingles(left), shingles(right)
-    return len(one & other) / len(one | other) if one | other else 0.0
 
 
 def first_kept_alike(texts: dict[str, str], names: Sequence[str], least: float) -> dict[str, str | None]:

@@ -143,7 +143,7 @@ def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None
             index.database.engine.connect() as connection,
             pytest.raises(DBAPIError, match="no amplifications"),
         ):
-            schema.downgrade(connection, "0011")
+            schema.downgrade(connection, "0010")
 
 
 def check_pairs(known: World) -> None:

@@ -1,4 +1,4 @@
--- The functions, types and the view of before are made anew by their own files, once what stands in their way is gone.
+-- The functions, types and views of before are made anew by their own files, once what stands in their way is gone.
 DO $$
 DECLARE
     known text;
@@ -14,6 +14,30 @@ BEGIN
     END IF;
 END
 $$;
+
+DO $$
+DECLARE
+    known text;
+BEGIN
+    SELECT string_agg(format('%s of %s', quote_literal(profile.name), quote_literal(collection.name)), ', ')
+    INTO known
+    FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
+    WHERE EXISTS (SELECT FROM nearsim.generation WHERE generation.profile_id = profile.profile_id
+        AND generation.recipe #>> '{match,amplification}' IS NOT NULL);
+    IF known IS NOT NULL THEN
+        RAISE EXCEPTION 'the schema before this one knows no amplifications, and there are profiles with one: %',
+            known USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Delete these profiles first.';
+    END IF;
+END
+$$;
+
+DROP VIEW nearsim.profiles;
+DROP FUNCTION nearsim.curve(text);
+DROP FUNCTION nearsim.match_probability(double precision, text);
+DROP FUNCTION nearsim.meets(jsonb, smallint[]);
+DROP FUNCTION nearsim.amplification_of(jsonb, integer, integer);
+DROP FUNCTION nearsim.steps_of(text);
+ALTER TABLE nearsim.generation DROP COLUMN expected_recall;
 
 DROP VIEW nearsim.pairs;
 DROP FUNCTION nearsim.answer_to(bigint);
@@ -76,4 +100,4 @@ COMMENT ON COLUMN nearsim.probe_match.intersection_size IS 'How many distinct fe
 COMMENT ON COLUMN nearsim.probe_match.union_size IS 'How many distinct features they have together';
 
 COMMENT ON COLUMN nearsim.live_generations.threshold IS 'Similarity from which two documents are a pair';
-COMMENT ON COLUMN nearsim.profiles.threshold IS 'Similarity from which two documents are a pair';
+COMMENT ON COLUMN nearsim.live_generations.min_shared_bands IS 'How many bands two documents must share to be compared';

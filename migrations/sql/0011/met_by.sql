@@ -1,4 +1,5 @@
--- The function of 0006, comparing similarities with the least similarity of the recipe, whose threshold may be a distance.
+-- The function of 0006, comparing similarities with the least similarity of the recipe, whose threshold may be a distance,
+-- and shared bands with its amplification where no minimum is asked for.
 CREATE OR REPLACE FUNCTION nearsim.met_by(
     generation_id integer, doc_id bigint, min_similarity double precision, min_shared_bands integer)
 RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint, numbers_differ boolean)
@@ -6,15 +7,13 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     known nearsim.generation;
-    compared_from integer;
+    are_compared boolean;
 BEGIN
     IF NOT nearsim.sees_generation(generation_id) THEN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = met_by.generation_id;
-    IF min_similarity >= nearsim.least_similarity(known.recipe) THEN
-        compared_from := known.recipe #>> '{match,min_shared_bands}';
-    END IF;
+    are_compared := min_similarity >= nearsim.least_similarity(known.recipe);
     RETURN QUERY EXECUTE format($query$
         WITH me AS MATERIALIZED (
             SELECT head_id, sketch, numbers_digest FROM nearsim.%1$I WHERE doc_id = $1 AND head_id IS NOT NULL
@@ -36,12 +35,15 @@ BEGIN
             SELECT sketch FROM nearsim.%1$I WHERE doc_id = met.doc_id AND head_id = met.doc_id LIMIT 1
         ) AS other
         CROSS JOIN LATERAL (
-            SELECT CAST(cardinality(nearsim.shared_bands($4, $5, $6, me.sketch, other.sketch)) AS smallint)
-                AS shared_bands OFFSET 0
+            SELECT nearsim.shared_bands($4, $5, $6, me.sketch, other.sketch) AS bands OFFSET 0
         ) AS shared
         CROSS JOIN LATERAL (
-            SELECT shared.shared_bands, nearsim.estimate_under($4, me.sketch, other.sketch) AS estimate
-            WHERE shared.shared_bands >= $3 AND (shared.shared_bands >= $7) IS NOT TRUE OFFSET 0
+            SELECT nearsim.meets($4, shared.bands) AS meets OFFSET 0
+        ) AS under
+        CROSS JOIN LATERAL (
+            SELECT CAST(cardinality(shared.bands) AS smallint) AS shared_bands,
+                nearsim.estimate_under($4, me.sketch, other.sketch) AS estimate
+            WHERE coalesce(cardinality(shared.bands) >= $3, under.meets) AND NOT ($7 AND under.meets) OFFSET 0
         ) AS said
         CROSS JOIN LATERAL (
             SELECT doc_id, numbers_digest FROM nearsim.%1$I WHERE doc_id = met.doc_id
@@ -51,6 +53,6 @@ BEGIN
         WHERE said.estimate >= $2
         $query$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'band_' || generation_id)
         USING doc_id, min_similarity, min_shared_bands, known.recipe, CAST(known.bands AS integer),
-            CAST(known.rows AS integer), compared_from;
+            CAST(known.rows AS integer), are_compared;
 END
 $$;

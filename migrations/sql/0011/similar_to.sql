@@ -1,5 +1,6 @@
 -- The function of 0006, comparing similarities with the least similarity of the recipe, whose threshold may be a distance.
--- Stored pairs reach it: they are not compared with it again, which rounding could deny.
+-- Stored pairs reach it: they are not compared with it again, which rounding could deny. A minimum of shared bands asks for
+-- others than an amplification does, whatever it is.
 ALTER TYPE nearsim.similar_document ADD ATTRIBUTE distance double precision;
 COMMENT ON COLUMN nearsim.similar_document.intersection_size IS
     'How many features both have; NULL where verified is false, or the metric counts none';
@@ -18,16 +19,14 @@ DECLARE
     live record;
     least_alike double precision;
     alike double precision;
-    shared integer;
 BEGIN
     SELECT * INTO STRICT live FROM nearsim.serving(home, profile);
     least_alike := nearsim.least_similarity(live.recipe);
     alike := coalesce(min_similarity, least_alike);
-    shared := coalesce(min_shared_bands, live.min_shared_bands);
     IF NOT alike BETWEEN 0 AND 1 THEN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', alike USING ERRCODE = 'invalid_parameter_value';
-    ELSIF shared < 1 THEN
-        RAISE EXCEPTION 'a minimum of % shared bands is impossible; choose 1 or more', shared
+    ELSIF min_shared_bands < 1 THEN
+        RAISE EXCEPTION 'a minimum of % shared bands is impossible; choose 1 or more', min_shared_bands
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
@@ -35,12 +34,14 @@ BEGIN
             found.intersection_size, found.union_size, found.numbers_differ, said.verdict, found.verified, found.distance
         FROM (
             SELECT kept.*, true AS verified
-            FROM nearsim.pairs_of(live.generation_id, similar_to.doc_id, coalesce(min_similarity, 0), shared) AS kept
+            FROM nearsim.pairs_of(live.generation_id, similar_to.doc_id, coalesce(min_similarity, 0),
+                coalesce(min_shared_bands, 1)) AS kept
             UNION ALL
             SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL,
                 met.numbers_differ, NULL, false
-            FROM nearsim.met_by(live.generation_id, similar_to.doc_id, alike, shared) AS met
-            WHERE alike < least_alike OR shared < live.min_shared_bands
+            FROM nearsim.met_by(live.generation_id, similar_to.doc_id, alike, min_shared_bands) AS met
+            WHERE alike < least_alike OR min_shared_bands < live.min_shared_bands
+                OR min_shared_bands > 0 AND live.recipe #>> '{match,amplification}' IS NOT NULL
         ) AS found
         CROSS JOIN LATERAL (
             SELECT document.doc_id, document.external_id, document.title FROM nearsim.document

@@ -1,4 +1,4 @@
--- The functions of 0006 in the words of every metric, and with the probability that its sketches agree.
+-- The functions of 0006 in the words of every metric, with the probability that its sketches agree, and with amplifications.
 COMMENT ON COLUMN nearsim.pair_absence.threshold IS
     'Similarity from which two documents are a pair; for projection the largest distance';
 
@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION nearsim.reason_of(pair nearsim.pair_evidence, estimat
 RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shared_least constant integer := pair.recipe #>> '{match,min_shared_bands}';
+    are_too_few constant boolean := NOT nearsim.meets(pair.recipe, pair.bands);
     metric constant text := nearsim.metric_of(pair.recipe);
     measure constant text := CASE metric WHEN 'euclidean' THEN 'distance' WHEN 'cosine' THEN 'cosine'
         ELSE 'similarity' END;
@@ -21,7 +21,10 @@ DECLARE
     said constant text := CASE WHEN guessed IS NULL THEN 'their sketches agree in nothing'
         ELSE format('their sketches estimate a %s of %s', measure, round(guessed, 4)) END;
     sharing constant text := CASE pair.shared_bands WHEN 0 THEN 'they share no bucket'
-        ELSE format('they share %s of the %s buckets that the recipe asks for', pair.shared_bands, shared_least) END;
+        ELSE coalesce(format('they share %s buckets, and not those that ', pair.shared_bands)
+                || (pair.recipe #>> '{match,amplification}') || ' asks for',
+            format('they share %s of the %s buckets that the recipe asks for', pair.shared_bands,
+                pair.recipe #>> '{match,min_shared_bands}')) END;
 BEGIN
     RETURN CASE
         WHEN pair.verdict = 'vetoed' THEN format('%s vetoed them: %s', pair.verdict_by, pair.verdict_why)
@@ -29,8 +32,8 @@ BEGIN
         WHEN pair.is_pair THEN format('they are a pair of %s %s', measure, round(scored, 4))
         WHEN waiting IS NOT NULL THEN waiting
         WHEN estimate < nearsim.least_similarity(pair.recipe) THEN concat_ws('; ',
-            format('%s, %s', said, missed), CASE WHEN pair.shared_bands < shared_least THEN sharing END)
-        WHEN pair.shared_bands < shared_least THEN format('%s, though %s', sharing, said)
+            format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing END)
+        WHEN are_too_few THEN format('%s, though %s', sharing, said)
         WHEN NOT are_linked THEN format('they were kept apart by the bucket limit: of no bucket that they share is '
             'one among the first %s', pair.recipe #>> '{match,bucket_limit}')
         ELSE format('they were compared, and are %s, though %s', missed, said)
@@ -57,11 +60,14 @@ BEGIN
     RETURN QUERY
         SELECT pair.left_id, pair.right_id, pair.left_external_id, pair.right_external_id, pair.profile,
             pair.generation_id, pair.is_pair, pair.shared_bands, pair.estimate,
-            nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate), live.bands, live.rows,
-                live.min_shared_bands),
+            nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate),
+                nearsim.amplification_of(live.recipe, live.bands, live.rows)),
             pair.threshold, live.min_shared_bands, pair.verdict, nearsim.reason_of(pair, said.estimate, said.are_linked)
         FROM nearsim.why(first_id, second_id, why_not.profile) AS pair
         CROSS JOIN nearsim.serving(nearsim.collection_of(first_id), why_not.profile) AS live
         LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true;
 END
 $$;
+
+COMMENT ON COLUMN nearsim.pair_absence.min_shared_bands IS
+    'How many bands two documents must share to be compared; 1 where the recipe has an amplification instead';
