@@ -1,5 +1,9 @@
-"""The bulk build of a whole generation, in stages; killed anywhere and run again, it goes on at the stage it was at."""
+"""The bulk build of a whole generation, in stages; killed anywhere and run again, it goes on at the stage it was at.
 
+Whoever pauses or abandons the generation stops it: each of its transactions looks at the state before it commits.
+"""
+
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -10,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db import forecast, pitfalls, steps
 from nearsim_db.batches import VerifiedPairs
+from nearsim_db.errors import BuildStoppedError
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import (
@@ -17,6 +22,7 @@ from nearsim_db.store import (
     bands,
     catalog,
     documents,
+    generations,
     pairs,
     partitions,
     queue,
@@ -32,7 +38,10 @@ _LOOKED_AT = 100  # texts of a batch, for pitfalls
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation from all documents of its collection and let it go live."""
+    """Build a generation from all documents of its collection. The first of a profile goes live, another catches up.
+
+    Raises BuildStoppedError where somebody paused or abandoned it.
+    """
     with engine.connect() as reading, engine.connect() as writing:
         generation = catalog.reread(writing, context.generation)
         writing.rollback()
@@ -44,9 +53,11 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         }
         names = list(stages)
         for name in names[names.index(generation.stage) :]:
+            began = time.monotonic()
             stages[name]()
             reading.rollback()
             _refresh(engine, context, name)
+            _note_seconds(writing, context, name, time.monotonic() - began)
 
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
@@ -75,8 +86,8 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
             texts.look_at(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
             rows = steps.sign(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
-            writing.commit()
             done += len(batch)
+            _commit(writing, context, done, total)
             progress("sign", done, total)
     _warn(context, pitfalls.of_texts(context.encoder.profile, texts))
     signatures.index_signatures(writing, context.leaves)
@@ -84,7 +95,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
         # Texts that were another than was known have been left out; they are looked at again.
         queue.queue_work(writing, context.leaves, "compare", [queue.WHOLE])
     catalog.set_stage(writing, generation, "bands")
-    writing.commit()
+    _commit(writing, context)
 
 
 def _load_bands(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
@@ -98,11 +109,12 @@ def _load_bands(reading: Connection, writing: Connection, context: Context, prog
     for doc_ids, keys in _joined(context, sketches):
         bands.write_bands(writing, context.leaves, doc_ids, keys)
         heads += len(doc_ids)
+        _refuse_stopped(writing, context)
         progress("bands", heads, None)
     reading.rollback()
     bands.index_bands(writing, context.leaves)
     catalog.set_stage(writing, context.generation, "pairs")
-    writing.commit()
+    _commit(writing, context)
 
 
 def _forecast(connection: Connection, context: Context) -> None:
@@ -168,7 +180,7 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
         queue.queue_work(writing, context.leaves, "search", sorted(context.stale))
         context.stale.clear()
         catalog.set_stage(writing, context.generation, "clusters")
-        writing.commit()
+        _commit(writing, context)
 
 
 def _count_buckets(engine: Engine, context: Context) -> dict[str, int]:
@@ -182,14 +194,37 @@ def _store_block(
     pairs.store_pairs(writing, context.leaves, verified)
     catalog.set_stage(writing, context.generation, "pairs", through)
     catalog.add_figures(writing, context.generation, figures)
-    writing.commit()
+    _commit(writing, context)
 
 
 def _link_and_serve(writing: Connection, context: Context, progress: Progress) -> None:
     progress("clusters", 0, None)
     steps.link(writing, context)
     partitions.attach(writing, context.leaves)
-    catalog.go_live(writing, context.generation)
+    catalog.set_stage(writing, context.generation, "done")
+    generations.finish_build(writing, context.generation)
+    writing.commit()
+
+
+def _refuse_stopped(writing: Connection, context: Context) -> None:
+    state = generations.read_state(writing, context.generation)
+    if state != "building":
+        raise BuildStoppedError(context.generation.generation_id, state)
+
+
+def _commit(writing: Connection, context: Context, done: int | None = None, total: int | None = None) -> None:
+    """Commit, unless somebody stopped the build meanwhile, and say how much of the stage is done."""
+    _refuse_stopped(writing, context)
+    if done is not None:
+        catalog.add_figures(writing, context.generation, {"done": done, "total": total})
+    writing.commit()
+
+
+def _note_seconds(writing: Connection, context: Context, stage: str, seconds: float) -> None:
+    """What a stage took, for estimates; one that was interrupted adds up."""
+    figures = catalog.reread(writing, context.generation).figures.get("seconds", {})
+    spent = {**figures, stage: round(figures.get(stage, 0.0) + seconds, 3)}
+    catalog.add_figures(writing, context.generation, {"seconds": spent})
     writing.commit()
 
 

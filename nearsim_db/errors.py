@@ -6,6 +6,7 @@ NearsimError
 ├── NotFoundError           a collection, profile or document that is not there
 ├── ConflictError           something of that name exists already, or someone else holds it
 ├── DuplicateError          a document that has near-duplicates, where that is refused
+├── BuildStoppedError       somebody paused or abandoned the generation that was being built
 ├── MissedEventsError       events that were removed before they were read
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
 ├── DatabaseError           the server refused, is full, or went away
@@ -62,6 +63,17 @@ class DuplicateError(NearsimError):
         )
         self.external_id = external_id
         self.matches = tuple(matches)
+
+
+class BuildStoppedError(NearsimError):
+    """Somebody paused, abandoned or dropped the generation that was being built; `state` is what it is in now."""
+
+    def __init__(self, generation_id: int, state: str | None) -> None:
+        advice = "; to go on: nearsim reindex resume" if state == "paused" else ""
+        super().__init__(
+            f"the build of generation {generation_id} was stopped: it is {state or 'gone'}{advice}"
+        )
+        self.state = state
 
 
 class MissedEventsError(NearsimError):

@@ -287,10 +287,11 @@ class Index:
             return query.stats(connection, collection, generation, profile, recount=recount)
 
     def profiles(self) -> list[tuple[Generation, Profile]]:
-        """The newest generation of every profile of the collection, with its resolved recipe."""
+        """The live generation of every profile of the collection, else its newest, with its resolved recipe."""
         generations = self._generations(self._get_collection().collection_id)
-        newest = {one.profile: one for one in generations}
-        return [(one, restore(one.recipe, one.fingerprint)) for one in newest.values()]
+        names = sorted({one.profile for one in generations})
+        chosen = [serving.choose_newest(self.collection, generations, name) for name in names]
+        return [(one, restore(one.recipe, one.fingerprint)) for one in chosen]
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
         """Make a profile; a filled collection is indexed at once. Raises ConflictError when the name is taken."""

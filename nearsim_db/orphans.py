@@ -1,4 +1,5 @@
-"""Generations that were to be built and that nobody builds: a killed ingest left them, or they wait for documents."""
+"""Generations that were to be built and that nobody builds: a killed ingest left them, they wait for documents, or they
+were left to the workers. What somebody began to build beside a live one, and was killed, is for a person to resume."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db import build
 from nearsim_db.contexts import Contexts
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.monitoring import Monitor
 from nearsim_db.notable import Notable, Tell
 from nearsim_db.records import CollectionId, GenerationId
@@ -57,15 +58,21 @@ class Orphans:
         self.failed = {id: error for id, error in self.failed.items() if id in there}
         for generation in generations:
             due = time.monotonic() >= self._again_at.get(generation.generation_id, 0.0)
-            if generation.state == "building" and generation.collection_id in lasting and due:
+            mine = generation.is_first_build or (generation.state == "building" and generation.detached)
+            if mine and generation.collection_id in lasting and due:
                 with self._engine.connect() as connection:
                     self._build_if_free(connection, generation)
 
     def _build_if_free(self, connection: Connection, generation: Generation) -> None:
         # What is empty waits for its documents: most of them come at once, and are then built in bulk.
-        if not documents.any_document(connection, generation.collection_id):
+        if generation.is_first_build and not documents.any_document(connection, generation.collection_id):
             return
-        if not take_lock(connection, Lock.BUILD, generation.collection_id, wait=False):
+        lock, id = (
+            (Lock.BUILD, int(generation.collection_id))
+            if generation.is_first_build
+            else (Lock.REINDEX, int(generation.generation_id))
+        )
+        if not take_lock(connection, lock, id, wait=False):
             return
         try:
             now = {one.generation_id: one.state for one in catalog.list_generations(connection)}
@@ -74,7 +81,7 @@ class Orphans:
             if context is not None and now.get(generation.generation_id) == "building":
                 self._build_one(context)
         finally:
-            give_lock_back(connection, Lock.BUILD, generation.collection_id)
+            give_lock_back(connection, lock, id)
             connection.commit()
 
     def _build_one(self, context: Context) -> None:
@@ -84,6 +91,8 @@ class Orphans:
         try:
             with self._monitor.batch("build"):
                 build.build(self._engine, context, self._goes_on)
+        except BuildStoppedError as error:
+            self._tell(Notable("build", f"{shown}: {error}", facts=facts))
         except _Stopped:
             self._tell(
                 Notable("build", f"{shown} goes on where it stopped when it is built next", facts=facts)

@@ -8,15 +8,17 @@ from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
 from nearsim_db.records import CollectionId
 from nearsim_db.store import catalog
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.catalog import Build, Collection, Generation
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Make a profile with its first generation, which is to be built. Raises ConflictError when the name is taken."""
-    return catalog.create_profile(
-        connection,
-        collection_id,
-        name,
+    return catalog.create_profile(connection, collection_id, name, describe_build(profile))
+
+
+def describe_build(profile: Profile) -> Build:
+    """What a generation of this profile writes down."""
+    return Build(
         to_mapping(profile.recipe),
         profile.fingerprint,
         profile.bands,

@@ -86,9 +86,9 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
     with engine.connect() as connection:
         queue.await_dispatchers(connection)
         for stage in STAGES:
-            before = queue.server_time(connection)
-            done, busy = 0, True
-            while busy:
+            before, done = queue.server_time(connection), 0
+            # What is queued meanwhile is not waited for: others may write faster than this ends.
+            while queue.unfinished(connection, context.leaves, stage, before):
                 connection.commit()
                 taken = work_once(engine, context, stage, lease_id)
                 if taken:
@@ -100,9 +100,8 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
                     raise DatabaseError(
                         "others took this process for dead, as nothing was heard of it; run the same command again"
                     )
-                busy = queue.unfinished(connection, context.leaves, stage, before)
-                if busy:
-                    time.sleep(_POLL_SECONDS)
+                connection.commit()
+                time.sleep(_POLL_SECONDS)
         connection.commit()
 
 

@@ -20,7 +20,17 @@ from nearsim_db.orphans import Orphans
 from nearsim_db.probes import Prober
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.steps import Context
-from nearsim_db.store import attachments, backlog, catalog, leases, notices, partitions, probes, queue
+from nearsim_db.store import (
+    attachments,
+    backlog,
+    catalog,
+    generations,
+    leases,
+    notices,
+    partitions,
+    probes,
+    queue,
+)
 from nearsim_db.store.backlog import Backlog
 from nearsim_db.store.engine import translated
 from nearsim_db.store.locks import Lock, give_lock_back
@@ -82,6 +92,7 @@ class Shift:
             Duty(_SWEEP_SECONDS, self._prune_events),
             Duty(_SWEEP_SECONDS, self._analyze_outgrown),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
+            Duty(1.0, self._mark_ready),
             Duty(1.0, lambda: self._sweep_sources(lambda: _see_to([heartbeat]))),
             Duty(_LOOK_SECONDS, self._tell_of_unindexed),
             Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
@@ -189,6 +200,15 @@ class Shift:
                 self._collection_id = catalog.get_collection(connection, self._collection).collection_id
             self._contexts.refresh(connection)
 
+    def _mark_ready(self) -> None:
+        with self._engine.connect() as connection:
+            ready = generations.mark_ready(connection)
+            connection.commit()
+            found = [self._contexts.find(connection, one) for one in ready]
+        for one in [context.generation for context in found if context is not None]:
+            told = f"{self._contexts.shown(one)} has caught up: nearsim reindex diff, then promote"
+            self._tell(Notable("ready", told, facts=self._contexts.facts(one)))
+
     def _tell_of_unindexed(self) -> None:
         with self._engine.connect() as connection:
             found = catalog.list_unindexed(connection)
@@ -219,10 +239,10 @@ class Shift:
     def _sweep(self, meanwhile: Callable[[], None]) -> None:
         with self._engine.connect() as connection:
             lasting = {one.collection_id for one in catalog.list_collections(connection)}
-            generations = catalog.list_generations(connection, self._collection_id)
+            there = catalog.list_generations(connection, self._collection_id)
             found = [
                 self._contexts.find(connection, one.generation_id)
-                for one in generations
+                for one in there
                 if one.collection_id in lasting
             ]
         for context in found:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
 
 from nearsim_db import build, follow, profiles, rounds, serving, window
 from nearsim_db.database import Database
@@ -11,9 +12,12 @@ from nearsim_db.progress import Progress
 from nearsim_db.recipe import Recipe
 from nearsim_db.records import CollectionId
 from nearsim_db.steps import Context
-from nearsim_db.store import catalog
+from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.engine import translated
+from nearsim_db.store.generations import WORKABLE
+
+Given = TypeVar("Given")
 
 
 class Upkeep:
@@ -38,42 +42,53 @@ class Upkeep:
         else:
             self._warn("what was written waits for a worker: this user may not index it")
 
-    def as_far_as_possible(
-        self, action: Callable[[CollectionId], object], collection_id: CollectionId
-    ) -> None:
+    def as_far_as_possible(self, action: Callable[[Given], object], given: Given) -> None:
         """Do something; what this code cannot do, because it would make other sketches, is warned of."""
         try:
-            action(collection_id)
+            action(given)
         except (FingerprintError, RecipeError) as error:
             self._warn(str(error))
 
     def take_in(self, collection_id: CollectionId) -> None:
-        """Build generations that are building; let live ones catch up with the documents, and these with a table."""
-        engine = self._database.engine
+        """Build generations that are to be the first; let all that are built catch up with the documents, and these
+        with a table. Builds beside a live one are left to those who began them."""
         with translated():
-            follow.bring_up(engine, collection_id, self._progress)
-            rounds.dispatch(engine)
+            follow.bring_up(self._database.engine, collection_id, self._progress)
+            rounds.dispatch(self._database.engine)
             for generation in self.built(collection_id):
-                context = self._make_context(generation)
-                window.sweep(engine, context)
-                # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
-                with self._database.lease() as lease_id:
-                    rounds.settle(engine, context, lease_id, self._progress)
+                if generation.state == "live":
+                    self.catch_up(generation)
+                elif generation.state in WORKABLE:
+                    self.as_far_as_possible(self.catch_up, generation)
+
+    def catch_up(self, generation: Generation) -> None:
+        """Do all that is queued for a generation; one that catches up is ready then."""
+        engine, context = self._database.engine, self._make_context(generation)
+        window.sweep(engine, context)
+        # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
+        with self._database.lease() as lease_id:
+            rounds.settle(engine, context, lease_id, self._progress)
+        with self._database.transaction() as connection:
+            generations.mark_ready(connection)
 
     def built(self, collection_id: CollectionId) -> list[Generation]:
         """The collection's generations, built if they were not; without any, that of the default recipe."""
-        generations = self._generations(collection_id)
-        if generations and all(one.state != "building" for one in generations):
-            return generations
+        there = self._generations(collection_id)
+        if there and not any(one.is_first_build for one in there):
+            return there
         with self._database.builder(collection_id):
             for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
-                if generation.state == "building":
-                    build.build(self._database.engine, self._make_context(generation), self._progress)
+                if generation.is_first_build:
+                    self.build(generation)
         return self._generations(collection_id)
+
+    def build(self, generation: Generation) -> None:
+        """Build one generation, as far as it is not built yet."""
+        build.build(self._database.engine, self._make_context(generation), self._progress)
 
     def unbuilt_kept(self, collection_id: CollectionId) -> AbstractContextManager[None]:
         """Keep workers from building an index of the first few documents while the others come in."""
-        if all(one.state != "building" for one in self._generations(collection_id)):
+        if not any(one.is_first_build for one in self._generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
 

@@ -18,6 +18,7 @@ from nearsim_db.cli.events import events
 from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
+from nearsim_db.cli.reindex import reindex
 from nearsim_db.cli.report import report
 from nearsim_db.cli.server import db
 from nearsim_db.cli.tune import tune
@@ -71,6 +72,7 @@ for _command, _example in (
     db.command(epilog=f"Example: {_example}")(_command)
 app.add_typer(events, name="events", rich_help_panel=_ANSWERS)
 app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
+app.add_typer(reindex, name="reindex", rich_help_panel=_MANAGING)
 app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
 app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGING)
 app.add_typer(work, name="work", rich_help_panel=_MANAGING)

@@ -1,7 +1,7 @@
 """Collections, profiles and generations: the rows that name things."""
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -32,8 +32,23 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """What is to be built: a recipe with every default spelled out, and what was resolved of it."""
+
+    recipe: dict[str, Any]
+    fingerprint: str
+    bands: int
+    rows: int
+    expected_recall: float
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
-    """One build of a profile's index; `figures` are the counts that its build wrote down."""
+    """One build of a profile's index; `figures` are the counts that its build wrote down.
+
+    `replaces` is the generation beside which it was begun, None for the first of a profile. The build of a `detached`
+    one is left to workers; one that is `dropping` waits only for who still reads its tables.
+    """
 
     generation_id: GenerationId
     profile_id: ProfileId
@@ -47,11 +62,23 @@ class Generation:
     figures: dict[str, Any]
     created_at: datetime
     live_at: datetime | None
+    bands: int
+    rows: int
+    replaces: GenerationId | None
+    detached: bool
+    dropping: bool
+    ready_at: datetime | None
+    retired_at: datetime | None
 
     @property
     def leaves(self) -> Leaves:
         """The names of its own tables."""
         return Leaves(self.generation_id)
+
+    @property
+    def is_first_build(self) -> bool:
+        """Whether it is being built with nothing to answer meanwhile, by whoever comes by."""
+        return self.state == "building" and self.replaces is None
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
@@ -160,11 +187,7 @@ def create_profile(
     connection: Connection,
     collection_id: CollectionId,
     name: str,
-    recipe: dict[str, Any],
-    fingerprint: str,
-    bands: int,
-    rows: int,
-    expected_recall: float,
+    built: Build,
 ) -> Generation:
     """Make a profile and its first generation, in state `building`. Raises ConflictError when the name is taken."""
     profile = tables.profile
@@ -176,20 +199,23 @@ def create_profile(
     profile_id = connection.execute(
         insert(profile).values(collection_id=collection_id, name=name).returning(profile.c.profile_id)
     ).scalar_one()
-    connection.execute(
-        insert(tables.generation).values(
-            profile_id=profile_id,
-            recipe=recipe,
-            fingerprint=fingerprint,
-            bands=bands,
-            rows=rows,
-            expected_recall=expected_recall,
-        )
+    return create_generation(connection, ProfileId(profile_id), built)
+
+
+def create_generation(
+    connection: Connection,
+    profile_id: ProfileId,
+    built: Build,
+    replaces: GenerationId | None = None,
+    *,
+    detached: bool = False,
+) -> Generation:
+    """Make a generation of a profile, in state `building`, beside the one that it is to replace."""
+    made = insert(tables.generation).values(
+        profile_id=profile_id, **asdict(built), replaces=replaces, detached=detached
     )
-    (generation,) = [
-        one for one in list_generations(connection, collection_id) if one.profile_id == profile_id
-    ]
-    return generation
+    generation_id = connection.execute(made.returning(tables.generation.c.generation_id)).scalar_one()
+    return get_generation(connection, GenerationId(generation_id))
 
 
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
@@ -216,6 +242,13 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
             generation.c.figures,
             generation.c.created_at,
             generation.c.live_at,
+            generation.c.bands,
+            generation.c.rows,
+            generation.c.replaces,
+            generation.c.detached,
+            generation.c.dropping,
+            generation.c.ready_at,
+            generation.c.retired_at,
         )
         .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
         .where(chosen)
@@ -233,10 +266,15 @@ def list_live(connection: Connection) -> set[GenerationId]:
 
 def reread(connection: Connection, generation: Generation) -> Generation:
     """The generation as it is now. Raises NotFoundError when it was dropped meanwhile."""
-    for one in list_generations(connection, generation.collection_id):
-        if one.generation_id == generation.generation_id:
+    return get_generation(connection, generation.generation_id)
+
+
+def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
+    """The generation of that number. Raises NotFoundError."""
+    for one in list_generations(connection):
+        if one.generation_id == generation_id:
             return one
-    raise NotFoundError(f"generation {generation.generation_id} of profile {generation.profile} is gone")
+    raise NotFoundError(f"there is no generation {generation_id}")
 
 
 def set_stage(
@@ -265,15 +303,6 @@ def count_up(connection: Connection, generation: Generation, counted: dict[str, 
     if counted:
         parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
         driver(connection).execute(statement("count_up"), parameters)
-
-
-def go_live(connection: Connection, generation: Generation) -> None:
-    """The first generation of a profile serves from now on."""
-    connection.execute(
-        update(tables.generation)
-        .where(tables.generation.c.generation_id == generation.generation_id)
-        .values(state="live", stage="done", live_at=func.now())
-    )
 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:

@@ -105,6 +105,12 @@ def _is_conflict(error: BaseException) -> bool:
             return False
 
 
+def is_lock_timeout(error: BaseException) -> bool:
+    """Whether a lock was not to be had in the time that was given to wait for it."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, pg.LockNotAvailable)
+
+
 def is_missing_table(error: Exception) -> bool:
     """Whether a statement named a table that is not there, such as one of a generation that was dropped."""
     cause = error.orig if isinstance(error, DBAPIError) else error

@@ -23,6 +23,8 @@ class Lock(Enum):
     FOLLOW = 0x6E7B  # of a collection: one makes its documents what the rows are that it follows
     SWEEP = 0x6E7C  # of a collection: one session sweeps the table that it follows
     JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): one decides about it, in nearsim.undo_standing
+    REINDEX = 0x6E7E  # of a generation: one process builds it beside the one that answers
+    DROP = 0x6E7F  # of the database (id 0): one takes partitions out of their parents
     EVENT = 0x6E79  # of the database: (id 0) one commits events, taken last of all by nearsim.tell; (id 1) one prunes
 
 
@@ -45,3 +47,11 @@ def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = Fal
     """
     name = "hold_lock_shared" if shared else "hold_lock"
     driver(connection).execute(statement(name), {"kind": kind.value, "id": id})
+
+
+def is_taken(connection: Connection, kind: Lock, id: int) -> bool:
+    """Whether any session has a lock now."""
+    free = take_lock(connection, kind, id, wait=False)
+    if free:
+        give_lock_back(connection, kind, id)
+    return not free

@@ -83,6 +83,11 @@ class Generation(Base):
     bands: Mapped[int | None]
     rows: Mapped[int | None]
     expected_recall: Mapped[float | None]
+    replaces: Mapped[int | None]
+    detached: Mapped[bool]
+    dropping: Mapped[bool]
+    ready_at: Mapped[datetime | None]
+    retired_at: Mapped[datetime | None]
     profile: Mapped[Profile] = relationship(back_populates="generations")
 
 

@@ -77,3 +77,16 @@ def analyze_outgrown(connection: Connection) -> None:
     row = autocommitting(connection).execute(statement("find_outgrown")).fetchone()
     if row == (True,):
         analyze_parents(connection)
+
+
+def wait_shortly(connection: Connection, milliseconds: int) -> None:
+    """From now on wait for locks only so long in this session; 0 for as long as it takes."""
+    parameters = {"milliseconds": str(milliseconds)}
+    driver(connection).execute(statement("wait_shortly"), parameters)
+
+
+def read_holders(connection: Connection, leaves: Leaves) -> list[str]:
+    """Sessions that use a generation's tables, or the parents that these are still to leave."""
+    tables = [f"{SCHEMA}.{name}" for parent in PARENTS for name in (parent, leaves.name(parent))]
+    rows = autocommitting(connection).execute(statement("read_holders"), {"tables": tables}).fetchall()
+    return [str(row[0]) for row in rows]

@@ -234,6 +234,11 @@ class Generations(View):
     fingerprint: Mapped[str]
     figures: Mapped[dict[str, Any]]
     recipe: Mapped[dict[str, Any]]
+    replaces: Mapped[int | None]
+    detached: Mapped[bool]
+    dropping: Mapped[bool]
+    ready_at: Mapped[datetime | None]
+    retired_at: Mapped[datetime | None]
 
 
 class Backlog(View):

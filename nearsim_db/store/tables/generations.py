@@ -96,12 +96,40 @@ generation = Table(
         comment="Probability that two documents right at the threshold become candidates; NULL where it was not "
         "written down",
     ),
+    Column(
+        "replaces",
+        Integer,
+        comment="The generation that answered when this one was begun beside it; NULL for the first of a profile, "
+        "which goes live by itself",
+    ),
+    Column(
+        "detached",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="Whether its build is left to the workers",
+    ),
+    Column(
+        "dropping",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="Whether its tables are being dropped, which waits for who still reads them",
+    ),
+    moment("ready_at", "When it had caught up with the documents", required=False),
+    moment("retired_at", "When it ceased to answer; NULL while it does, or never did", required=False),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
         name="generation_state_known",
     ),
     CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
+    Index(
+        "generation_one_coming",
+        "profile_id",
+        unique=True,
+        postgresql_where=text("state IN ('building', 'catching_up', 'ready', 'paused')"),
+    ),
     comment="One build of a profile, with its whole recipe and the fingerprint of what makes its sketches",
 )
 
