@@ -27,7 +27,9 @@ demo: env
 docs: env
 	$(BIN)/python -m docs.generate_sql
 
-test: lint unit
+# What lint takes is one process's time, for which the tests leave room while their servers start and work.
+test: env browser
+	$(MAKE) -j2 lint unit
 
 lint: env
 	$(BIN)/ruff check .
@@ -36,7 +38,7 @@ lint: env
 	$(BIN)/lint-imports
 
 unit: env browser
-	$(BIN)/pytest -n 2 --dist loadscope
+	$(BIN)/pytest -n 2 --no-loadscope-reorder
 
 clean:
 	rm -rf .venv build dist

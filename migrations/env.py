@@ -3,30 +3,51 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from nearsim_db.store import tables
+from nearsim_db.store import migrating, schema, tables
 from nearsim_db.store.engine import open_engine
-from nearsim_db.store.schema import ensure_namespace
+
+# `nearsim db init` tries again what did not get its locks; here one attempt is made. Others may have to wait as long.
+_WAIT_MILLISECONDS = 400
+_PATIENCE_SECONDS = 60.0
 
 
-def run(connection: Connection) -> None:
-    """Run the migrations asked for in one transaction on this connection."""
-    ensure_namespace(connection)
+def run(connection: Connection, *, apart: bool, patience_seconds: float) -> None:
+    """Run the migrations asked for on this connection, each in a transaction of its own or all in the one at hand."""
     context.configure(
         connection=connection,
         target_metadata=tables.metadata,
         version_table_schema=tables.SCHEMA,
         include_schemas=True,
         include_name=tables.is_ours,
+        transaction_per_migration=apart,
+        patience_seconds=patience_seconds,
     )
     with context.begin_transaction():
         context.run_migrations()
 
 
-given = context.config.attributes.get("connection")
-if given is not None:
-    run(given)
+def run_alone(url: str) -> None:
+    """What the command `alembic` does: as the only one, and without keeping others waiting."""
+    engine = open_engine(url)
+    with schema.alone(engine, _PATIENCE_SECONDS):
+        with engine.begin() as connection:
+            schema.ensure_namespace(connection)
+        with migrating.own_session(engine) as connection:
+            migrating.limit_upgrade(connection, _WAIT_MILLISECONDS)
+            connection.commit()
+            run(connection, apart=True, patience_seconds=_PATIENCE_SECONDS)
+        migrating.validate_constraints(engine, _PATIENCE_SECONDS)
+    engine.dispose()
+
+
+given = context.config.attributes
+if given.get("connection") is not None:
+    run(
+        given["connection"],
+        apart=given.get("apart", False),
+        patience_seconds=given.get("patience_seconds", 0.0),
+    )
 else:
     from nearsim_db.address import database_url
 
-    with open_engine(database_url()).begin() as connection:
-        run(connection)
+    run_alone(database_url())

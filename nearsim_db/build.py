@@ -5,6 +5,7 @@ Whoever pauses or abandons the generation stops it: each of its transactions loo
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import closing
 from itertools import chain
 
@@ -47,13 +48,14 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         writing.rollback()
         stages: dict[str, Callable[[], None]] = {
             "sign": lambda: _sign_all(reading, writing, context, progress),
-            "bands": lambda: _load_bands(reading, writing, context, progress),
+            "bands": lambda: _load_bands(engine, reading, writing, context, progress),
             "pairs": lambda: _find_pairs(engine, context, generation, progress),
             "clusters": lambda: _link_and_serve(writing, context, progress),
         }
         names = list(stages)
         for name in names[names.index(generation.stage) :]:
             began = time.monotonic()
+            _note_begin(writing, context, name)
             stages[name]()
             reading.rollback()
             _refresh(engine, context, name)
@@ -71,6 +73,8 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     total -= documents.count_outside(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
+    catalog.add_figures(writing, generation, {"documents": total})
+    _note_begin(writing, context, "sign", done)
     texts = pitfalls.Texts()
     with closing(
         documents.stream_after(
@@ -98,11 +102,14 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     _commit(writing, context)
 
 
-def _load_bands(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
+def _load_bands(
+    engine: Engine, reading: Connection, writing: Connection, context: Context, progress: Progress
+) -> None:
     family = context.encoder.family
     _forecast(writing, context)
+    _commit(writing, context)
     bands.empty_bands(writing, context.leaves)
-    heads = 0
+    heads, total = 0, signatures.count_heads(writing, context.leaves)
     sketches = signatures.stream_head_sketches(
         reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE
     )
@@ -110,7 +117,8 @@ def _load_bands(reading: Connection, writing: Connection, context: Context, prog
         bands.write_bands(writing, context.leaves, doc_ids, keys)
         heads += len(doc_ids)
         _refuse_stopped(writing, context)
-        progress("bands", heads, None)
+        _note_done(engine, context, heads, total)
+        progress("bands", heads, total)
     reading.rollback()
     bands.index_bands(writing, context.leaves)
     catalog.set_stage(writing, context.generation, "pairs")
@@ -161,17 +169,26 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
     limit, after = context.bucket_limit, generation.verified_through
     context.figures.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
+        heads = signatures.read_head_ids(reading, context.leaves)
+        reading.rollback()
+        _note_begin(writing, context, "pairs", int(np.searchsorted(heads, after, "right")))
         counting = context.pool.submit(_count_buckets, engine, context)
         storing = context.pool.submit(writing.rollback)
-        for block in bands.stream_candidates(streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE):
-            verified = steps.verify(reading, context, block)
-            reading.rollback()
-            storing.result()
-            # The last document's candidates may go on in the next block, so it counts as verified only after that.
-            storing = context.pool.submit(
-                _store_block, writing, context, verified, int(block[-1, 0]) - 1, dict(context.figures)
-            )
-            progress("candidates", context.figures["linked"], None)
+        try:
+            for block in bands.stream_candidates(
+                streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE
+            ):
+                verified = steps.verify(reading, context, block)
+                reading.rollback()
+                storing.result()
+                # The last document's candidates may go on in the next block, so it counts as verified only after that.
+                storing = context.pool.submit(
+                    _store_block, writing, context, verified, int(block[-1, 0]) - 1, dict(context.figures)
+                )
+                progress("candidates", int(np.searchsorted(heads, block[-1, 0])), len(heads))
+        finally:
+            # Whatever ends the loop, nobody uses a connection any more when it goes back to the pool.
+            wait([storing])
         storing.result()
         pairs.finish_pairs(writing, context.leaves)
         catalog.add_figures(writing, context.generation, counting.result() | context.figures)
@@ -201,7 +218,9 @@ def _link_and_serve(writing: Connection, context: Context, progress: Progress) -
     progress("clusters", 0, None)
     steps.link(writing, context)
     partitions.attach(writing, context.leaves)
+    # The row is locked from here on, so that nobody pauses the build between the look and the end.
     catalog.set_stage(writing, context.generation, "done")
+    _refuse_stopped(writing, context)
     generations.finish_build(writing, context.generation)
     writing.commit()
 
@@ -218,6 +237,20 @@ def _commit(writing: Connection, context: Context, done: int | None = None, tota
     if done is not None:
         catalog.add_figures(writing, context.generation, {"done": done, "total": total})
     writing.commit()
+
+
+def _note_begin(writing: Connection, context: Context, stage: str, done: int = 0) -> None:
+    """When a stage was begun or resumed, and with how much of it done, for estimates."""
+    at = queue.server_time(writing).timestamp()
+    began = {"stage": stage, "at": at, "done": done}
+    catalog.add_figures(writing, context.generation, {"began": began, "done": done, "total": None})
+    _commit(writing, context)
+
+
+def _note_done(engine: Engine, context: Context, done: int, total: int) -> None:
+    """How much of a stage is done that is committed at its end only."""
+    with engine.begin() as connection:
+        catalog.add_figures(connection, context.generation, {"done": done, "total": total})
 
 
 def _note_seconds(writing: Connection, context: Context, stage: str, seconds: float) -> None:

@@ -12,12 +12,12 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from nearsim_db import follow
+from nearsim_db import dropping, follow
 from nearsim_db.address import database_url
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import access, catalog, leases, partitions, schema
+from nearsim_db.store import access, catalog, generations, leases, schema
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import (
     again_after_conflicts,
@@ -27,10 +27,11 @@ from nearsim_db.store.engine import (
     open_engine,
     translated,
 )
-from nearsim_db.store.locks import Lock, give_lock_back, hold_lock, take_lock
+from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.server_facts import server_version
 
 _KEPT_FOR_READING = 4
+_EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that brings the schema up to date
 
 Result = TypeVar("Result")
 
@@ -61,10 +62,11 @@ class Database:
         settings = from_environment()
         database = cls(open_engine(url or database_url()), settings)
         try:
+            if url is None and settings.database_url is None:
+                with translated():
+                    schema.upgrade(database.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
             with database.transaction() as connection:
                 check_server(connection)
-                if url is None and settings.database_url is None:
-                    schema.upgrade(connection)
                 schema.check(connection)
             database._sweep()
         except NearsimError:
@@ -73,16 +75,20 @@ class Database:
         return database
 
     @staticmethod
-    def initialise(url: str | None = None) -> str:
+    def initialise(
+        url: str | None = None,
+        patience_seconds: float = schema.PATIENCE_SECONDS,
+        told: Callable[[str], None] = lambda message: None,
+    ) -> str:
         """Make the schema at `url` (see `connect`) or bring it up to date; returns the revision it then has.
 
-        Needs the right to create a schema there, or one that is the user's own.
+        Needs the right to create a schema there, or one that is the user's own. Each step waits so long for its locks,
+        others hardly wait for it; see docs/upgrading.md. What it does and waits for is `told`.
         """
         engine = open_engine(url or database_url())
         try:
-            with translated(), engine.begin() as connection:
-                check_server(connection)
-                return schema.upgrade(connection)
+            with translated():
+                return schema.upgrade(engine, patience_seconds=patience_seconds, told=told)
         finally:
             engine.dispose()
 
@@ -222,9 +228,13 @@ class Database:
             return catalog.create_collection(connection, name)
 
     def delete_collection(self, name: str) -> int:
-        """Drop a collection with all its documents and indexes; returns how many documents went."""
+        """Drop a collection with all its documents and indexes; returns how many documents went.
+
+        Builds of them end at their next step.
+        """
         with self.transaction() as connection:
             collection = catalog.get_collection(connection, name)
+            generations.stop(connection, catalog.list_generations(connection, collection.collection_id))
         with self.builder(collection.collection_id):
             follow.release(self.engine, collection.collection_id)
             documents = self.count_documents(collection)
@@ -233,17 +243,12 @@ class Database:
 
     def drop_generation(self, generation: Generation) -> None:
         """Drop a generation with its tables; who works on others does not wait, and a killed drop can be run again."""
-        autocommit = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        with translated(), autocommit as connection:
-            partitions.detach(connection, generation.leaves)
-        with translated(), self.engine.connect() as connection:
-            again_after_conflicts(connection, partial(_drop_generation, connection, generation))
-            connection.commit()
+        dropping.finish(self.engine, generation)
 
     def _drop(self, collection: Collection) -> None:
         with self.transaction() as connection:
-            generations = catalog.list_generations(connection, collection.collection_id)
-        for generation in generations:
+            there = catalog.list_generations(connection, collection.collection_id)
+        for generation in there:
             self.drop_generation(generation)
         with self.transaction() as connection:
             catalog.delete_collection(connection, collection)
@@ -261,10 +266,3 @@ class Database:
                     self._drop(collection)
                 give_lock_back(connection, Lock.LEASE, collection.collection_id)
                 connection.commit()
-
-
-def _drop_generation(connection: Connection, generation: Generation) -> None:
-    """Whoever stores or links is let finish first: they lock the tables in another order than DROP."""
-    hold_lock(connection, Lock.STORE, generation.generation_id)
-    hold_lock(connection, Lock.LINK, generation.generation_id)
-    catalog.drop_generation(connection, generation)

@@ -16,7 +16,17 @@ from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.notable import counted
 from nearsim_db.settings import Settings, from_environment
-from nearsim_db.store import access, backlog, catalog, documents, leases, queue, schema, server_facts
+from nearsim_db.store import (
+    access,
+    backlog,
+    catalog,
+    documents,
+    generations,
+    leases,
+    queue,
+    schema,
+    server_facts,
+)
 from nearsim_db.store.access import Roles
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
@@ -156,11 +166,13 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
         yield Finding("schema", "ok", "not there yet; the first command makes it")
         return
     try:
-        schema.check(connection)
+        revision = schema.check(connection)
     except SchemaError as error:
         yield Finding("schema", "problem", str(error))
         return
-    yield Finding("schema", "ok", f"revision {schema.newest_revision()}")
+    newest, oldest = schema.newest_revision(), schema.oldest_revision(connection)
+    known = "" if revision == newest else f", newer than this nearsim, which knows {newest}"
+    yield Finding("schema", "ok", f"revision {revision}{known}; for versions that know {oldest} or later")
     if roles is not None:
         yield _roles(roles)
         if roles.isolated and limited:
@@ -169,6 +181,7 @@ def _inside(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
     yield from _unindexed(connection)
     yield _workers(connection)
     yield _set_aside(connection)
+    yield from _reindexed(connection)
     yield _leftovers(connection)
 
 
@@ -228,7 +241,7 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
         return []
     generations = catalog.list_generations(connection, collection.collection_id)
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in generations if one.state == "live")
-    waiting = [f"profile {one.profile} is not built" for one in generations if one.state == "building"]
+    waiting = [f"profile {one.profile} is not built" for one in generations if one.is_first_build]
     return [*waiting, f"{counted(queued, 'document')} to be indexed"] if queued else waiting
 
 
@@ -258,6 +271,23 @@ def _set_aside(connection: Connection) -> Finding:
         return Finding("set aside", "ok", "no documents")
     advice = "nearsim work list --failed shows why; then: nearsim work retry, or discard"
     return Finding("set aside", "warning", f"{counted(documents, 'document')} could not be indexed", advice)
+
+
+def _reindexed(connection: Connection) -> Iterator[Finding]:
+    left = generations.find_left(connection)
+    for one in left:
+        finding = f"the build of generation {one.generation_id} of profile {one.profile} was left behind"
+        advice = (
+            f"nearsim reindex resume {one.profile} goes on, nearsim reindex abandon {one.profile} gives it up"
+        )
+        yield Finding("reindexes", "warning", finding, advice)
+    dropping = [one for one in catalog.list_generations(connection) if one.dropping]
+    for one in dropping:
+        finding = f"generation {one.generation_id} of profile {one.profile} is still to be dropped"
+        advice = f"a worker does that when nobody reads it any more, or: nearsim reindex drop {one.profile}"
+        yield Finding("reindexes", "warning", finding, advice)
+    if not left and not dropping:
+        yield Finding("reindexes", "ok", "none left behind")
 
 
 def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:

@@ -7,6 +7,7 @@ NearsimError
 ├── ConflictError           something of that name exists already, or someone else holds it
 ├── DuplicateError          a document that has near-duplicates, where that is refused
 ├── BuildStoppedError       somebody paused or abandoned the generation that was being built
+├── LimitsExceededError     a generation that differs from the live one by more than is allowed
 ├── MissedEventsError       events that were removed before they were read
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
 ├── DatabaseError           the server refused, is full, or went away
@@ -74,6 +75,12 @@ class BuildStoppedError(NearsimError):
             f"the build of generation {generation_id} was stopped: it is {state or 'gone'}{advice}"
         )
         self.state = state
+
+
+class LimitsExceededError(NearsimError):
+    """A generation was not promoted because it differs from the live one by more than is allowed."""
+
+    exit_code = 3
 
 
 class MissedEventsError(NearsimError):

@@ -18,7 +18,7 @@ from nearsim_db.steps import Context
 from nearsim_db.store import catalog, events, probes, purges, queue, signatures, verdicts
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.engine import again_after_conflicts
-from nearsim_db.store.locks import Lock, hold_lock
+from nearsim_db.store.locks import Lock, hold_lock, try_lock
 from nearsim_db.store.purges import Traces
 from nearsim_db.store.queue import STAGES, WHOLE
 
@@ -34,13 +34,15 @@ class Purged:
     """What a purge removed, and from where.
 
     `deleted` were documents; `not_found` were neither that nor in a reject file. `generations` are those that have
-    tables, each with the rows that it held. `changes` include the notes of the deletion itself. `probes` are all that
-    the collection had, as any of them may have asked about such a text. `events` said how similar they were to others.
+    tables, each with the rows that it held. `later` are being built beside another right now: what they hold goes when
+    they have caught up, or with them. `changes` include the notes of the deletion itself. `probes` are all that the
+    collection had, as any of them may have asked about such a text. `events` said how similar they were to others.
     """
 
     deleted: list[str]
     not_found: list[str]
     generations: list[tuple[Generation, Traces]]
+    later: list[Generation]
     work: int
     changes: int
     probes: int
@@ -54,6 +56,7 @@ class Purged:
 class _Struck:
     doc_ids: dict[str, int]
     traces: dict[GenerationId, tuple[Generation, Traces]]
+    later: list[Generation]
     work: int
     changes: int
     probes: int
@@ -62,7 +65,8 @@ class _Struck:
     at: datetime
 
     def unbuilt(self) -> set[GenerationId]:
-        return {id for id, (generation, _) in self.traces.items() if generation.state == "building"}
+        """First builds: they are short of nothing but time, and what was purged must not come to answer."""
+        return {id for id, (generation, _) in self.traces.items() if generation.is_first_build}
 
 
 def purge(
@@ -75,8 +79,9 @@ def purge(
 ) -> Purged:
     """Forget documents of a collection, by external id.
 
-    All that is in the database goes in one transaction, but for generations that are being built: they are finished
-    first. `find_context` gives None for a generation that this code cannot reproduce; it loses the rows all the same.
+    All that is in the database goes in one transaction, but for generations that are being built: the first of a
+    profile is finished first, others lose it later. `find_context` gives None for a generation that this code cannot
+    reproduce; it loses the rows all the same.
     Raises InputError, before anything is done, where a file is no reject file.
     """
     wanted = set(external_ids)
@@ -102,6 +107,7 @@ def purge(
         sorted(struck.doc_ids),
         sorted(wanted - struck.doc_ids.keys() - told),
         list(struck.traces.values()),
+        struck.later,
         struck.work,
         struck.changes,
         struck.probes,
@@ -125,7 +131,7 @@ def _strike(
     changes = purges.delete_changes(connection, ids)
     generations = catalog.list_generations(connection, collection_id)
     work = sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in generations)
-    struck = _Struck(doc_ids, {}, work, changes, 0, 0, 0, datetime.min)
+    struck = _Struck(doc_ids, {}, [], work, changes, 0, 0, 0, datetime.min)
     for generation in generations:
         _strike_generation(connection, generation, ids, struck, find_context)
     struck.probes = probes.drop_all(connection, collection_id)
@@ -141,8 +147,9 @@ def _strike_verdicts(connection: Connection, ids: Ids, struck: _Struck) -> None:
     """After the clusters, which are put right by what is known to have parted them. What is being built may have been
     linked already: that is done once more."""
     struck.verdicts, was_vetoed = verdicts.purge_verdicts(connection, ids)
-    for generation, _ in struck.traces.values():
-        if was_vetoed and generation.state == "building":
+    unfinished = [generation for generation, _ in struck.traces.values() if _is_unfinished(generation)]
+    for generation in unfinished + struck.later:
+        if was_vetoed:
             queue.queue_work(connection, generation.leaves, "link", [WHOLE])
 
 
@@ -151,7 +158,7 @@ def _strike_built(
 ) -> _Struck:
     """Another transaction, for generations that were being built in the first."""
     ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
-    struck = _Struck(before.doc_ids, {}, 0, 0, 0, 0, 0, before.at)
+    struck = _Struck(before.doc_ids, {}, [], 0, 0, 0, 0, 0, before.at)
     for generation in catalog.list_generations(connection, collection_id):
         if generation.generation_id in before.unbuilt():
             struck.work += purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
@@ -164,24 +171,37 @@ def _strike_built(
 def _strike_generation(
     connection: Connection, generation: Generation, ids: Ids, struck: _Struck, find_context: FindContext
 ) -> None:
+    id = generation.generation_id
+    if generation.is_first_build:
+        # Its builder may have read the documents already; what it makes of them is taken out when it is done.
+        if purges.have_tables(connection, generation.leaves):
+            queue.queue_work(connection, generation.leaves, "sign", ids)
+            struck.traces[id] = generation, Traces(0, 0, 0, 0)
+        return
+    if _is_unfinished(generation) and not try_lock(connection, Lock.REINDEX, id):
+        queue.queue_work(connection, generation.leaves, "sign", ids)
+        struck.later.append(generation)
+        return
+    # Who drops it has these locks, too, and who built it may have finished.
+    hold_lock(connection, Lock.STORE, id)
+    hold_lock(connection, Lock.LINK, id)
     if not purges.have_tables(connection, generation.leaves):
         return
-    if generation.state == "building":
-        # Its builder may have read the documents already; what it makes of them is taken out when it is done.
-        traces = Traces(0, 0, 0, 0)
-        queue.queue_work(connection, generation.leaves, "sign", ids)
+    generation = catalog.reread(connection, generation)
+    struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
+    context = None if generation.state == "abandoned" else find_context(generation)
+    if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
+        # The bands of one that is being built are loaded anew when it is resumed.
+        traces = purges.strike_out(connection, generation.leaves, ids)
     else:
-        hold_lock(connection, Lock.STORE, generation.generation_id)
-        hold_lock(connection, Lock.LINK, generation.generation_id)
-        struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
-        context = None if generation.state == "abandoned" else find_context(generation)
-        if context is None:
-            traces = purges.strike_out(connection, generation.leaves, ids)
-        else:
-            traces = _take_out(connection, context, ids)
-        # Taking out queues the clusters around what went, which have been put right.
-        purges.delete_work(connection, generation.leaves, ids, STAGES)
-    struck.traces[generation.generation_id] = generation, traces
+        traces = _take_out(connection, context, ids)
+    # Taking out queues the clusters around what went, which have been put right, or are not linked yet.
+    purges.delete_work(connection, generation.leaves, ids, STAGES)
+    struck.traces[id] = generation, traces
+
+
+def _is_unfinished(generation: Generation) -> bool:
+    return generation.state in ("building", "paused") and generation.stage != "done"
 
 
 def _take_out(connection: Connection, context: Context, ids: Ids) -> Traces:
@@ -191,7 +211,8 @@ def _take_out(connection: Connection, context: Context, ids: Ids) -> Traces:
     keys = context.encoder.band_keys(heads.sketches)
     traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
     steps.store(connection, context, ids.tolist(), steps.sign(context, []))
-    steps.relink(connection, context, ids.tolist())
+    if not _is_unfinished(context.generation):
+        steps.relink(connection, context, ids.tolist())
     return traces
 
 

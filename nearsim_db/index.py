@@ -6,7 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db import follow, forget, pitfalls, profiles, query, serving, standing, window
+from nearsim_db import follow, forget, pitfalls, profiles, serving
+from nearsim_db.answers import Answers
 from nearsim_db.database import Database
 from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
@@ -23,7 +24,7 @@ from nearsim_db.forget import Purged
 from nearsim_db.guard import Guard
 from nearsim_db.ingest import Ingest
 from nearsim_db.lookup import Lookups, Serving
-from nearsim_db.profile import Profile, make_family, resolve, restore
+from nearsim_db.profile import Profile, resolve, restore
 from nearsim_db.progress import Progress, silent
 from nearsim_db.readers import CountedLengths, RejectWriter, from_documents
 from nearsim_db.readers.vectors import checked_vector
@@ -41,7 +42,7 @@ from nearsim_db.records import (
     Verdict,
 )
 from nearsim_db.steps import Context
-from nearsim_db.store import attachments, catalog, clusters, documents, pairs, verdicts
+from nearsim_db.store import attachments, catalog, documents, verdicts
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import translated
 from nearsim_db.store.verdicts import Decision
@@ -67,6 +68,7 @@ class Index:
         self.warnings: list[str] = []
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
+        self._answers = Answers(database, collection, profile)
         self._lookups = Lookups(database, self.serving)
         self._upkeep = Upkeep(database, self._restored, progress, self.warnings.append)
 
@@ -163,19 +165,15 @@ class Index:
 
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
         """All verified pairs, twins expanded, as a stream in no order; close it when leaving it early."""
-        generation, profile = self._live()
-        with self.database.transaction() as connection:
-            yield from pairs.stream_pairs(connection, generation.leaves, profile.bands, min_similarity)
+        return self._answers.pairs(min_similarity)
 
     def metric(self) -> str:
         """What the profile that answers compares by: jaccard, weighted_jaccard, cosine or euclidean."""
-        return make_family(self._live()[1].recipe, "numpy").metric
+        return self._answers.metric()
 
     def clusters(self) -> Generator[Cluster, None, None]:
         """All clusters, the largest first, as a stream; close it when leaving it early."""
-        generation, _ = self._live()
-        with self.database.transaction() as connection:
-            yield from clusters.stream_clusters(connection, generation.leaves)
+        return self._answers.clusters()
 
     def events(
         self, after: int | None = None, *, follow: bool = False, new: bool = False
@@ -196,13 +194,11 @@ class Index:
         Raises NotFoundError, also for a document that the index does not hold, with the reason. Where it holds an
         older text of it, that is a warning.
         """
-        generation, profile = self._live()
+        self._live()
         doc_id = self._find(external_id, with_text=False)["doc_id"]
-        with self.database.transaction() as connection:
-            window.refuse_outside(connection, generation, profile, doc_id, external_id)
-            warning = standing.refuse_absent(connection, generation, doc_id, external_id)
-            self.warnings += [] if warning is None else [warning]
-            return pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
+        found, warning = self._answers.similar(doc_id, external_id, min_similarity)
+        self.warnings += [] if warning is None else [warning]
+        return found
 
     def similar_to_text(
         self, body: str, title: str | None = None, min_similarity: float = 0.0
@@ -281,17 +277,11 @@ class Index:
 
         Buckets are those that the build counted; with `recount` all band rows are read again.
         """
-        collection = self._get_collection()
-        generation, profile = self._newest(profile_name)
-        with self.database.transaction() as connection:
-            return query.stats(connection, collection, generation, profile, recount=recount)
+        return self._answers.stats(profile_name, recount=recount)
 
     def profiles(self) -> list[tuple[Generation, Profile]]:
         """The live generation of every profile of the collection, else its newest, with its resolved recipe."""
-        generations = self._generations(self._get_collection().collection_id)
-        names = sorted({one.profile for one in generations})
-        chosen = [serving.choose_newest(self.collection, generations, name) for name in names]
-        return [(one, restore(one.recipe, one.fingerprint)) for one in chosen]
+        return self._answers.profiles()
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
         """Make a profile; a filled collection is indexed at once. Raises ConflictError when the name is taken."""
@@ -355,10 +345,6 @@ class Index:
         with self.database.transaction() as connection:
             return catalog.get_collection(connection, self.collection)
 
-    def _generations(self, collection_id: CollectionId) -> list[Generation]:
-        with self.database.transaction() as connection:
-            return catalog.list_generations(connection, collection_id)
-
     def _context(self, generation: Generation, profile: Profile) -> Context:
         settings = self.database.settings
         encoder = Encoder(profile, settings.backend)
@@ -374,25 +360,19 @@ class Index:
         except (FingerprintError, RecipeError):
             return None
 
-    def serving(self) -> Serving:
-        """The generation that answers now, at work. Raises NotFoundError, saying why none does."""
-        generation, profile = self._live()
-        with self.database.transaction() as connection:
-            purges = catalog.read_purges(connection)
-        return Serving(self._context(generation, profile), purges.get(generation.collection_id))
-
     def _live(self) -> tuple[Generation, Profile]:
         """The generation that answers. Raises NotFoundError, saying why none does."""
-        generations = self._generations(self._get_collection().collection_id)
-        with self.database.transaction() as connection:
-            chosen = serving.choose_live(connection, self.collection, generations, self.profile)
-        return chosen, restore(chosen.recipe, chosen.fingerprint)
+        return self._answers.live()
 
-    def _newest(self, profile_name: str | None = None) -> tuple[Generation, Profile]:
-        """The live generation of a profile, else its newest. Raises NotFoundError, saying which profiles there are."""
-        generations = self._generations(self._get_collection().collection_id)
-        chosen = serving.choose_newest(self.collection, generations, profile_name or self.profile)
-        return chosen, restore(chosen.recipe, chosen.fingerprint)
+    def serving(self) -> Serving:
+        """The generation that answers now, at work.
+
+        Raises NotFoundError, saying why none does, and FingerprintError where this code would make other sketches.
+        """
+        generation, _ = self._live()
+        with self.database.transaction() as connection:
+            purges = catalog.read_purges(connection)
+        return Serving(self._restored(generation), purges.get(generation.collection_id))
 
 
 _NOWHERE = CollectionId(0)  # no collection has this id: a dry run into one that is not there yet

@@ -129,5 +129,6 @@ class _Waiting(Collector):
             ("oldest_waiting_seconds", "The age of the oldest work or change", backlog.oldest_seconds),
             ("changes_waiting", "Changes of documents that are not work yet", backlog.changes),
             ("leases", "Processes at work", backlog.leases),
+            ("held", "Work that waits until an index is built or resumed", backlog.held),
         ):
             yield GaugeMetricFamily(f"nearsim_{name}", told, value)

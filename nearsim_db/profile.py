@@ -126,9 +126,27 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     if profile.fingerprint != fingerprint:
         raise FingerprintError(
             "this version of nearsim, or of a library that it reads words with, does not make the sketches that the "
-            "index was built with; install the earlier version, or delete the profile and create it again"
+            "index was built with, so that it can only be read; build it anew beside the old one: nearsim reindex "
+            "start, or install the earlier version"
         )
     return profile
+
+
+def as_built(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
+    """The profile of a generation to be read, also of one for which this code would make other sketches."""
+    try:
+        return restore(stored, fingerprint)
+    except (FingerprintError, RecipeError):
+        recipe = from_mapping(stored)
+    match, family = recipe.match, make_family(recipe, "numpy")
+    amplification = (
+        lsh.banding(bands, rows, match.min_shared_bands)
+        if match.amplification is None
+        else lsh.parse(match.amplification)
+    )
+    base = family.collision_probability(METRICS[family.metric].least_similarity(match.threshold))
+    unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
+    return Profile(recipe, bands, rows, unused, recall, fingerprint, amplification)
 
 
 def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:

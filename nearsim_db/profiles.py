@@ -7,7 +7,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.profile import Profile
 from nearsim_db.recipe import to_mapping
 from nearsim_db.records import CollectionId
-from nearsim_db.store import catalog
+from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Build, Collection, Generation
 
 
@@ -28,15 +28,23 @@ def describe_build(profile: Profile) -> Build:
 
 
 def drop(database: Database, collection: Collection, name: str) -> None:
-    """Drop a profile with all its generations; the documents stay. Raises NotFoundError."""
+    """Drop a profile with all its generations; the documents stay. Builds of it end at their next step.
+
+    Raises NotFoundError. Killed on the way it can be run again.
+    """
     collection_id = collection.collection_id
+    with database.transaction() as connection:
+        if name not in catalog.profile_names(connection, collection_id):
+            raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
+        generations.stop(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
         with database.transaction() as connection:
-            generations = catalog.list_generations(connection, collection_id)
-        own = [one for one in generations if one.profile == name]
-        if not own:
-            raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
-        for generation in own:
+            there = _of_profile(connection, collection_id, name)
+        for generation in there:
             database.drop_generation(generation)
         with database.transaction() as connection:
             catalog.delete_profile(connection, collection_id, name)
+
+
+def _of_profile(connection: Connection, collection_id: CollectionId, name: str) -> list[Generation]:
+    return [one for one in catalog.list_generations(connection, collection_id) if one.profile == name]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
-from nearsim_db import follow, steps
+from nearsim_db import follow, steps, telling
 from nearsim_db.batches import VerifiedPairs, joined
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.notable import counted
@@ -25,6 +25,7 @@ from nearsim_db.store import attachments, catalog, documents, leases, notices, p
 from nearsim_db.store.engine import again_after_conflicts, is_passing
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.queue import STAGES, WHOLE, Stage, Task
+from nearsim_db.store.statements import Leaves
 
 _CHANGES_AT_ONCE = 20_000
 _CANDIDATES_AT_ONCE = 16_384
@@ -32,7 +33,14 @@ _MEMBERS_AT_ONCE = 4_000
 _STALE_SECONDS = 0.2
 _POLL_SECONDS = 0.05
 
-_BATCHES: dict[Stage, int] = {"compare": 1, "sign": 1_000, "search": 500, "anchor": 16, "link": 2_000}
+_BATCHES: dict[Stage, int] = {
+    "compare": 1,
+    "sign": 1_000,
+    "search": 500,
+    "anchor": 16,
+    "link": 2_000,
+    "tell": 1,
+}
 
 
 def dispatch(engine: Engine) -> int:
@@ -86,23 +94,43 @@ def settle(engine: Engine, context: Context, lease_id: int, progress: Progress) 
     with engine.connect() as connection:
         queue.await_dispatchers(connection)
         for stage in STAGES:
-            before, done = queue.server_time(connection), 0
-            # What is queued meanwhile is not waited for: others may write faster than this ends.
-            while queue.unfinished(connection, context.leaves, stage, before):
-                connection.commit()
-                taken = work_once(engine, context, stage, lease_id)
-                if taken:
-                    done += taken
-                    progress(_SHOWN[stage], done, None)
-                    continue
-                again_after_conflicts(connection, partial(leases.free_lost_work, connection))
-                if not leases.beat(connection, lease_id):
-                    raise DatabaseError(
-                        "others took this process for dead, as nothing was heard of it; run the same command again"
-                    )
-                connection.commit()
-                time.sleep(_POLL_SECONDS)
+            work = partial(work_once, engine, context, stage, lease_id)
+            _settle(connection, context.leaves, stage, lease_id, work, progress)
         connection.commit()
+
+
+def tell(engine: Engine, leaves: Leaves, lease_id: int, progress: Progress) -> None:
+    """Tell all of a generation that went live, here or by others, whether or not this code could have built it."""
+    with engine.connect() as connection:
+        work = partial(telling.tell_once, engine, leaves, lease_id)
+        _settle(connection, leaves, "tell", lease_id, work, progress)
+        connection.commit()
+
+
+def _settle(
+    connection: Connection,
+    leaves: Leaves,
+    stage: Stage,
+    lease_id: int,
+    work: Callable[[], int],
+    progress: Progress,
+) -> None:
+    before, done = queue.server_time(connection), 0
+    # What is queued meanwhile is not waited for: others may write faster than this ends.
+    while queue.unfinished(connection, leaves, stage, before):
+        connection.commit()
+        taken = work()
+        if taken:
+            done += taken
+            progress(_SHOWN[stage], done, None)
+            continue
+        again_after_conflicts(connection, partial(leases.free_lost_work, connection))
+        if not leases.beat(connection, lease_id):
+            raise DatabaseError(
+                "others took this process for dead, as nothing was heard of it; run the same command again"
+            )
+        connection.commit()
+        time.sleep(_POLL_SECONDS)
 
 
 def _attempt(
@@ -207,6 +235,10 @@ def _link(connection: Connection, context: Context, lease_id: int, tasks: list[T
     connection.commit()
 
 
+def _tell(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    telling.tell_slice(connection, context.leaves, lease_id)
+
+
 def _is_gone(connection: Connection, context: Context) -> bool:
     """Whether the generation was dropped meanwhile."""
     try:
@@ -239,5 +271,13 @@ _WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]] = {
     "search": _search,
     "anchor": _widen,
     "link": _link,
+    "tell": _tell,
 }
-_SHOWN = {"compare": "compare", "sign": "sign", "search": "search", "anchor": "search", "link": "clusters"}
+_SHOWN = {
+    "compare": "compare",
+    "sign": "sign",
+    "search": "search",
+    "anchor": "search",
+    "link": "clusters",
+    "tell": "events",
+}

@@ -40,6 +40,8 @@ def choose_live(
             f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
             "done; if nobody is at it, run: nearsim build"
         )
+    if generation.state == "abandoned":
+        raise NotFoundError(f"profile {generation.profile!r} is being deleted; it has no live index any more")
     raise NotFoundError(
         f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
     )

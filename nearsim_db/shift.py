@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from nearsim_db import events, follow, rounds, window
+from nearsim_db import dropping, events, follow, rounds, telling, window
 from nearsim_db.contexts import Contexts
 from nearsim_db.database import Database
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
@@ -35,10 +35,12 @@ from nearsim_db.store.backlog import Backlog
 from nearsim_db.store.engine import translated
 from nearsim_db.store.locks import Lock, give_lock_back
 from nearsim_db.store.queue import Stage
+from nearsim_db.store.statements import Leaves
 
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 60.0
 _LOOK_SECONDS = 10.0
+_DROP_SECONDS = 3.0
 _EVENTS_AT_ONCE = 100_000
 
 
@@ -78,10 +80,11 @@ class Shift:
         self._contexts = Contexts(database.settings, pool, tell)
         self._told_of: set[CollectionId] = set()
         self._troubled: set[tuple[str, str]] = set()
+        self._told_left: set[GenerationId] = set()
         self.lease_id = self._open_lease()
         heartbeat = Duty(1.0, self._beat)
         self._orphans = Orphans(
-            self._engine, self._contexts, tell, monitor, stopping, lambda: _see_to([heartbeat])
+            self._engine, self._contexts, tell, monitor, stopping, lambda: self._go_on([heartbeat])
         )
         self._duties = [
             heartbeat,
@@ -93,6 +96,8 @@ class Shift:
             Duty(_SWEEP_SECONDS, self._analyze_outgrown),
             Duty(1.0, lambda: self._orphans.build(self._collection_id)),
             Duty(1.0, self._mark_ready),
+            Duty(_LOOK_SECONDS, self._tell_of_left_behind),
+            Duty(_DROP_SECONDS, self._drop_left),
             Duty(1.0, lambda: self._sweep_sources(lambda: _see_to([heartbeat]))),
             Duty(_LOOK_SECONDS, self._tell_of_unindexed),
             Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
@@ -102,15 +107,27 @@ class Shift:
     def round(self) -> bool:
         """Do what is due, dispatch, and take a batch of every stage of every generation that has work; whether any."""
         self.attend()
+        done = self._follow(self.attend)
+        self._monitor.round_done()
+        return done
+
+    def _go_on(self, duties: list[Duty]) -> None:
+        """Between two batches of a build: what is built already goes on following its documents."""
+        _see_to(duties)
+        self._follow(lambda: _see_to(duties))
+
+    def _follow(self, between: Callable[[], None]) -> bool:
         done = rounds.dispatch(self._engine) > 0
         with self._engine.connect() as connection:
             found = queue.find_work(connection, self._collection_id)
-            contexts = [(self._contexts.find(connection, id), stage) for id, stage in found]
-        for context, stage in contexts:
+            contexts = [(id, self._contexts.find(connection, id), stage) for id, stage in found]
+        for id, context, stage in contexts:
             if context is not None and not self._stopping():
                 done |= self._work(context, stage) > 0
-                self.attend()
-        self._monitor.round_done()
+                between()
+            elif stage == "tell" and not self._stopping():
+                done |= telling.tell_once(self._engine, Leaves(id), self.lease_id) > 0
+                between()
         return done
 
     def attend(self) -> None:
@@ -208,6 +225,29 @@ class Shift:
         for one in [context.generation for context in found if context is not None]:
             told = f"{self._contexts.shown(one)} has caught up: nearsim reindex diff, then promote"
             self._tell(Notable("ready", told, facts=self._contexts.facts(one)))
+
+    def _tell_of_left_behind(self) -> None:
+        with self._engine.connect() as connection:
+            left = generations.find_left(connection, self._collection_id)
+        for one in left:
+            if one.generation_id not in self._told_left:
+                facts = {"profile": one.profile, "generation": one.generation_id}
+                told = (
+                    f"generation {one.generation_id} of profile {one.profile} was left behind by who built it"
+                )
+                advice = "nearsim reindex resume goes on, nearsim reindex abandon gives it up"
+                self._tell(Notable("left_behind", f"{told}: {advice}", "warning", facts))
+        self._told_left = {one.generation_id for one in left}
+
+    def _drop_left(self) -> None:
+        """Drop what others could not, because somebody read it."""
+        with self._engine.connect() as connection:
+            there = catalog.list_generations(connection, self._collection_id)
+        for generation in [one for one in there if one.dropping]:
+            if dropping.finish(self._engine, generation, patience_seconds=0.0).finished:
+                facts = {"profile": generation.profile, "generation": generation.generation_id}
+                told = f"dropped generation {generation.generation_id} of profile {generation.profile}"
+                self._tell(Notable("dropped", told, facts=facts))
 
     def _tell_of_unindexed(self) -> None:
         with self._engine.connect() as connection:

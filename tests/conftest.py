@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, text
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from nearsim_db.server.cluster import Cluster
 from nearsim_db.store import schema
@@ -26,10 +28,37 @@ _SETTINGS = {
     "shared_buffers": "64MB",
     "max_connections": "60",
     "wal_level": "logical",
+    # As the embedded server has it: to compile a plan takes longer than any query of a test.
+    "jit": "off",
 }
 _NUMBERS = itertools.count()
 
+# What takes longest comes first, so that what is left for the end is short and no process waits for another.
+_ORDER = ("contract", "store", "migration", "acceptance", "golden", "unit")
+
 Fill = Callable[[str], None]
+
+
+class _Schedule(LoadScopeScheduling):
+    """A module stays in one process, and all of tests/contract in one, so that kernels are compiled once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "contract" if _folder(nodeid) == "contract" else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Schedule:
+    """How processes share the tests."""
+    return _Schedule(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests in the order of their folders."""
+    items.sort(key=lambda item: _ORDER.index(_folder(item.nodeid)))
+
+
+def _folder(nodeid: str) -> str:
+    return nodeid.split("/")[1]
 
 
 class Servers:
@@ -72,8 +101,7 @@ class Servers:
         cluster.start()
         self._stack.callback(cluster.stop)
         engine = open_engine(cluster.dsn("template_nearsim"))
-        with engine.begin() as connection:
-            schema.upgrade(connection)
+        schema.upgrade(engine)
         engine.dispose()
         self._clusters[major] = cluster
         return cluster

@@ -13,7 +13,8 @@ depends_on = None
 
 UPGRADE = """
 ALTER TABLE nearsim.work DROP CONSTRAINT work_stage_known;
-ALTER TABLE nearsim.work ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'link', 'compare'));
+ALTER TABLE nearsim.work ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'link', 'compare'))
+    NOT VALID;
 
 CREATE TABLE nearsim.change (
     change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -4,12 +4,52 @@ Revision ID: 0003
 Revises: 0002
 """
 
+import sqlalchemy as sa
 from alembic import op
+
+from nearsim_db.store.migrating import build_indexes
 
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+
+# All of this can be repeated; it is committed before indexes are built.
+COLUMNS = """
+ALTER TABLE nearsim.work
+    ADD COLUMN IF NOT EXISTS queued_at timestamptz NOT NULL DEFAULT now(),
+    ADD COLUMN IF NOT EXISTS due_at timestamptz NOT NULL DEFAULT now(),
+    ADD COLUMN IF NOT EXISTS lease_id integer,
+    ADD COLUMN IF NOT EXISTS again boolean NOT NULL DEFAULT false,
+    ADD COLUMN IF NOT EXISTS attempts smallint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS reached bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS error text,
+    ADD COLUMN IF NOT EXISTS set_aside_at timestamptz,
+    SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+"""
+
+INDEXES = {
+    "work_not_tried": """
+CREATE INDEX CONCURRENTLY work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0
+""",
+    "work_tried_before": """
+CREATE INDEX CONCURRENTLY work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
+    WHERE attempts > 0 AND set_aside_at IS NULL
+""",
+    "work_set_aside": """
+CREATE INDEX CONCURRENTLY work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL
+""",
+    "document_age": """
+CREATE INDEX CONCURRENTLY document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)))
+""",
+}
+
+LEAVES = sa.text("""
+SELECT format('%s_cluster_id_is_survivor_doc_id_key', relname),
+    format('CREATE UNIQUE INDEX CONCURRENTLY %1$s_cluster_id_is_survivor_doc_id_key
+        ON nearsim.%1$s (cluster_id, is_survivor, doc_id)', relname)
+FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relname ~ '^cluster_member_[0-9]+$'
+""")
 
 UPGRADE = """
 CREATE TABLE nearsim.lease (
@@ -22,21 +62,8 @@ COMMENT ON TABLE nearsim.lease IS
     'Processes at work, each holding an advisory lock as long as it lives; their work is free again when they are gone';
 
 ALTER TABLE nearsim.work
-    ADD COLUMN queued_at timestamptz NOT NULL DEFAULT now(),
-    ADD COLUMN due_at timestamptz NOT NULL DEFAULT now(),
-    ADD COLUMN lease_id integer,
-    ADD COLUMN again boolean NOT NULL DEFAULT false,
-    ADD COLUMN attempts smallint NOT NULL DEFAULT 0,
-    ADD COLUMN reached bigint NOT NULL DEFAULT 0,
-    ADD COLUMN error text,
-    ADD COLUMN set_aside_at timestamptz,
     DROP CONSTRAINT work_stage_known,
-    ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')),
-    SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0;
-CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
-    WHERE attempts > 0 AND set_aside_at IS NULL;
-CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL;
+    ADD CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')) NOT VALID;
 COMMENT ON TABLE nearsim.work IS
     'What a generation has still to sign, search or link: who is at it, since when, and what went wrong before';
 
@@ -64,19 +91,26 @@ CREATE TRIGGER document_note_updated AFTER UPDATE ON nearsim.document
     REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.note_written();
 
 -- 0 stands for a whole generation, and for what is not in the index.
-ALTER TABLE nearsim.document ADD CONSTRAINT document_doc_id_positive CHECK (doc_id > 0);
+ALTER TABLE nearsim.document ADD CONSTRAINT document_doc_id_positive CHECK (doc_id > 0) NOT VALID;
 
 ALTER TABLE nearsim.collection ADD COLUMN purged_at timestamptz;
 ALTER TABLE nearsim.generation ADD COLUMN expired_through timestamptz;
-CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
 
+-- A generation that was begun after the indexes were built has little in its own tables.
 DO $$
 DECLARE
     leaf text;
+    key text;
 BEGIN
-    FOR leaf IN SELECT 'cluster_member_' || generation_id FROM nearsim.generation LOOP
-        IF to_regclass('nearsim.' || leaf) IS NOT NULL THEN
+    FOR leaf IN
+        SELECT relname FROM pg_class
+        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relname ~ '^cluster_member_[0-9]+$'
+    LOOP
+        key := leaf || '_cluster_id_is_survivor_doc_id_key';
+        IF to_regclass('nearsim.' || key) IS NULL THEN
             EXECUTE format('ALTER TABLE nearsim.%I ADD UNIQUE (cluster_id, is_survivor, doc_id)', leaf);
+        ELSE
+            EXECUTE format('ALTER TABLE nearsim.%I ADD CONSTRAINT %I UNIQUE USING INDEX %2$I', leaf, key);
         END IF;
     END LOOP;
 END
@@ -149,6 +183,9 @@ DROP TABLE nearsim.lease;
 
 def upgrade() -> None:
     """Work that waits keeps waiting, now free for any worker."""
+    op.execute(COLUMNS)
+    leaves = op.get_bind().execute(LEAVES).all()
+    build_indexes(INDEXES | dict(map(tuple, leaves)))
     op.execute(UPGRADE)
 
 

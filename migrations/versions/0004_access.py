@@ -5,6 +5,7 @@ Revises: 0003
 """
 
 import json
+from functools import cache
 
 import sqlalchemy as sa
 from alembic import op
@@ -97,15 +98,26 @@ FILL = sa.text(
 
 def upgrade() -> None:
     """Generations that are there get the bands that their recipe resolves to."""
+    # Resolving takes a while, so it is done before the table is locked; what is begun in between is few.
+    _resolve_all()
     op.execute(UPGRADE)
-    connection = op.get_bind()
-    found = connection.execute(sa.text("SELECT generation_id, recipe FROM nearsim.generation")).all()
-    for generation_id, recipe in found:
-        profile = resolve(from_mapping(json.loads(recipe) if isinstance(recipe, str) else recipe))
-        values = {"bands": profile.bands, "rows": profile.rows, "generation_id": generation_id}
-        connection.execute(FILL, values)
+    for values in _resolve_all():
+        op.get_bind().execute(FILL, values)
 
 
 def downgrade() -> None:
     """What was granted is forgotten."""
     op.execute(DOWNGRADE)
+
+
+def _resolve_all() -> list[dict[str, int]]:
+    found = op.get_bind().execute(
+        sa.text("SELECT generation_id, CAST(recipe AS text) FROM nearsim.generation")
+    )
+    return [{"generation_id": generation_id, **_cut(recipe)} for generation_id, recipe in found]
+
+
+@cache
+def _cut(recipe: str) -> dict[str, int]:
+    profile = resolve(from_mapping(json.loads(recipe)))
+    return {"bands": profile.bands, "rows": profile.rows}

@@ -6,7 +6,10 @@ Revises: 0006
 
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic import op
+
+from nearsim_db.store.migrating import commit_so_far
 
 revision = "0007"
 down_revision = "0006"
@@ -19,9 +22,16 @@ CREATED = ("event", "drafts", "watch", "tell", "events", "begin")
 
 
 def upgrade() -> None:
-    """Create what is in the files, in this order; the last one begins to use it."""
-    for name in CREATED:
-        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
+    """Create what is in the files, in this order; the last one begins to use it.
+
+    To tell what is there takes long, and nobody is to wait for the locks of the triggers meanwhile. Whatever is changed
+    before it is told of is a part of it: a generation that goes live is told anew.
+    """
+    if op.get_bind().scalar(sa.text("SELECT to_regclass('nearsim.event')")) is None:
+        for name in CREATED:
+            op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
+        commit_so_far()
+    op.execute((STATEMENTS / "live.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:

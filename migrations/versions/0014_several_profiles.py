@@ -13,14 +13,17 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
-STATEMENTS = Path(__file__).parents[1] / "sql"
+STATEMENTS = Path(__file__).parents[1] / "sql" / revision
+
+CREATED = ("combined_pairs", "serving_together", "similar_by_profiles", "combined_clusters", "backlog", "rights")
 
 
 def upgrade() -> None:
-    """Views and functions."""
-    op.execute((STATEMENTS / revision / "begin.sql").read_text("utf-8"))
+    """Create what is in the files, in this order."""
+    for name in CREATED:
+        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:
-    """Drop them."""
-    op.execute((STATEMENTS / revision / "end.sql").read_text("utf-8"))
+    """Drop it; the view backlog becomes what it was before."""
+    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))

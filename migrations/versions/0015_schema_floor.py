@@ -17,10 +17,10 @@ STATEMENTS = Path(__file__).parents[1] / "sql"
 
 
 def upgrade() -> None:
-    """The floor."""
+    """From here on a process may meet a schema that is newer than itself."""
     op.execute((STATEMENTS / revision / "begin.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Every process needs exactly its own schema again."""
     op.execute((STATEMENTS / revision / "end.sql").read_text("utf-8"))

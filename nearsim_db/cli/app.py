@@ -19,10 +19,12 @@ from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
 from nearsim_db.cli.reindex import reindex
+from nearsim_db.cli.reindex_diff import diff
 from nearsim_db.cli.report import report
 from nearsim_db.cli.server import db
 from nearsim_db.cli.tune import tune
 from nearsim_db.cli.verdicts import verdicts
+from nearsim_db.cli.verify_index import verify_index
 from nearsim_db.cli.work import work
 from nearsim_db.cli.worker import worker
 
@@ -60,6 +62,7 @@ _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
     (_PLANNING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
     (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
     (_MANAGING, doctor, "nearsim doctor"),
+    (_MANAGING, verify_index, "nearsim verify-index --all --repair"),
 ]
 
 for _panel, _command, _example in _COMMANDS:
@@ -70,6 +73,7 @@ for _command, _example in (
     (isolation, "nearsim db isolation status"),
 ):
     db.command(epilog=f"Example: {_example}")(_command)
+reindex.command(epilog="Example: nearsim reindex diff --max-lost 0.1% --output diff.html")(diff)
 app.add_typer(events, name="events", rich_help_panel=_ANSWERS)
 app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
 app.add_typer(reindex, name="reindex", rich_help_panel=_MANAGING)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from nearsim_db.progress import Progress, silent
@@ -19,7 +20,7 @@ _SHOWN = {
     "keep": ("copying", "documents"),
     "sign": ("signing", "documents"),
     "bands": ("filing band keys", "documents"),
-    "candidates": ("verifying", "candidates"),
+    "candidates": ("verifying", "documents"),
     "search": ("searching", "documents"),
     "clusters": ("clustering", ""),
     "write": ("writing", "documents"),
@@ -27,6 +28,11 @@ _SHOWN = {
     "judge": ("judging shingles", "ways"),
     "compare": ("comparing pairs", ""),
     "report": ("reading the index", ""),
+    "diff": ("comparing the two indexes", ""),
+    "tables": ("reading tables", "tables"),
+    "check": ("checking documents", "documents"),
+    "check_bands": ("checking band rows", "documents"),
+    "check_clusters": ("checking clusters", ""),
 }
 
 
@@ -43,18 +49,23 @@ class _Bars:
         if step != self._step or self._task is None:
             self.finish()
             self._step = step
-            self._task = self._bars.add_task(_SHOWN.get(step, (step, ""))[0], total=None, count="")
+            self._task = self._bars.add_task(_SHOWN.get(step, (step, ""))[0], total=None, count="", left="")
         unit = _SHOWN.get(step, (step, ""))[1]
         count = f"{done:,} {unit}" if unit else ""
         if step == "read" and self._source is not None:
             done, total = self._source.bytes_read, self._source.total_bytes
         self._bars.update(self._task, completed=done, total=total, count=count)
+        self._bars.update(self._task, left=_left(self._bars.tasks[-1].time_remaining))
 
     def finish(self) -> None:
         """Show the present step as complete."""
         if self._task is not None:
-            self._bars.update(self._task, completed=1, total=1)
+            self._bars.update(self._task, completed=1, total=1, left="")
             self._bars.stop_task(self._task)
+
+
+def _left(seconds: float | None) -> str:
+    return f"{timedelta(seconds=round(seconds))} left" if seconds else ""
 
 
 @contextmanager
@@ -73,6 +84,7 @@ def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progr
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         console=console(sys.stderr),
     ) as bars:
         shown = _Bars(bars, source)

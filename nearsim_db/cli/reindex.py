@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import limits, options
 from nearsim_db.cli.documents import confirm
+from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -40,20 +41,29 @@ def start(
     preset: options.Preset = None,
     settings: options.Settings = None,
     detach: Detach = False,
+    promote: Annotated[bool, typer.Option("--promote", help="Promote it as soon as it is ready.")] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Build a new generation beside the live one, which answers all the while, until it is ready to be promoted.
 
-    Its recipe is that of the live one, or of --recipe or --preset, changed by --set. Ctrl-C leaves it behind;
+    Its recipe is that of the live one, or of --recipe or --preset, changed by --set. Ctrl-C leaves it behind, and
     nearsim reindex resume goes on.
     """
     from nearsim_db.cli import reindexing
 
+    if promote and detach:
+        raise UsageError(
+            "--promote goes without --detach: what workers build is promoted by nearsim reindex promote"
+        )
     chosen = _chosen(recipe, preset, settings)
     with _reindex(collection, name, quiet or as_json) as begun:
         generation = begun.start(chosen, settings if chosen is None else None, detached=detach)
-        reindexing.print_state(begun, generation, as_json=as_json, quiet=quiet)
+        if promote:
+            turned = begun.promote(generation.generation_id)
+            reindexing.print_turn(begun, *turned, as_json=as_json, quiet=quiet)
+        else:
+            reindexing.print_state(begun, generation, as_json=as_json, quiet=quiet)
 
 
 @reindex.command(epilog="Example: nearsim reindex resume default")
@@ -104,19 +114,28 @@ def abandon(
         reindexing.print_state(running, generation, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex promote default")
+@reindex.command(epilog="Example: nearsim reindex promote default --max-lost 0.1%")
 def promote(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Generation = None,
+    max_lost: limits.MaxLost = None,
+    max_gained: limits.MaxGained = None,
+    max_rescored: limits.MaxRescored = None,
+    max_merged: limits.MaxMerged = None,
+    max_split: limits.MaxSplit = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Let the ready generation answer, in one short transaction; the one before is kept for a rollback."""
+    """Let the ready generation answer, in one short transaction; the one before is kept for a rollback.
+
+    With a --max option it is compared with the live one first, and not promoted where it differs by more.
+    """
     from nearsim_db.cli import reindexing
 
+    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     with _reindex(collection, name, quiet or as_json) as ready:
-        reindexing.print_turn(ready, *ready.promote(generation), as_json=as_json, quiet=quiet)
+        reindexing.print_turn(ready, *ready.promote(generation, allowed), as_json=as_json, quiet=quiet)
 
 
 @reindex.command(epilog="Example: nearsim reindex rollback default")
@@ -138,17 +157,24 @@ def drop(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Generation = None,
+    every: Annotated[bool, typer.Option("--all", help="Of all profiles of the collection.")] = False,
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Drop what was retired or abandoned, or one generation; nobody else waits for it. On a terminal it asks first."""
+    """Drop what was retired or abandoned, or one generation; nobody else waits for it. On a terminal it asks first.
+
+    What others still read after ten seconds is left to the workers, or to the next call.
+    """
     from nearsim_db.cli import reindexing
 
+    if every and (name is not None or generation is not None):
+        raise UsageError("--all goes without a profile and without --generation")
     what = "what was retired or abandoned" if generation is None else f"generation {generation}"
     confirm(f"Drop {what}? There is no way back to it.", yes=yes)
     with _reindex(collection, name, quiet or as_json) as kept:
-        reindexing.print_dropped(kept.drop(generation), as_json=as_json, quiet=quiet)
+        dropped = kept.drop_all() if every else kept.drop(generation)
+        reindexing.print_dropped(dropped, as_json=as_json, quiet=quiet)
 
 
 @reindex.command(epilog="Example: nearsim reindex status")
@@ -166,14 +192,23 @@ def status(
 
 @contextmanager
 def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Reindex]":
-    from nearsim_db.cli import summaries
+    from nearsim_db.cli import reindexing, summaries
     from nearsim_db.database import Database
+    from nearsim_db.errors import BuildStoppedError, NearsimError
     from nearsim_db.reindex import Reindex
 
     warnings: list[str] = []
-    with progress_bars(quiet) as progress, Database.connect() as database:
-        yield Reindex(database, collection, profile, progress, warnings.append)
-    summaries.print_warnings(warnings)
+    begun: Reindex | None = None
+    try:
+        with progress_bars(quiet) as progress, Database.connect() as database:
+            begun = Reindex(database, collection, profile, progress, warnings.append)
+            yield begun
+    except (KeyboardInterrupt, NearsimError) as end:
+        if begun is not None and begun.left_behind is not None and not isinstance(end, BuildStoppedError):
+            reindexing.print_left(begun.left_behind)
+        raise
+    finally:
+        summaries.print_warnings(warnings)
 
 
 def _chosen(recipe: "options.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":

@@ -1,6 +1,7 @@
 """How generations are told of: their states, what was promoted, what was dropped."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from nearsim_db.cli import render
@@ -16,6 +17,12 @@ _NEXT = {
     "paused": "paused; to go on: nearsim reindex resume",
     "abandoned": "abandoned; its tables go with: nearsim reindex drop",
 }
+
+_STATES = {"building": "being built", "catching_up": "catching up"}
+_STAGES = {"sign": "signing", "bands": "filing band keys", "pairs": "verifying", "clusters": "clustering"}
+_LEFT = (
+    "left behind where it stopped; to go on: nearsim reindex resume; to give it up: nearsim reindex abandon"
+)
 
 
 def print_state(reindex: Reindex, generation: Generation, *, as_json: bool, quiet: bool) -> None:
@@ -78,12 +85,83 @@ def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> 
 
 
 def print_status(found: Sequence[Status], *, as_json: bool) -> None:
-    """All generations, one a row."""
+    """All generations, one a row, and what there is to say about those that somebody has to decide on."""
     if as_json:
         render.document([outline(one) for one in found])
         return
-    columns = ("generation", "profile", "state", "stage", "done", "waiting", "set_aside", "created_at")
-    render.table(list(columns), [[outline(one)[column] for column in columns] for one in found])
+    if not found:
+        render.note("nothing found: the collection has no profile yet; nearsim build makes one")
+        return
+    columns = (
+        "generation",
+        "profile",
+        "state",
+        "progress",
+        "waiting",
+        "set aside",
+        "size",
+        "differs in",
+        "since",
+    )
+    render.table(columns, [_row(one) for one in found], wrap=["differs in"])
+    for one in found:
+        if advice := _advice(one):
+            render.note(
+                f"generation {one.generation.generation_id} of profile {one.generation.profile} {advice}"
+            )
+
+
+def _row(one: Status) -> list[object]:
+    generation = one.generation
+    state = "left behind" if one.is_left_behind else _STATES.get(generation.state, generation.state)
+    return [
+        generation.generation_id,
+        generation.profile,
+        "being dropped" if generation.dropping else state,
+        _progress(one),
+        one.waiting,
+        one.set_aside,
+        _size(one.bytes),
+        ", ".join(f"{key}={render.visible(value)}" for key, value in one.differs.items()),
+        _since(generation),
+    ]
+
+
+def _progress(one: Status) -> str:
+    """As `signing, 12 % · about 3 min left`."""
+    if one.percent is None:
+        return "-"
+    stage = _STAGES.get(one.generation.stage)
+    percent = f"{one.percent:.0f} %" if stage is None else f"{stage}, {one.percent:.0f} %"
+    return percent if one.seconds_left is None else f"{percent} · about {_duration(one.seconds_left)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB" if count < 2**30 else f"{count / 2**30:,.1f} GiB"
+
+
+def _since(generation: Generation) -> datetime:
+    since = {"live": generation.live_at, "ready": generation.ready_at, "retired": generation.retired_at}
+    return since.get(generation.state) or generation.created_at
+
+
+def _advice(one: Status) -> str | None:
+    if one.generation.dropping:
+        return "waits for who still reads it; a worker drops it after, or: nearsim reindex drop"
+    if one.is_left_behind:
+        return f"was {_LEFT}"
+    return None
+
+
+def print_left(generation: Generation) -> None:
+    """What was being built when this process was told to end."""
+    render.warn(f"generation {generation.generation_id} of profile {generation.profile} is {_LEFT}")
 
 
 def outline(one: Status) -> dict[str, Any]:
@@ -96,14 +174,17 @@ def outline(one: Status) -> dict[str, Any]:
         "stage": generation.stage,
         "done": one.done,
         "total": one.total,
-        "seconds_left": one.seconds_left,
+        "percent": None if one.percent is None else round(one.percent, 1),
+        "seconds_left": None if one.seconds_left is None else round(one.seconds_left, 1),
         "waiting": one.waiting,
         "set_aside": one.set_aside,
+        "bytes": one.bytes,
         "attended": one.is_attended,
         "left_behind": one.is_left_behind,
         "detached": generation.detached,
         "dropping": generation.dropping,
         "replaces": generation.replaces,
+        "differs": dict(one.differs),
         "created_at": generation.created_at,
         "ready_at": generation.ready_at,
         "live_at": generation.live_at,

@@ -1,6 +1,6 @@
 """Commands on the database itself: its schema, and the embedded server."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,13 +17,23 @@ db = typer.Typer(
 
 
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
-def init(quiet: options.Quiet = False) -> None:
-    """Make the schema nearsim in the database, or bring it up to date."""
+def init(
+    patience: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="How long a step may wait for others' transactions before it gives up."
+        ),
+    ] = 300.0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make the schema nearsim in the database, or bring it up to date while it is used."""
     from nearsim_db import access
     from nearsim_db.cli import render
     from nearsim_db.database import Database
 
-    revision = Database.initialise()
+    revision = Database.initialise(
+        patience_seconds=patience, told=(lambda message: None) if quiet else render.note
+    )
     if quiet:
         return
     render.note(f"the schema nearsim is at revision {revision}")

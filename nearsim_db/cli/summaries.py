@@ -158,6 +158,10 @@ def purged_places(purged: Purged) -> dict[str, Any]:
             }
             for generation, traces in purged.generations
         ],
+        "later": [
+            {"profile": generation.profile, "generation": generation.generation_id, "state": generation.state}
+            for generation in purged.later
+        ],
         "work": purged.work,
         "changes": purged.changes,
         "probes": purged.probes,
@@ -180,6 +184,13 @@ def print_purged(purged: Purged) -> None:
                     f"{traces.cluster_rows:,} cluster rows"
                 )
                 for generation, traces in purged.generations
+            },
+            **{
+                f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
+                    "is being built right now, and loses it when it has caught up with the documents; to be rid of it "
+                    "now: nearsim reindex abandon, then nearsim reindex drop"
+                )
+                for generation in purged.later
             },
             "work": purged.work,
             "changes": purged.changes,

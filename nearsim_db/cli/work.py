@@ -31,6 +31,7 @@ class Stage(StrEnum):
     SEARCH = "search"
     ANCHOR = "anchor"
     LINK = "link"
+    TELL = "tell"
 
 
 Collection = Annotated[
@@ -58,6 +59,7 @@ def list_work(
 ) -> None:
     """Show work that waits, is being done, fails, or was set aside after the last attempt.
 
+    Work for an index that is being built, or whose build is paused, is held until that goes on or is done.
     Documents that are gone are shown by their number after a #; #0 is a whole index.
     """
     from contextlib import closing
@@ -174,7 +176,7 @@ def _print_totals(states: Counter[str], changes: int) -> None:
     from nearsim_db.cli import render
 
     if states:
-        named = ("waiting", "being done", "failing", "set aside")
+        named = ("waiting", "held", "being done", "failing", "set aside")
         render.line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
     if changes:
         wait, them = ("waits", "it") if changes == 1 else ("wait", "them")

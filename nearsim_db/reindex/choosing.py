@@ -11,6 +11,19 @@ from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.generations import COMING
 
+_STANDING = {
+    "building": "being built or was left behind",
+    "catching_up": "catching up with the documents",
+    "ready": "ready",
+    "paused": "paused",
+}
+_REMEDIES = {
+    "building": "wait, or nearsim reindex resume where it was left behind",
+    "catching_up": "wait",
+    "ready": "nearsim reindex promote",
+    "paused": "nearsim reindex resume",
+}
+
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
     """The generations of a profile, the oldest first.
@@ -42,6 +55,16 @@ def coming(generations: Sequence[Generation]) -> Generation:
         f"nothing is being built beside the live index of profile {generations[0].profile!r}; "
         "begin with: nearsim reindex start"
     )
+
+
+def refuse_another(generations: Sequence[Generation]) -> None:
+    """Raises ConflictError where a generation is coming already, saying what can be done with it."""
+    for one in generations:
+        if one.state in COMING:
+            raise ConflictError(
+                f"generation {one.generation_id} of profile {one.profile!r} is {_STANDING[one.state]}: "
+                f"see nearsim reindex status; then {_REMEDIES[one.state]}, or nearsim reindex abandon"
+            )
 
 
 def numbered(generations: Sequence[Generation], generation_id: int) -> Generation:

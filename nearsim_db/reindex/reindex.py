@@ -1,27 +1,23 @@
 """Reindexing one profile: begun, built, compared, promoted, taken back, dropped."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from nearsim_db import dropping, pitfalls, profiles, rounds
+from nearsim_db import dropping, pitfalls, profiles
 from nearsim_db.database import Database
-from nearsim_db.encode import Encoder
-from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
-from nearsim_db.profile import resolve, restore
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.profile import resolve
 from nearsim_db.progress import Progress, silent
 from nearsim_db.recipe import Recipe, from_mapping, override
 from nearsim_db.records import GenerationId
-from nearsim_db.reindex import choosing, turns
+from nearsim_db.reindex import choosing, diff, turns
+from nearsim_db.reindex.difference import Difference
+from nearsim_db.reindex.foreground import Foreground
+from nearsim_db.reindex.limits import NO_LIMITS, Limits, refuse
 from nearsim_db.reindex.status import Status, read_status
-from nearsim_db.steps import Context
-from nearsim_db.store import catalog, generations
+from nearsim_db.store import catalog, diffs, generations
 from nearsim_db.store.catalog import Generation, State
-from nearsim_db.store.engine import translated
-from nearsim_db.store.locks import Lock, give_lock_back, take_lock
-from nearsim_db.upkeep import Upkeep
 
 
 class Reindex:
@@ -43,6 +39,12 @@ class Reindex:
         self.profile = profile
         self._progress = progress
         self._warn = warn
+        self._foreground = Foreground(database, progress, warn)
+
+    @property
+    def left_behind(self) -> Generation | None:
+        """What this process was building when an exception ended that; `resume` goes on with it."""
+        return self._foreground.left
 
     def start(
         self, recipe: Recipe | None = None, settings: list[str] | None = None, *, detached: bool = False
@@ -50,41 +52,55 @@ class Reindex:
         """Begin a generation beside the live one; unless `detached`, build it until it is ready.
 
         Its recipe is that of the live one if none is given, with `settings` ("match.threshold=0.7") applied. Raises
-        ConflictError where another is coming already, or nothing is live yet.
+        ConflictError where another is coming already, or nothing is live yet; BuildStoppedError where others stop it.
         """
-        with self.database.transaction() as connection:
-            there = self._generations(connection)
-            replaced = choosing.live(there)
-            left = [one for one in there if one.state in generations.COMING]
-            if left:
-                raise ConflictError(
-                    f"generation {left[0].generation_id} of profile {left[0].profile!r} is {left[0].state}: "
-                    "see nearsim reindex status, then resume, promote or abandon it"
-                )
-            wanted = recipe or from_mapping(replaced.recipe)
-            profile = resolve(override(wanted, settings) if settings else wanted)
-            for message in pitfalls.of_profile(profile):
-                self._warn(message)
-            # Committed before its first document is read: what is written from now on is queued for it.
-            begun = catalog.create_generation(
-                connection,
-                replaced.profile_id,
-                profiles.describe_build(profile),
-                replaced.generation_id,
-                detached=detached,
-            )
-        return begun if detached else self._bring_to_ready(begun)
+
+        def make(connection: Connection) -> Generation:
+            return self._create(connection, recipe, settings, detached=detached)
+
+        if detached:
+            with self.database.transaction() as connection:
+                return make(connection)
+        return self._foreground.begin(make)
+
+    def _create(
+        self, connection: Connection, recipe: Recipe | None, settings: list[str] | None, *, detached: bool
+    ) -> Generation:
+        """Committed before its first document is read: what is written from then on is queued for it."""
+        generations.hold(connection, self._generations(connection)[0].profile_id)
+        there = self._generations(connection)
+        replaced = choosing.live(there)
+        choosing.refuse_another(there)
+        wanted = recipe or from_mapping(replaced.recipe)
+        profile = resolve(override(wanted, settings) if settings else wanted)
+        for message in pitfalls.of_profile(profile):
+            self._warn(message)
+        described = profiles.describe_build(profile)
+        return catalog.create_generation(
+            connection, replaced.profile_id, described, replaced.generation_id, detached=detached
+        )
 
     def resume(self, *, detached: bool = False) -> Generation:
-        """Go on with what was paused, or was left by a process that is gone, from the stage at which it was."""
+        """Go on with what was paused, or was left by a process that is gone, from the stage at which it was.
+
+        Raises ConflictError where a process is at it, BuildStoppedError where others stop it.
+        """
         with self.database.transaction() as connection:
             chosen = choosing.coming(self._generations(connection))
-            if chosen.state == "paused":
-                state: State = "catching_up" if chosen.stage == "done" else "building"
-                generations.move(connection, chosen, state, ["paused"])
-            generations.set_detached(connection, chosen, detached)
-            chosen = catalog.reread(connection, chosen)
-        return chosen if detached or chosen.state == "ready" else self._bring_to_ready(chosen)
+
+        def prepare(connection: Connection) -> Generation:
+            generations.hold(connection, chosen.profile_id)
+            now = catalog.reread(connection, chosen)
+            if now.state == "paused":
+                state: State = "catching_up" if now.stage == "done" else "building"
+                generations.move(connection, now, state, ["paused"])
+            generations.set_detached(connection, now, detached)
+            return catalog.reread(connection, now)
+
+        if detached:
+            with self.database.transaction() as connection:
+                return prepare(connection)
+        return self._foreground.resume(chosen, prepare)
 
     def pause(self) -> Generation:
         """Stop the build at its next step, or the catching up; what is written meanwhile is queued."""
@@ -100,86 +116,88 @@ class Reindex:
             generations.give_up(connection, chosen, generations.COMING, drop=False)
             return catalog.reread(connection, chosen)
 
-    def promote(self, generation_id: int | None = None) -> tuple[Generation, GenerationId | None]:
+    def diff(
+        self, generation_id: int | None = None, *, samples: int = 20, limits: Limits = NO_LIMITS
+    ) -> Difference:
+        """How the generation that is coming, or another, differs from the live one; both are read at one moment.
+
+        At most `samples` of each kind are shown. Raises ConflictError where there is nothing to compare yet.
+        """
+        with diffs.comparing(self.database.engine) as connection:
+            live, new = diff.choose(self._generations(connection), generation_id)
+            backend = self.database.settings.backend
+            return diff.compare(
+                connection, self.collection, live, new, samples, limits, backend, self._progress
+            )
+
+    def promote(
+        self, generation_id: int | None = None, limits: Limits = NO_LIMITS
+    ) -> tuple[Generation, GenerationId | None]:
         """Let the ready generation, or a retired one, answer; returns it and the one that answered before.
 
-        One short transaction: whoever reads sees either. Raises ConflictError where it is not ready.
+        One short transaction: whoever reads sees either. Raises ConflictError where it is not ready. With `limits` it
+        is compared with the live one before, and LimitsExceededError is raised where it differs by more.
         """
         with self.database.transaction() as connection:
             there = self._generations(connection)
             chosen = (
                 choosing.coming(there) if generation_id is None else choosing.numbered(there, generation_id)
             )
-        return chosen, turns.promote(self.database, chosen, ["ready", "retired"])
+        if limits.given:
+            refuse(
+                chosen.generation_id,
+                self.diff(chosen.generation_id, samples=0, limits=limits).limits,
+            )
+        if chosen.state == "retired":
+            self._bring_up_to_date(chosen)
+        return chosen, self._promote(chosen, ["ready", "retired"])
 
     def rollback(self) -> tuple[Generation, GenerationId | None]:
         """Let the generation that answered before do so again, brought up to date as far as this code can."""
         with self.database.transaction() as connection:
             chosen = choosing.last_retired(self._generations(connection))
-        try:
-            self._catch_up(chosen)
-        except (FingerprintError, RecipeError) as error:
-            self._warn(f"generation {chosen.generation_id} is not brought up to date: {error}")
-        return chosen, turns.promote(self.database, chosen, ["retired"])
+        self._bring_up_to_date(chosen)
+        return chosen, self._promote(chosen, ["retired"])
 
-    def drop(self, generation_id: int | None = None) -> list[dropping.Dropped]:
-        """Drop what is retired or abandoned, or one generation; who reads or writes others does not wait."""
-        with self.database.transaction() as connection:
-            chosen = choosing.to_drop(
-                self._generations(connection), None if generation_id is None else GenerationId(generation_id)
+    def _promote(self, chosen: Generation, before: list[State]) -> GenerationId | None:
+        retired = turns.promote(self.database, chosen, before)
+        self._foreground.tell(chosen)
+        return retired
+
+    def _bring_up_to_date(self, retired: Generation) -> None:
+        try:
+            self._foreground.catch_up(retired)
+        except (FingerprintError, RecipeError) as error:
+            self._warn(
+                f"generation {retired.generation_id} answers, but what is written is not indexed in it: {error}"
             )
-        return [dropping.drop(self.database, one) for one in chosen]
+
+    def drop(
+        self, generation_id: int | None = None, patience_seconds: float = 10.0
+    ) -> list[dropping.Dropped]:
+        """Drop what is retired or abandoned, or one generation; who reads or writes others does not wait.
+
+        What others still read after `patience_seconds` is not finished; a worker drops it, or the next call.
+        """
+        id = None if generation_id is None else GenerationId(generation_id)
+        with self.database.transaction() as connection:
+            chosen = choosing.to_drop(self._generations(connection), id)
+        return self._drop(chosen, patience_seconds)
+
+    def drop_all(self, patience_seconds: float = 10.0) -> list[dropping.Dropped]:
+        """Drop what is retired or abandoned of all profiles of the collection."""
+        with self.database.transaction() as connection:
+            collection_id = catalog.get_collection(connection, self.collection).collection_id
+            there = catalog.list_generations(connection, collection_id)
+        return self._drop(choosing.to_drop(there, None), patience_seconds)
+
+    def _drop(self, chosen: list[Generation], patience_seconds: float) -> list[dropping.Dropped]:
+        return [dropping.drop(self.database.engine, one, patience_seconds) for one in chosen]
 
     def status(self) -> list[Status]:
         """Every generation of the profile, or of all profiles where none was named, and how far each has come."""
         with self.database.transaction() as connection:
             return read_status(connection, self.collection, self.profile)
 
-    def _bring_to_ready(self, generation: Generation) -> Generation:
-        with self._alone(generation):
-            if generation.state == "building":
-                with self._upkeep() as upkeep:
-                    upkeep.build(generation)
-            self._catch_up(generation)
-        with self.database.transaction() as connection:
-            state = generations.read_state(connection, generation)
-            if state == "catching_up":
-                generations.move(connection, generation, "ready", ["catching_up"])
-            return catalog.reread(connection, generation)
-
-    def _catch_up(self, generation: Generation) -> None:
-        with translated():
-            rounds.dispatch(self.database.engine)
-            with self._upkeep() as upkeep:
-                upkeep.catch_up(generation)
-
     def _generations(self, connection: Connection) -> list[Generation]:
         return choosing.of_profile(connection, self.collection, self.profile)
-
-    @contextmanager
-    def _alone(self, generation: Generation) -> Iterator[None]:
-        """Be the only one who builds a generation. Raises ConflictError where somebody does."""
-        with translated(), self.database.engine.connect() as connection:
-            if not take_lock(connection, Lock.REINDEX, generation.generation_id, wait=False):
-                raise ConflictError(
-                    f"generation {generation.generation_id} is being built by another process; "
-                    "see: nearsim reindex status"
-                )
-            connection.commit()
-            try:
-                yield
-            finally:
-                give_lock_back(connection, Lock.REINDEX, generation.generation_id)
-                connection.commit()
-
-    @contextmanager
-    def _upkeep(self) -> Iterator[Upkeep]:
-        settings = self.database.settings
-        with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
-
-            def context(generation: Generation) -> Context:
-                profile = restore(generation.recipe, generation.fingerprint)
-                encoder = Encoder(profile, settings.backend)
-                return Context(generation, encoder, pool, settings.threads, self._warn)
-
-            yield Upkeep(self.database, context, self._progress, self._warn)

@@ -2,6 +2,6 @@
 
 from nearsim_db.report.figures import Report
 from nearsim_db.report.gather import Options, gather
-from nearsim_db.report.page import render
+from nearsim_db.report.page import render, render_difference
 
-__all__ = ["Options", "Report", "gather", "render"]
+__all__ = ["Options", "Report", "gather", "render", "render_difference"]

@@ -2,13 +2,18 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.reindex import Difference
+from nearsim_db.reindex.difference import SampledPair
 from nearsim_db.report import charts, words
 from nearsim_db.report.charts import Chart
+from nearsim_db.report.diffs import Diff, compare
 from nearsim_db.report.figures import Report
 from nearsim_db.report.findings import find
 from nearsim_db.report.suspicion import WEIGHTS
@@ -39,6 +44,28 @@ def render(report: Report) -> bytes:
         policy=_policy(style, scripts),
     )
     return page.encode("utf-8", "replace")
+
+
+def render_difference(found: Difference) -> bytes:
+    """A comparison of two generations as one HTML page, as `render` does a report."""
+    try:
+        environment = _environment()
+    except ImportError as error:
+        raise _not_installed(error) from error
+    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
+    page = environment.get_template("difference.html").render(
+        found=found,
+        version=version("nearsim-db"),
+        compared={kind: _laid_out(getattr(found.samples, kind)) for kind in ("lost", "gained", "rescored")},
+        style=style,
+        scripts=scripts,
+        policy=_policy(style, scripts),
+    )
+    return page.encode("utf-8", "replace")
+
+
+def _laid_out(pairs: Sequence[SampledPair]) -> list[tuple[SampledPair, Diff]]:
+    return [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
 
 
 @cache

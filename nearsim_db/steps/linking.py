@@ -16,7 +16,7 @@ from nearsim_db.cluster import connected_components, find_stragglers
 from nearsim_db.steps.context import Context
 from nearsim_db.steps.tying import Tying
 from nearsim_db.store import clusters, queue
-from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
+from nearsim_db.store.clusters import NO_EDGES, Members, Ties
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.statements import Leaves
 
@@ -156,14 +156,5 @@ class _Linking:
 
     def recompute_around(self, doc_ids: Ids) -> None:
         """All that some documents are connected with, by ties or by the clusters as they are stored, anew."""
-        seen = frontier = doc_ids
-        ties, stored = NO_TIES, NO_MEMBERS
-        while len(frontier):
-            found = self.tying.of(frontier)
-            mates = clusters.read_clusters_of(
-                self._connection, self._leaves, np.setdiff1d(frontier, stored.doc_ids)
-            )
-            ties, stored = ties.joined(found), stored.joined(mates)
-            frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
-            seen = np.union1d(seen, frontier)
+        ties, stored = self.tying.around(doc_ids)
         clusters.replace_members(self._connection, self._leaves, stored, self.tying.clusters(ties))

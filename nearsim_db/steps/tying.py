@@ -17,7 +17,7 @@ from nearsim_db.cluster import (
 from nearsim_db.recipe import keep_policy
 from nearsim_db.steps.context import Context
 from nearsim_db.store import clusters, verdicts
-from nearsim_db.store.clusters import NO_EDGES, Members, Ties
+from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
 
 Ids = NDArray[np.int64]
 
@@ -53,6 +53,20 @@ class Tying:
         return clusters.read_ties_of(
             self._connection, self._leaves, self._collection_id, doc_ids, same_numbers=self.same_numbers
         )
+
+    def around(self, doc_ids: Ids) -> tuple[Ties, Members]:
+        """All that some documents are connected with, by ties or by the clusters as they are stored: both of these."""
+        seen = frontier = doc_ids
+        ties, stored = NO_TIES, NO_MEMBERS
+        while len(frontier):
+            found = self.of(frontier)
+            mates = clusters.read_clusters_of(
+                self._connection, self._leaves, np.setdiff1d(frontier, stored.doc_ids)
+            )
+            ties, stored = ties.joined(found), stored.joined(mates)
+            frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
+            seen = np.union1d(seen, frontier)
+        return ties, stored
 
     def near_vetoes(self, edges: Ids, members: Members) -> Ids:
         """Of the ends of edges and the members of clusters those that are connected with a document that is, or was,

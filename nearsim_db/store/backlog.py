@@ -14,7 +14,9 @@ from nearsim_db.store.statements import statement
 class Backlog:
     """How much work waits or is being done by stage, what was set aside, and noted changes that are not work yet.
 
-    `oldest_seconds` is the age of what has waited longest, 0 where nothing waits.
+    `held` is work that nobody takes before an index is built or its build is resumed; it is not in `by_stage`.
+    `oldest_seconds` is the age of what has waited longest, 0 where nothing waits; an index that catches up after its
+    build does not count.
     """
 
     by_stage: dict[Stage, int]
@@ -22,13 +24,14 @@ class Backlog:
     oldest_seconds: float
     changes: int
     leases: int
+    held: int
 
 
 def read_backlog(connection: Connection, collection_id: CollectionId | None) -> Backlog:
     """What waits now; all of the queue is counted."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
     cursor = driver(connection).execute(statement("read_backlog"), parameters)
-    counts, set_aside, oldest, changes, leases = cursor.fetchall()[0]
+    counts, set_aside, oldest, changes, leases, held = cursor.fetchall()[0]
     assert isinstance(counts, list)
     return Backlog(
         dict(zip(STAGES, counts, strict=True)),
@@ -36,6 +39,7 @@ def read_backlog(connection: Connection, collection_id: CollectionId | None) -> 
         float(str(oldest)),
         int(str(changes)),
         int(str(leases)),
+        int(str(held)),
     )
 
 

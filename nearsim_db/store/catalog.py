@@ -218,6 +218,14 @@ def create_generation(
     return get_generation(connection, GenerationId(generation_id))
 
 
+def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:
+    """The names of a collection's profiles, of those without a generation, too."""
+    table = tables.profile
+    return set(
+        connection.execute(select(table.c.name).where(table.c.collection_id == collection_id)).scalars()
+    )
+
+
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
     """Drop a profile; its generations must have gone before."""
     table = tables.profile

@@ -111,6 +111,14 @@ def is_lock_timeout(error: BaseException) -> bool:
     return isinstance(cause, pg.LockNotAvailable)
 
 
+def is_in_the_way(error: BaseException) -> bool:
+    """Whether somebody else's transaction stopped a change of the schema, which can be tried again."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, pg.InternalError_):  # somebody granted rights on the same table, which takes no lock
+        return "tuple concurrently" in str(cause)
+    return is_lock_timeout(error) or isinstance(cause, pg.DeadlockDetected)
+
+
 def is_missing_table(error: Exception) -> bool:
     """Whether a statement named a table that is not there, such as one of a generation that was dropped."""
     cause = error.orig if isinstance(error, DBAPIError) else error

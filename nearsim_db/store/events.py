@@ -13,7 +13,7 @@ from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.arrays import packed_ids
 from nearsim_db.store.engine import driver
 from nearsim_db.store.locks import Lock, hold_lock
-from nearsim_db.store.statements import statement
+from nearsim_db.store.statements import Leaves, statement
 
 Kind = Literal[
     "pair_found",
@@ -87,6 +87,17 @@ def read_events(
     }
     rows = driver(connection).execute(statement("read_events"), parameters).fetchall()
     return [_event(*row) for row in cast(list[tuple[Any, ...]], rows)]
+
+
+def hold_telling(connection: Connection, leaves: Leaves) -> None:
+    """Keep others from telling of a generation, and from promoting or retiring it, until the transaction ends."""
+    driver(connection).execute(statement("hold_telling", leaves))
+
+
+def tell_slice(connection: Connection, leaves: Leaves, most: int) -> bool:
+    """Tell so many pairs and clusters more of a generation that went live; whether others may be left."""
+    row = driver(connection).execute(statement("tell_slice", leaves), {"most": most}).fetchone()
+    return cast(tuple[bool], row)[0]
 
 
 def prune(connection: Connection, age_seconds: int, most: int) -> int:

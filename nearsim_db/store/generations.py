@@ -5,16 +5,27 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, select, update
 
 from nearsim_db.errors import ConflictError
-from nearsim_db.records import GenerationId, ProfileId
-from nearsim_db.store import tables
+from nearsim_db.records import CollectionId, GenerationId, ProfileId
+from nearsim_db.store import catalog, tables
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.engine import driver
+from nearsim_db.store.locks import Lock, is_taken
 from nearsim_db.store.statements import statement
 
 COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one of a profile
 WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # their work is taken
 
 _PROMOTION_WAIT_MILLISECONDS = 40
+_SHOWN: dict[State | None, str] = {
+    "building": "being built",
+    "catching_up": "catching up with the documents",
+    "ready": "ready",
+    "live": "live",
+    "retired": "retired",
+    "paused": "paused",
+    "abandoned": "abandoned",
+    None: "gone",
+}
 
 
 def move(
@@ -28,10 +39,14 @@ def move(
         .values(state=state, **values)
     )
     if connection.execute(moved).rowcount != 1:
-        raise ConflictError(
-            f"generation {generation.generation_id} of profile {generation.profile!r} is no longer "
-            f"{' or '.join(before)}; see: nearsim reindex status"
-        )
+        _refuse(generation, read_state(connection, generation), before)
+
+
+def _refuse(generation: Generation, state: State | None, before: Sequence[State]) -> None:
+    raise ConflictError(
+        f"generation {generation.generation_id} of profile {generation.profile!r} is {_SHOWN[state]}, not "
+        f"{' or '.join(_SHOWN[one] for one in before)}; see: nearsim reindex status"
+    )
 
 
 def finish_build(connection: Connection, generation: Generation) -> None:
@@ -42,12 +57,41 @@ def finish_build(connection: Connection, generation: Generation) -> None:
         move(connection, generation, "catching_up", ["building"])
 
 
+def hold(connection: Connection, profile_id: ProfileId) -> None:
+    """Nobody else changes the states of a profile's generations, or begins one, until this transaction ends."""
+    driver(connection).execute(statement("hold_generations"), {"profile_id": profile_id})
+
+
+def make_ready(connection: Connection, generation: Generation) -> None:
+    """What has caught up waits to be promoted. Raises ConflictError where it is not catching up."""
+    move(connection, generation, "ready", ["catching_up"], ready_at=func.clock_timestamp())
+
+
 def read_state(connection: Connection, generation: Generation) -> State | None:
     """The state it is in now; None when it is gone."""
     table = tables.generation
     chosen = select(table.c.state).where(table.c.generation_id == generation.generation_id)
     found: State | None = connection.execute(chosen).scalar_one_or_none()
     return found
+
+
+def is_attended(connection: Connection, generation: Generation) -> bool:
+    """Whether a process builds it now."""
+    if generation.replaces is None:
+        return is_taken(connection, Lock.BUILD, generation.collection_id)
+    return is_taken(connection, Lock.REINDEX, generation.generation_id)
+
+
+def is_left(generation: Generation, *, attended: bool) -> bool:
+    """Whether its build was begun by a process that is gone, and is for a person to resume or abandon."""
+    begun = generation.state == "building" and generation.replaces is not None
+    return begun and not generation.detached and not attended
+
+
+def find_left(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
+    """The generations of a collection, or of all, whose build was begun by a process that is gone."""
+    there = catalog.list_generations(connection, collection_id)
+    return [one for one in there if is_left(one, attended=False) and not is_attended(connection, one)]
 
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
@@ -68,10 +112,13 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
 
     Locks are waited for only shortly. Raises ConflictError where it is in none of the states `before`.
     """
-    inner, profile_id = driver(connection), generation.profile_id
-    inner.execute(statement("limit_lock_wait"), {"milliseconds": str(_PROMOTION_WAIT_MILLISECONDS)})
-    inner.execute(statement("hold_generations"), {"profile_id": profile_id})
-    retired = _retire(connection, profile_id)
+    limit = {"milliseconds": str(_PROMOTION_WAIT_MILLISECONDS)}
+    driver(connection).execute(statement("limit_lock_wait"), limit)
+    hold(connection, generation.profile_id)
+    state = read_state(connection, generation)
+    if state not in before:
+        _refuse(generation, state, before)
+    retired = _retire(connection, generation.profile_id)
     move(connection, generation, "live", before, live_at=func.clock_timestamp(), retired_at=None)
     return retired
 
@@ -82,6 +129,13 @@ def _retire(connection: Connection, profile_id: ProfileId) -> GenerationId | Non
     made = live.values(state="retired", retired_at=func.clock_timestamp()).returning(table.c.generation_id)
     found = connection.execute(made).scalar_one_or_none()
     return None if found is None else GenerationId(found)
+
+
+def stop(connection: Connection, stopped: Sequence[Generation]) -> None:
+    """Whatever their state, who builds or follows these ends at the next step: they are about to be dropped."""
+    table = tables.generation
+    ids = [one.generation_id for one in stopped]
+    connection.execute(update(table).where(table.c.generation_id.in_(ids)).values(state="abandoned"))
 
 
 def give_up(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:

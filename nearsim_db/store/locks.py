@@ -25,6 +25,8 @@ class Lock(Enum):
     JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): one decides about it, in nearsim.undo_standing
     REINDEX = 0x6E7E  # of a generation: one process builds it beside the one that answers
     DROP = 0x6E7F  # of the database (id 0): one takes partitions out of their parents
+    UPGRADE = 0x6E80  # of the database (id 0): one changes the schema
+    TURN = 0x6E81  # of a generation: shared by who tells of it or need not, alone for who makes it live, or no longer
     EVENT = 0x6E79  # of the database: (id 0) one commits events, taken last of all by nearsim.tell; (id 1) one prunes
 
 
@@ -49,9 +51,12 @@ def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = Fal
     driver(connection).execute(statement(name), {"kind": kind.value, "id": id})
 
 
+def try_lock(connection: Connection, kind: Lock, id: int) -> bool:
+    """Take a lock until this transaction ends, unless somebody else has it; whether it was taken."""
+    row = driver(connection).execute(statement("try_lock"), {"kind": kind.value, "id": id}).fetchone()
+    return row is not None and bool(row[0])
+
+
 def is_taken(connection: Connection, kind: Lock, id: int) -> bool:
-    """Whether any session has a lock now."""
-    free = take_lock(connection, kind, id, wait=False)
-    if free:
-        give_lock_back(connection, kind, id)
-    return not free
+    """Whether any session has a lock now; nobody who wants it is in the way of who asks, or finds it taken by him."""
+    return bool(driver(connection).execute(statement("find_lock"), {"kind": kind.value, "id": id}).fetchone())

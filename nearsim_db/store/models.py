@@ -88,6 +88,8 @@ class Generation(Base):
     dropping: Mapped[bool]
     ready_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
+    told_left_id: Mapped[int | None]
+    told_right_id: Mapped[int | None]
     profile: Mapped[Profile] = relationship(back_populates="generations")
 
 

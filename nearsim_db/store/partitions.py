@@ -34,15 +34,18 @@ def attach(connection: Connection, leaves: Leaves) -> None:
 def detach(connection: Connection, leaves: Leaves) -> None:
     """Take a generation's tables out of their parents, without blocking who works on the others.
 
-    The connection must be in autocommit. An interrupted detach is finished; what is not attached is left as it is.
+    The connection must be in autocommit. Interrupted detaches are finished first, those of other generations too: a
+    parent can have only one. What is not attached is left as it is.
     """
     inner = autocommitting(connection)
-    for parent in PARENTS:
-        leaf = f"{SCHEMA}.{leaves.name(parent)}"
-        row = inner.execute(statement("read_attachment"), {"leaf": leaf}).fetchone()
-        if row is not None:
-            name = "finish_detach" if row[0] else "detach_leaf"
-            inner.execute(statement(name, parent=sql.Identifier(SCHEMA, parent), leaf=leaves.table(parent)))
+    for name in PARENTS:
+        parent, leaf = sql.Identifier(SCHEMA, name), f"{SCHEMA}.{leaves.name(name)}"
+        pending = inner.execute(statement("find_pending_detaches"), {"parent": f"{SCHEMA}.{name}"}).fetchall()
+        for (table,) in pending:
+            begun = sql.Identifier(SCHEMA, str(table))
+            inner.execute(statement("finish_detach", parent=parent, leaf=begun))
+        if inner.execute(statement("read_attachment"), {"leaf": leaf}).fetchone() == (True,):
+            inner.execute(statement("detach_leaf", parent=parent, leaf=leaves.table(name)))
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:
@@ -83,6 +86,14 @@ def wait_shortly(connection: Connection, milliseconds: int) -> None:
     """From now on wait for locks only so long in this session; 0 for as long as it takes."""
     parameters = {"milliseconds": str(milliseconds)}
     driver(connection).execute(statement("wait_shortly"), parameters)
+
+
+def read_bytes(connection: Connection, leaves: Leaves) -> int:
+    """What a generation's tables take on disk, with indexes."""
+    tables = [f"{SCHEMA}.{leaves.name(parent)}" for parent in PARENTS]
+    row = driver(connection).execute(statement("read_leaf_bytes"), {"tables": tables}).fetchone()
+    assert row is not None
+    return int(str(row[0]))
 
 
 def read_holders(connection: Connection, leaves: Leaves) -> list[str]:

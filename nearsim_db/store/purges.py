@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from nearsim_db.records import CollectionId
 from nearsim_db.store.arrays import packed, packed_ids
 from nearsim_db.store.codec import to_bigint
-from nearsim_db.store.engine import autocommitting, driver
+from nearsim_db.store.engine import autocommitting, driver, is_missing_table
 from nearsim_db.store.queue import Stage
 from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
 
@@ -101,4 +101,8 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     ]
     tables += [leaves.table(parent) for leaves in generations for parent in PARENTS]
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):
-        autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))
+        try:
+            autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))
+        except Exception as error:  # a generation may be dropped meanwhile
+            if not is_missing_table(error):
+                raise

@@ -15,7 +15,7 @@ from nearsim_db.store.engine import driver
 from nearsim_db.store.locks import Lock, hold_lock
 from nearsim_db.store.statements import Leaves, statement
 
-Stage = Literal["compare", "sign", "search", "anchor", "link"]
+Stage = Literal["compare", "sign", "search", "anchor", "link", "tell"]
 STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which one brings work to the next
 
 WHOLE = 0  # the doc_id of work that is a whole generation's
@@ -107,6 +107,12 @@ def finish(
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
     rows = driver(connection).execute(statement("finish_work", leaves), parameters).fetchall()
     return [int(str(row[0])) for row in rows]
+
+
+def hold(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
+    """Keep work under a lease until the transaction ends; False when the lease was lost."""
+    parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
+    return driver(connection).execute(statement("hold_work", leaves), parameters).fetchone() is not None
 
 
 def continue_later(

@@ -64,6 +64,20 @@ def count_signed(connection: Connection, leaves: Leaves) -> int:
     return int(str(row[0]))
 
 
+def count_heads(connection: Connection, leaves: Leaves, through: int | None = None) -> int:
+    """How many heads there are, up to a doc_id if one is given."""
+    row = driver(connection).execute(statement("count_heads", leaves), {"through": through}).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def read_head_ids(connection: Connection, leaves: Leaves) -> NDArray[np.int64]:
+    """The doc_ids of all heads, in order."""
+    with driver(connection).cursor(binary=True) as cursor:
+        row = cursor.execute(statement("read_head_ids", leaves)).fetchone()
+    return np.frombuffer(cast(bytes, row[0]) if row else b"", ">i8").astype(np.int64)
+
+
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
     """Documents with features, those of them with a single one, those without, and the features of all heads."""
     row = driver(connection).execute(statement("count_features", leaves)).fetchone()

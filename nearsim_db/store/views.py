@@ -40,6 +40,7 @@ class View(DeclarativeBase):
         timedelta: Interval,
         dict[str, Any]: JSONB,
         list[int]: ARRAY(BigInteger),
+        list[str]: ARRAY(Text),
     }
 
 
@@ -103,6 +104,25 @@ class Pairs(View):
     verdict: Mapped[str | None]
     verified_at: Mapped[datetime | None]
     distance: Mapped[float | None]
+
+
+class CombinedPairs(View):
+    """Two documents that are a pair under any live profile of their collection, once, with these profiles."""
+
+    __tablename__ = "combined_pairs"
+    collection: Mapped[str]
+    collection_id: Mapped[_Key]
+    left_id: Mapped[_BigKey]
+    right_id: Mapped[_BigKey]
+    left_external_id: Mapped[_Name]
+    right_external_id: Mapped[_Name]
+    left_title: Mapped[str | None]
+    right_title: Mapped[str | None]
+    verdict: Mapped[str | None]
+    profiles: Mapped[list[str]]
+    similarities: Mapped[dict[str, Any]]
+    highest_similarity: Mapped[float]
+    lowest_similarity: Mapped[float]
 
 
 class Clusters(View):

@@ -30,6 +30,7 @@ COMMANDS = [
         "curve",
         "tune",
         "doctor",
+        "verify-index",
     ),
     *("events", "events prune"),
     *("profile create", "profile list", "profile show", "profile delete"),

@@ -269,6 +269,7 @@ def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
 def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
     outcome = nearsim.run("doctor", "--json")
     assert outcome.exit_code == 1
     assert outcome.document()["ok"] is False

@@ -134,8 +134,7 @@ def test_a_worker_goes_on_after_its_server_was_killed() -> None:
         cluster.initialise("living")
         cluster.start()
         engine = open_engine(cluster.dsn("living"))
-        with engine.begin() as connection:
-            schema.upgrade(connection)
+        schema.upgrade(engine)
         engine.dispose()
         prepare(cluster.dsn("living"))
         with running(cluster.dsn("living"), "--http", "0") as worker:

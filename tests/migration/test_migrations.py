@@ -10,8 +10,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, DefaultClause, Engine, inspect, text
 
+from nearsim_db.database import Database
 from nearsim_db.errors import SchemaError
 from nearsim_db.store import schema, tables
+from nearsim_db.store.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
 REVISION_DEFAULT = ("modify_default", "nearsim", "document", "revision")
@@ -58,16 +60,15 @@ def test_down_and_up_again(engine: Engine) -> None:
     with engine.begin() as connection:
         schema.downgrade(connection, "base")
     assert table_names(engine) == set()
+    assert schema.upgrade(engine) == schema.newest_revision()
     with engine.begin() as connection:
-        assert schema.upgrade(connection) == schema.newest_revision()
         schema.check(connection)
     assert table_names(engine) == before
 
 
 def test_upgrade_twice_changes_nothing(engine: Engine) -> None:
     for _ in range(2):
-        with engine.begin() as connection:
-            assert schema.upgrade(connection) == schema.newest_revision()
+        assert schema.upgrade(engine) == schema.newest_revision()
 
 
 def test_missing_schema_says_what_to_run(engine: Engine) -> None:
@@ -77,13 +78,43 @@ def test_missing_schema_says_what_to_run(engine: Engine) -> None:
             schema.check(connection)
 
 
-def test_newer_schema_is_refused(engine: Engine) -> None:
+def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
+    """What a newer version would have made of the schema."""
     with engine.begin() as connection:
-        connection.execute(text("UPDATE nearsim.alembic_version SET version_num = '9999'"))
-        with pytest.raises(SchemaError, match=r"9999.*newer nearsim"):
+        connection.execute(text("UPDATE nearsim.alembic_version SET version_num = :to"), {"to": revision})
+        connection.execute(
+            text("UPDATE nearsim.schema_floor SET oldest_revision = :to"), {"to": oldest_revision}
+        )
+
+
+def test_a_newer_schema_is_used_until_its_floor_is_raised(newest_url: str) -> None:
+    engine = open_engine(newest_url)
+    following = f"{int(schema.newest_revision()) + 1:04d}"
+    for oldest in ("0015", schema.newest_revision()):
+        pretend(engine, following, oldest)
+        with engine.begin() as connection:
+            assert schema.check(connection) == following
+        assert schema.upgrade(engine) == following
+        Database.connect(newest_url).close()
+    refused = rf"{following}.*newer nearsim"
+    pretend(engine, following, following)
+    with engine.begin() as connection, pytest.raises(SchemaError, match=refused):
+        schema.check(connection)
+    with pytest.raises(SchemaError, match=refused):
+        schema.upgrade(engine)
+    pretend(engine, "0000", "0015")
+    with engine.begin() as connection, pytest.raises(SchemaError, match="0000"):
+        schema.check(connection)
+    engine.dispose()
+
+
+def test_an_older_schema_is_not_used(newest_url: str) -> None:
+    engine = open_engine(newest_url)
+    with engine.begin() as connection:
+        schema.downgrade(connection, "-1")
+        with pytest.raises(SchemaError, match=f"needs {schema.newest_revision()}; run: nearsim db init"):
             schema.check(connection)
-        with pytest.raises(SchemaError, match=r"9999.*newer nearsim"):
-            schema.upgrade(connection)
+    engine.dispose()
 
 
 def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:

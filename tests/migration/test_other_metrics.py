@@ -44,7 +44,8 @@ def test_back_to_what_was_before(engine: Engine) -> None:
         schema.downgrade(connection, "0010")
         back = describe(connection)
         schema.downgrade(connection, "base")
-        schema.upgrade(connection, "0010")
+    schema.upgrade(engine, "0010")
+    with engine.begin() as connection:
         assert describe(connection) == back
 
 
@@ -71,7 +72,8 @@ def test_indexes_live_and_under_construction_go_with_it(engine: Engine, database
         assert len(before) == 1
         schema.downgrade(connection, "0010")
         driver(connection).execute(statement("create_leaves", leaves))
-        schema.upgrade(connection)
+    schema.upgrade(engine)
+    with engine.begin() as connection:
         assert connection.execute(pairs).all() == before
         assert driver(connection).execute(stored, found).fetchall() == [(1, 2)]
         driver(connection).execute(statement("attach_leaves", leaves))

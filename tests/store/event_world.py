@@ -10,6 +10,8 @@ from tests.workers import Application
 Pair = tuple[int, int]
 Told = tuple[object, ...]
 
+LARGEST = 2**63 - 1
+
 
 @dataclass
 class State:
@@ -17,6 +19,11 @@ class State:
 
     pairs: dict[Pair, float] = field(default_factory=dict)
     members: dict[int, tuple[int, bool]] = field(default_factory=dict)
+
+    def told(self, through: Pair) -> "State":
+        """What of it has been told when a generation that went live was told of as far as a pair."""
+        pairs = {pair: similarity for pair, similarity in self.pairs.items() if pair <= through}
+        return State(pairs, {one: at for one, at in self.members.items() if (at[0], LARGEST) <= through})
 
     def survivors(self) -> dict[int, int]:
         """The survivor of each cluster."""
@@ -31,7 +38,13 @@ class State:
 
 
 def snapshot(connection: Application, generation_id: int = 1) -> State:
-    """What is committed now."""
+    """What is committed now, as far as it has been told: nothing of a generation that does not answer."""
+    turns = connection.execute(
+        "SELECT state, told_left_id, told_right_id FROM nearsim.generation WHERE generation_id = %s",
+        [generation_id],
+    ).fetchall()
+    if not turns or turns[0][0] != "live":
+        return State()
     ties = connection.execute(
         "SELECT left_id, right_id, similarity FROM nearsim.similar_pair WHERE generation_id = %(id)s"
         " UNION ALL SELECT head_id, doc_id, 1 FROM nearsim.signature"
@@ -42,10 +55,12 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
         "SELECT doc_id, cluster_id, is_survivor FROM nearsim.cluster_member WHERE generation_id = %s",
         [generation_id],
     ).fetchall()
-    return State(
+    state = State(
         {(int(str(a)), int(str(b))): float(str(similarity)) for a, b, similarity in ties},
         {int(str(doc_id)): (int(str(cluster)), bool(survives)) for doc_id, cluster, survives in members},
     )
+    _, left, right = turns[0]
+    return state if left is None else state.told((int(str(left)), int(str(right))))
 
 
 def differences(before: State, after: State) -> set[Told]:
@@ -149,10 +164,12 @@ class Watcher:
         self.state, self.consumer, self.kinds = State(), Consumer(), set[str]()
         self._database, self._reading = database, reading
         self._wanted = choose(database, "default")
+        self.generation_id = 1
 
     def look(self, *_: object) -> None:
         """What was committed since the last look is at most one transaction."""
-        now, found = snapshot(self._reading), list(read(self._database, self._wanted, self.consumer.last))
+        now = snapshot(self._reading, self.generation_id)
+        found = list(read(self._database, self._wanted, self.consumer.last))
         self._hear(found)
         assert told(found) == sorted(map(repr, differences(self.state, now)))
         self.state = now
@@ -160,7 +177,7 @@ class Watcher:
     def catch_up(self) -> None:
         """Whatever was committed since the last look."""
         self._hear(read(self._database, self._wanted, self.consumer.last))
-        self.state = snapshot(self._reading)
+        self.state = snapshot(self._reading, self.generation_id)
         assert self.consumer.pairs == self.state.pairs
         assert self.consumer.survivors == self.state.survivors()
 

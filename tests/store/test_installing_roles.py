@@ -77,8 +77,7 @@ def bare(bare_cluster: Cluster) -> Iterator[Bare]:
 def install(url: str, revision: str = "head") -> None:
     """Make the schema."""
     engine = open_engine(url)
-    with engine.begin() as connection:
-        schema.upgrade(connection, revision)
+    schema.upgrade(engine, revision)
     engine.dispose()
 
 
@@ -126,8 +125,7 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
         with engine.begin() as connection:
             schema.downgrade(connection, "0009")
         assert bare.roles() == set()
-        with engine.begin() as connection:
-            schema.upgrade(connection)
+        schema.upgrade(engine)
         engine.dispose()
         assert bare.roles() == set(ROLES)
         fill(owner)

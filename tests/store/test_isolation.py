@@ -204,4 +204,5 @@ def test_a_reader_without_any_collection_sees_nothing(world: World) -> None:
     assert {name for name in relations(world.url) if found[name] not in ([], ["refused"])} == {
         "alembic_version",
         "functions",
+        "schema_floor",
     }

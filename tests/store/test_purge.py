@@ -17,7 +17,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.progress import silent
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.records import GenerationId
-from nearsim_db.store import documents, queue
+from nearsim_db.store import catalog, documents, queue
 from nearsim_db.store.engine import open_engine
 from nearsim_db.store.queue import Stage
 from tests.interleaving import Actor, Schedule, step_through
@@ -208,7 +208,8 @@ def test_a_build_that_was_interrupted_is_finished_and_forgets(
                 "SELECT max(profile_id), (SELECT recipe FROM nearsim.generation), "
                 "(SELECT fingerprint FROM nearsim.generation) FROM nearsim.profile"
             )
-        generation = index._generations(index._get_collection().collection_id)[-1]
+        with index.database.transaction() as connection:
+            generation = catalog.list_generations(connection)[-1]
         context = index._reproduced(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):

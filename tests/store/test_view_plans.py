@@ -19,6 +19,7 @@ VIEWS = (
     "live_generations",
     "documents",
     "pairs",
+    "combined_pairs",
     "clusters",
     "duplicates",
     "buckets",

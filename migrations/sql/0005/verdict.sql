@@ -40,7 +40,7 @@ COMMENT ON COLUMN nearsim.verdict.undone_why IS 'Why it was undone or replaced, 
 COMMENT ON COLUMN nearsim.verdict.undone_at IS 'When it was undone or replaced, null while it stands';
 
 ALTER TABLE nearsim.change ADD COLUMN stage text,
-    ADD CONSTRAINT change_stage_known CHECK (stage = 'link');
+    ADD CONSTRAINT change_stage_known CHECK (stage = 'link') NOT VALID;
 COMMENT ON COLUMN nearsim.change.stage IS
     'link where only clusters are to be put right, after a verdict; null where the document itself was written';
 

@@ -1,10 +1,4 @@
--- Generations that are there are watched from now on; what the live ones hold is told as if it was found now.
+-- Generations that are there are watched from now on.
 SELECT nearsim.watch_tables('');
 SELECT nearsim.watch_generation(generation_id) FROM nearsim.generation
 WHERE pg_catalog.to_regclass('nearsim.similar_pair_' || generation_id) IS NOT NULL;
-SET CONSTRAINTS nearsim.event_draft_tell IMMEDIATE;
-INSERT INTO nearsim.event_draft (generation_id, kind, collection_id, profile_id)
-SELECT generation_id, 'live', collection_id, profile_id
-FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-WHERE state = 'live' AND NOT temporary;
-SET CONSTRAINTS nearsim.event_draft_tell DEFERRED;

@@ -43,7 +43,7 @@ COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'When that was last found';
 ALTER TABLE nearsim.document
     ADD COLUMN body_digest uuid,
     ADD COLUMN body_length integer,
-    ADD CONSTRAINT document_body_here_or_there CHECK (body IS NULL OR body_digest IS NULL);
+    ADD CONSTRAINT document_body_here_or_there CHECK (body IS NULL OR body_digest IS NULL) NOT VALID;
 COMMENT ON COLUMN nearsim.document.body_digest IS
     'Where the collection follows a table: md5 of the text that is there (of an empty one, where that is NULL)';
 COMMENT ON COLUMN nearsim.document.body_length IS
@@ -53,7 +53,7 @@ ALTER TABLE nearsim.change
     ADD COLUMN external_id text,
     DROP CONSTRAINT change_one_or_everything,
     ADD CONSTRAINT change_one_or_everything CHECK
-        (num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id));
+        (num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)) NOT VALID;
 COMMENT ON COLUMN nearsim.change.external_id IS
     'The id of a row in the table that the collection follows; with neither this nor doc_id all of it is meant';
 

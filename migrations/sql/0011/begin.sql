@@ -17,8 +17,8 @@ BEGIN
                 ADD COLUMN distance double precision,
                 DROP CONSTRAINT similar_pair_counts,
                 ADD CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
-                    AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
-                ADD CONSTRAINT similar_pair_distance_possible CHECK (distance >= 0)
+                    AND intersection_size BETWEEN 0 AND union_size AND union_size > 0) NOT VALID,
+                ADD CONSTRAINT similar_pair_distance_possible CHECK (distance >= 0) NOT VALID
             $command$, name);
     END LOOP;
 END

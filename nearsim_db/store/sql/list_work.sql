@@ -9,7 +9,7 @@ LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collect
 LEFT JOIN nearsim.lease USING (lease_id)
 CROSS JOIN LATERAL (
     SELECT CASE WHEN work.set_aside_at IS NOT NULL THEN 'set aside' WHEN work.lease_id IS NOT NULL THEN 'being done'
-        WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
+        WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
 ) AS state (name)
 WHERE (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
     AND (work.stage = %(stage)s OR %(stage)s IS NULL)

@@ -1,23 +1,26 @@
 -- What waits in one collection or in all lasting ones: work by stage in the order of the stages, what was set aside,
--- the age of the oldest, noted changes, and the workers there are. Reads the whole queue.
+-- the age of the oldest, noted changes, the workers there are, and work that is held until an index is built or resumed.
+-- What was queued during a build is old when it is over: it has an age once the index has caught up. Reads the whole queue.
 WITH chosen AS (
-    SELECT generation_id
+    SELECT generation_id, state IN ('building', 'paused') AS held, state <> 'catching_up' AS is_settled
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
     WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary
 ), queued AS (
-    SELECT stage, set_aside_at IS NOT NULL AS aside, count(*) AS counted, min(queued_at) AS oldest
+    SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
+        min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
     FROM chosen JOIN nearsim.work USING (generation_id)
-    GROUP BY 1, 2
+    GROUP BY 1, 2, 3
 ), changes AS (
     SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
     WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
 )
 SELECT ARRAY(
-        SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside), 0)
+        SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside AND NOT held), 0)
         FROM unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stages (stage, position) ORDER BY position),
     (SELECT coalesce(sum(counted), 0) FROM queued WHERE aside),
     extract(epoch FROM coalesce(clock_timestamp()
         - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest), interval '0')),
     changes.counted,
-    (SELECT count(*) FROM nearsim.lease)
+    (SELECT count(*) FROM nearsim.lease),
+    (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside)
 FROM changes

@@ -11,6 +11,7 @@ from nearsim_db.store.tables.generations import (
     signature,
     similar_pair,
 )
+from nearsim_db.store.tables.versions import schema_floor
 from nearsim_db.store.tables.work import change, lease, work
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "probe",
     "probe_match",
     "profile",
+    "schema_floor",
     "signature",
     "similar_pair",
     "verdict",

@@ -118,11 +118,26 @@ generation = Table(
     ),
     moment("ready_at", "When it had caught up with the documents", required=False),
     moment("retired_at", "When it ceased to answer; NULL while it does, or never did", required=False),
+    Column(
+        "told_left_id",
+        BigInteger,
+        comment="The left document of the last pair, or the cluster, that was told of since it answers; NULL once all "
+        "are",
+    ),
+    Column(
+        "told_right_id",
+        BigInteger,
+        comment="The right document of that pair, or the largest number after a cluster",
+    ),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
         name="generation_state_known",
     ),
     CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
+    CheckConstraint(
+        "(told_left_id IS NULL) = (told_right_id IS NULL) AND (told_left_id IS NULL OR state = 'live')",
+        name="generation_told_while_live",
+    ),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
     Index(
         "generation_one_coming",

@@ -44,7 +44,8 @@ work = Table(
         "stage",
         Text,
         nullable=False,
-        comment="sign, search (for pairs), anchor (through a whole bucket), link (clusters) or compare (all documents)",
+        comment="sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or tell "
+        "(events of an index that went live)",
     ),
     moment("queued_at", "When it was queued"),
     moment("due_at", "When it may begin"),
@@ -69,7 +70,9 @@ work = Table(
     Column("error", Text, comment="Why it failed last"),
     moment("set_aside_at", "When it was given up until somebody looks", required=False),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
-    CheckConstraint("stage IN ('sign', 'search', 'anchor', 'link', 'compare')", name="work_stage_known"),
+    CheckConstraint(
+        "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'tell')", name="work_stage_known"
+    ),
     Index("work_not_tried", "generation_id", "stage", "doc_id", postgresql_where=text("attempts = 0")),
     Index(
         "work_tried_before",

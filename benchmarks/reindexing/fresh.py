@@ -1,0 +1,43 @@
+"""The final generation against one that is built from the same documents when nobody writes."""
+
+import psycopg
+
+from benchmarks.living.checks import violations
+from benchmarks.living.contents import read_contents, read_large_buckets
+from benchmarks.living.script import Text
+from benchmarks.reindexing.ordeal import COLLECTION, PROFILE, World, command
+from benchmarks.reindexing.texts import SETTINGS_AFTER, recipe_before
+from nearsim_db.database import Database
+from nearsim_db.recipe import override
+from nearsim_db.reindex import Reindex
+
+_LEFT = """
+SELECT 'change', count(*) FROM nearsim.change HAVING count(*) > 0
+UNION ALL SELECT stage, count(*) FROM nearsim.work GROUP BY stage
+"""
+
+
+def check(world: World, generation_id: int, left: dict[str, Text]) -> tuple[dict[str, int], dict[str, object]]:
+    """Drain the queue, build the same once more in the quiet, compare: counts, and what is violated."""
+    command(world.url, "worker", "--once", "--collection", COLLECTION, "--quiet")
+    recipe = override(recipe_before(), list(SETTINGS_AFTER))
+    with psycopg.connect(world.url, autocommit=True) as connection:
+        waiting = {str(stage): int(count) for stage, count in connection.execute(_LEFT)}
+        with Database.connect(world.url) as database:
+            built = Reindex(database, COLLECTION, PROFILE).start()
+        living = read_contents(connection, world.collection_id, generation_id)
+        fresh = read_contents(connection, world.collection_id, built.generation_id)
+        large = read_large_buckets(connection, built.generation_id, recipe.match.bucket_limit)
+    found: dict[str, object] = dict(violations(living, fresh, left, large, recipe))
+    if waiting:
+        found["work left"] = waiting
+    stored, rebuilt = living.expanded(), fresh.expanded()
+    counted = {
+        "documents": len(living.texts),
+        "pairs stored": len(stored),
+        "pairs of the fresh build": len(rebuilt),
+        "pairs beyond the fresh build": len(stored - rebuilt),
+        "clusters": len(living.partition()),
+        "documents in large buckets": len(large),
+    }
+    return counted, found

@@ -1,0 +1,261 @@
+"""The run: writers, searchers and workers go on while a generation is built, promoted, taken back, promoted, dropped."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from sqlalchemy import Engine, event
+
+from benchmarks.living.script import Text
+from benchmarks.reindexing.searching import Search, search
+from benchmarks.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
+from benchmarks.reindexing.watching import Watched, watch
+from benchmarks.reindexing.writing import Written, played, write
+from nearsim_db.database import Database
+from nearsim_db.index import Index
+from nearsim_db.records import Document
+from nearsim_db.reindex import Reindex
+
+COLLECTION, PROFILE = "living", "benchmark"
+_JOIN_SECONDS = 60.0
+_COPY = "COPY nearsim.document (collection_id, external_id, title, body) FROM STDIN"
+_IDS = "SELECT external_id, doc_id FROM nearsim.document WHERE collection_id = %s AND external_id = ANY(%s)"
+_LIVE = """
+SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+WHERE collection_id = %s AND state = 'live'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What goes on beside the reindex. Those who write and search wait for a lock for `most_waited_ms` at most."""
+
+    workers: int = 1
+    writers: int = 2
+    writes_per_second: float = 200.0
+    searchers: int = 2
+    searches_per_second: float = 100.0
+    families: int = 100
+    most_waited_ms: int = 50
+    pause_seconds: float = 5.0
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that was done to generations, by the clock of this machine; its transactions in seconds."""
+
+    name: str
+    began: float
+    ended: float
+    transactions: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A collection with one live generation, and who is in it."""
+
+    url: str
+    collection_id: int
+    generation_before: int
+    families: list[Family]
+    crowd: list[Document]
+    doc_ids: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that was noted in a run, and the texts that the writers left."""
+
+    steps: list[Step]
+    writes: list[Written]
+    searches: list[Search]
+    watched: Watched
+    left: dict[str, Text]
+    generation_after: int
+    exit_codes: list[int]
+
+
+def make_world(url: str, crowd: Sequence[Document], load: Load) -> World:
+    """Copy the documents into a collection and build the generation that is to be replaced."""
+    families = make_families(load.families, load.seed)
+    asked = [one for family in families for one in (family.asked, family.reordered, family.shortened)]
+    with Index.connect(url, collection=COLLECTION) as index, psycopg.connect(url) as connection:
+        collection_id = index.database.create_collection(COLLECTION).collection_id
+        with connection.cursor().copy(_COPY) as copy:
+            for one in (*asked, *crowd):
+                copy.write_row((collection_id, one.external_id, one.title, one.body))
+        connection.commit()
+        index.create_profile(PROFILE, recipe_before())
+        names = [one.asked.external_id for one in families]
+        doc_ids = {str(name): int(number) for name, number in connection.execute(_IDS, (collection_id, names))}
+        generation_id = read_live(connection, collection_id)
+    return World(url, collection_id, generation_id, families, list(crowd), doc_ids)
+
+
+def read_live(connection: "psycopg.Connection[tuple[Any, ...]]", collection_id: int) -> int:
+    """The generation that answers."""
+    row = connection.execute(_LIVE, (collection_id,)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def run(world: World, load: Load) -> Seen:
+    """Let everybody begin, replace the generation in all its steps, and let everybody end; nothing is drained yet."""
+    with _workers(world.url, load.workers) as workers, _company(world, load) as company:
+        steps = list(_reindex(world, load))
+        writes, searches, watched = company()
+    left = {one.external_id: (one.title, one.body) for one in _never_written(world)}
+    for place, documents in enumerate(_shares(world, load)):
+        done = sum(not refused for _, _, refused in writes[place])
+        left |= played(documents, f"new-{place}", load.seed, done)
+    with psycopg.connect(world.url) as connection:
+        after = read_live(connection, world.collection_id)
+    return Seen(
+        steps,
+        [one for told in writes for one in told],
+        [one for told in searches for one in told],
+        watched,
+        left,
+        after,
+        [worker.returncode for worker in workers],
+    )
+
+
+def _reindex(world: World, load: Load) -> Iterator[Step]:
+    yield _timed("before", lambda: time.sleep(load.pause_seconds))
+    arguments = [part for one in SETTINGS_AFTER for part in ("--set", one)]
+    yield _timed("build", lambda: command(world.url, "reindex", "start", PROFILE, "-c", COLLECTION, *arguments))
+    with Database.connect(world.url) as database:
+        reindex = Reindex(database, COLLECTION, PROFILE)
+        with transactions(database.engine) as noted:
+            turns: Sequence[tuple[str, Callable[[], object]]] = (
+                ("promote", reindex.promote),
+                ("rollback", reindex.rollback),
+                ("promote again", lambda: reindex.promote(_retired(reindex))),
+            )
+            for name, turn in turns:
+                noted.clear()
+                step = _timed(name, turn)
+                yield Step(step.name, step.began, step.ended, tuple(noted))
+                yield _timed(f"after {name}", lambda: time.sleep(load.pause_seconds))
+            yield _timed("drop", reindex.drop)
+            yield _timed("after drop", lambda: time.sleep(load.pause_seconds / 2))
+
+
+def _retired(reindex: Reindex) -> int:
+    return next(one.generation.generation_id for one in reindex.status() if one.generation.state == "retired")
+
+
+def _timed(name: str, action: Callable[[], object]) -> Step:
+    print(name, file=sys.stderr, flush=True)
+    began = time.monotonic()
+    action()
+    return Step(name, began, time.monotonic())
+
+
+@contextmanager
+def transactions(engine: Engine) -> Iterator[list[float]]:
+    """The seconds of every transaction that an engine begins in the block, until its connection is given back."""
+    noted: list[float] = []
+    begun: dict[int, float] = {}
+
+    def begin(connection: Any) -> None:
+        begun[id(connection.connection.driver_connection)] = time.monotonic()
+
+    def end(driver: Any, record: object) -> None:
+        if (began := begun.pop(id(driver), None)) is not None:
+            noted.append(time.monotonic() - began)
+
+    event.listen(engine, "begin", begin)
+    event.listen(engine, "checkin", end)
+    try:
+        yield noted
+    finally:
+        event.remove(engine, "begin", begin)
+        event.remove(engine, "checkin", end)
+
+
+def command(url: str, *arguments: str) -> None:
+    """Run a nearsim command to its end. Raises CalledProcessError."""
+    subprocess.run(_command(*arguments), env=_environment(url), stdout=subprocess.DEVNULL, check=True)
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "nearsim_db", *arguments]
+
+
+def _environment(url: str) -> dict[str, str]:
+    return {**os.environ, "NEARSIM_DATABASE_URL": url}
+
+
+@contextmanager
+def _workers(url: str, count: int) -> "Iterator[list[subprocess.Popen[bytes]]]":
+    """Worker processes, which are told to end at the end of the block, and have ended then."""
+    arguments = _command("worker", "--collection", COLLECTION, "--quiet")
+    workers = [subprocess.Popen(arguments, env=_environment(url)) for _ in range(count)]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.wait(_JOIN_SECONDS)
+
+
+@contextmanager
+def _company(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any], list[Any], Watched]]]:
+    """Writers, searchers and the sampler. What the block is given stops them and returns what each has noted."""
+    context = multiprocessing.get_context("spawn")
+    stopping, patient = context.Event(), _impatient(world.url, load.most_waited_ms)
+    warm = [context.Event() for _ in range(load.searchers)]
+    tasks: list[tuple[Callable[..., None], tuple[object, ...]]] = [(watch, (world.url, stopping))]
+    for place, documents in enumerate(_shares(world, load)):
+        rate = load.writes_per_second / load.writers
+        own = (patient, world.collection_id, documents, f"new-{place}", load.seed, rate, stopping)
+        tasks.append((write, own))
+    for ready in warm:
+        rate = load.searches_per_second / load.searchers
+        about = (COLLECTION, world.families, world.doc_ids, world.generation_before)
+        tasks.append((search, (patient, *about, rate, ready, stopping)))
+    pipes = [context.Pipe(duplex=False) for _ in tasks]
+    processes = [
+        context.Process(target=target, args=(*arguments, sending))
+        for (target, arguments), (_, sending) in zip(tasks, pipes, strict=True)
+    ]
+
+    def stop() -> tuple[list[Any], list[Any], Watched]:
+        stopping.set()
+        told: list[Any] = [receiving.recv() if receiving.poll(_JOIN_SECONDS) else [] for receiving, _ in pipes]
+        for process in processes:
+            process.join(_JOIN_SECONDS)
+        return told[1 : 1 + load.writers], told[1 + load.writers :], told[0]
+
+    for process in processes:
+        process.start()
+    try:
+        for ready in warm:
+            ready.wait(_JOIN_SECONDS)
+        yield stop
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def _impatient(url: str, milliseconds: int) -> str:
+    return f"{url}{'&' if '?' in url else '?'}options=-c%20lock_timeout%3D{milliseconds}"
+
+
+def _shares(world: World, load: Load) -> list[list[Document]]:
+    return [world.crowd[place :: load.writers] for place in range(load.writers)]
+
+
+def _never_written(world: World) -> list[Document]:
+    return [one for family in world.families for one in (family.asked, family.reordered, family.shortened)]

@@ -1,0 +1,73 @@
+"""A sampler of the server's locks: which strong ones are held on shared tables, who waits for one, and for how long."""
+
+import time
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.synchronize import Event
+from typing import NamedTuple
+
+import psycopg
+
+_PAUSE_SECONDS = 0.001
+# Tables of one generation end with its number; as long as nobody reads them yet, or any more, what locks them is harmless.
+_LOCKS = """
+SELECT pg_class.relname, lock.mode, lock.pid, lock.granted, activity.application_name,
+    extract(epoch FROM clock_timestamp() - lock.waitstart)
+FROM pg_catalog.pg_locks AS lock
+LEFT JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = %(schema)s
+LEFT JOIN pg_catalog.pg_stat_activity AS activity ON activity.pid = lock.pid AND NOT lock.granted
+WHERE NOT lock.granted
+    OR pg_class.oid IS NOT NULL AND lock.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
+"""
+
+
+class Held(NamedTuple):
+    """A strong lock on a table of the schema, seen from `first` to `last` by the clock of this machine."""
+
+    table: str
+    mode: str
+    first: float
+    last: float
+
+
+class Wait(NamedTuple):
+    """A session of an application that was seen to wait for a lock, and for how long at most."""
+
+    application: str
+    table: str | None
+    seen: float
+    seconds: float
+
+
+class Watched(NamedTuple):
+    """All that was seen; between two looks `gap_seconds` passed at most."""
+
+    held: list[Held]
+    waits: list[Wait]
+    looks: int
+    gap_seconds: float
+
+
+def watch(url: str, stopping: Event, report: "Pipe[Watched, None]") -> None:
+    """Look at the locks as often as possible until stopped; then report."""
+    held: list[Held] = []
+    seen: dict[tuple[object, ...], Held] = {}
+    waits: list[Wait] = []
+    looks, gap, before = 0, 0.0, time.monotonic()
+    with psycopg.connect(url, autocommit=True, application_name="watcher") as connection:
+        row = connection.execute("SELECT oid FROM pg_namespace WHERE nspname = 'nearsim'").fetchone()
+        assert row is not None
+        while not stopping.wait(_PAUSE_SECONDS):
+            rows = connection.execute(_LOCKS, {"schema": row[0]}, prepare=True).fetchall()
+            now = time.monotonic()
+            looks, gap, before = looks + 1, max(gap, now - before), now
+            there: dict[tuple[object, ...], Held] = {}
+            for table, mode, pid, granted, application, waited in rows:
+                if granted:
+                    key = (table, mode, pid)
+                    first = seen[key].first if key in seen else now
+                    there[key] = Held(str(table), str(mode), first, now)
+                elif application:
+                    waits.append(Wait(str(application), table and str(table), now, float(waited or 0)))
+            held += [one for key, one in seen.items() if key not in there]
+            seen = there
+    report.send(Watched(held + list(seen.values()), waits, looks, gap))

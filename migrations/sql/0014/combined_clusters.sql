@@ -1,0 +1,90 @@
+-- Clusters of each profile are put together already: those that share a document are united, each as a number in `roots`,
+-- where it points to a smaller one of the same union or to itself.
+CREATE FUNCTION nearsim.combined_clusters(collection text, profiles text[] DEFAULT NULL)
+RETURNS TABLE (cluster_id bigint, documents bigint, doc_id bigint, external_id text, is_survivor boolean,
+    survivor_id bigint, survivor_external_id text)
+LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    home integer;
+    generations integer[];
+    keep text;
+    sources text[];
+    roots integer[];
+    shared record;
+    one integer;
+    other integer;
+BEGIN
+    SELECT place.collection_id INTO home FROM nearsim.collection AS place WHERE place.name = combined_clusters.collection;
+    IF home IS NULL THEN
+        RAISE EXCEPTION 'there is no collection %', coalesce(quote_literal(collection), 'NULL')
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]
+    INTO generations, keep
+    FROM nearsim.serving_together(home, profiles) AS live;
+    sources := ARRAY(
+        SELECT regexp_replace(named.source, '^\s+|\s+$', '', 'g')
+        FROM unnest(string_to_array(substr(keep, length('source:') + 1), ',')) WITH ORDINALITY AS named (source, place)
+        WHERE keep LIKE 'source:%' AND named.source ~ '\S' ORDER BY named.place);
+    SELECT array_agg(number) INTO roots
+    FROM generate_series(1, (
+        SELECT CAST(count(*) AS integer) FROM (
+            SELECT DISTINCT member.generation_id, member.cluster_id FROM nearsim.cluster_member AS member
+            WHERE member.generation_id = ANY (generations)) AS cluster)) AS number;
+    FOR shared IN
+        SELECT DISTINCT found.first, found.number
+        FROM (
+            SELECT numbered.number, min(numbered.number) OVER (PARTITION BY numbered.doc_id) AS first
+            FROM (
+                SELECT member.doc_id,
+                    CAST(dense_rank() OVER (ORDER BY member.generation_id, member.cluster_id) AS integer) AS number
+                FROM nearsim.cluster_member AS member WHERE member.generation_id = ANY (generations)
+            ) AS numbered
+        ) AS found
+        WHERE found.first <> found.number
+    LOOP
+        one := shared.first;
+        WHILE roots[one] <> one LOOP
+            roots[one] := roots[roots[one]];
+            one := roots[one];
+        END LOOP;
+        other := shared.number;
+        WHILE roots[other] <> other LOOP
+            roots[other] := roots[roots[other]];
+            other := roots[other];
+        END LOOP;
+        roots[greatest(one, other)] := least(one, other);
+    END LOOP;
+    FOR number IN 1 .. coalesce(cardinality(roots), 0) LOOP
+        roots[number] := roots[roots[number]];
+    END LOOP;
+    RETURN QUERY
+        SELECT min(ranked.doc_id) OVER (PARTITION BY ranked.root), ranked.documents, ranked.doc_id, ranked.external_id,
+            ranked.doc_id = ranked.kept_id, ranked.kept_id, ranked.kept_external_id
+        FROM (
+            SELECT tied.root, document.doc_id, document.external_id, count(*) OVER (PARTITION BY tied.root) AS documents,
+                first_value(document.doc_id) OVER by_policy AS kept_id,
+                first_value(document.external_id) OVER by_policy AS kept_external_id
+            FROM (
+                SELECT numbered.doc_id, min(roots[numbered.number]) AS root
+                FROM (
+                    SELECT member.doc_id,
+                        CAST(dense_rank() OVER (ORDER BY member.generation_id, member.cluster_id) AS integer) AS number
+                    FROM nearsim.cluster_member AS member WHERE member.generation_id = ANY (generations)
+                ) AS numbered
+                GROUP BY numbered.doc_id
+            ) AS tied
+            JOIN nearsim.document ON document.doc_id = tied.doc_id AND document.collection_id = home
+            WINDOW by_policy AS (PARTITION BY tied.root ORDER BY
+                array_position(sources, document.source) NULLS LAST,
+                CASE WHEN keep = 'longest' THEN coalesce(length(document.title), 0)
+                    + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
+                CASE WHEN keep = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
+                coalesce(document.published_at, document.created_at), document.doc_id)
+        ) AS ranked
+        WHERE ranked.documents > 1
+        ORDER BY 1, 3;
+END
+$$;
+COMMENT ON FUNCTION nearsim.combined_clusters(text, text[]) IS
+    'The documents of a collection that are tied together under any of some profiles, or of all that are live: clusters of different profiles that share a document are one. The document to keep is chosen by the keep policy of the first of the profiles. What a veto parts under one profile may still be tied by way of others';

@@ -1,0 +1,141 @@
+"""The command verify-index."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.progress import progress_bars
+
+if TYPE_CHECKING:
+    from nearsim_db.audit import Audit, Outcome
+
+_DIFFERENT = 3
+
+Generation = Annotated[
+    int | None,
+    typer.Option(
+        "--generation",
+        "-g",
+        metavar="N",
+        help="A built generation instead of the live one.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample", metavar="N", min=1, help="How many documents. (default: 1,000)", show_default=False
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Look at all of the index, and that nothing else is there.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Put right what differs, and look again.")]
+
+
+def verify_index(
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    profile: options.Profile = None,
+    generation: Generation = None,
+    sample: Sample = None,
+    everything: All = False,
+    repair: Repair = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare an index with the documents, a sample of them or all: sketches, bands, pairs and clusters.
+
+    Ends with exit code 3 if anything differs and is not repaired. What is damaged beyond that is built anew beside
+    the index, which goes on answering as far as it can.
+    """
+    from nearsim_db.audit import verify
+    from nearsim_db.audit.verifying import SAMPLE
+    from nearsim_db.cli import summaries
+    from nearsim_db.database import Database
+
+    if everything and sample is not None:
+        raise UsageError("give either --sample or --all, not both")
+    warnings: list[str] = []
+    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+        outcome = verify(
+            database,
+            collection,
+            profile,
+            generation=generation,
+            sample=None if everything else sample or SAMPLE,
+            repair=repair,
+            progress=progress,
+            warn=warnings.append,
+        )
+    summaries.print_warnings(warnings)
+    _print(outcome, as_json=as_json, quiet=quiet)
+    if not outcome.is_sound:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _print(outcome: "Outcome", *, as_json: bool, quiet: bool) -> None:
+    from nearsim_db.cli import render
+
+    if as_json:
+        render.document(_outline(outcome))
+        return
+    if not quiet:
+        _print_faults(outcome.found)
+    if not quiet or not outcome.is_sound:
+        render.note(_verdict(outcome))
+
+
+def _print_faults(audit: "Audit") -> None:
+    from nearsim_db.cli import render
+
+    if audit.faults:
+        rows = [
+            (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
+            for one in audit.faults
+        ]
+        render.table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
+
+
+def _verdict(outcome: "Outcome") -> str:
+    found, after = outcome.found, outcome.after
+    seen = ", ".join(
+        f"{found.checked[what]:,} {what.replace('_', ' ')}" for what in _TOLD if what in found.checked
+    )
+    where = f"generation {found.generation} of profile {outcome.profile}"
+    waits = f"; {found.changing:,} differences wait to be taken in" if found.changing else ""
+    if not found.faults:
+        return f"{where} agrees with the documents ({seen}){waits}"
+    if outcome.is_repaired:
+        how = "repaired" if outcome.rebuilt is None else f"replaced by generation {outcome.rebuilt}"
+        return f"{where} differed and is {how}{waits}"
+    if after is not None:
+        left = sum(one.count for one in after.faults)
+        return f"{where} still differs after the repair: {left:,} faults are left; try again, or: nearsim reindex start"
+    if any(one.kind == "other_scheme" for one in found.faults):
+        return f"{where} was made by another scheme: build it anew with nearsim reindex start, or --repair"
+    return f"{where} differs ({seen}){waits}; to put it right: nearsim verify-index --repair"
+
+
+_TOLD = ("documents", "heads", "pairs", "clusters")
+
+
+def _outline(outcome: "Outcome") -> dict[str, object]:
+    found, after = outcome.found, outcome.after
+    return {
+        "collection": outcome.collection,
+        "profile": outcome.profile,
+        "generation": found.generation,
+        "checked": found.checked,
+        "changing": found.changing,
+        "faults": _faults(found),
+        "repaired": outcome.is_repaired,
+        "rebuilt": outcome.rebuilt,
+        "left": None if after is None else _faults(after),
+    }
+
+
+def _faults(audit: "Audit") -> list[dict[str, object]]:
+    return [
+        {"kind": one.kind, "table": one.table, "count": one.count, "examples": one.examples}
+        for one in audit.faults
+    ]

@@ -1,0 +1,2 @@
+-- Drop an index while its table is read and written.
+DROP INDEX CONCURRENTLY {index}

@@ -1,0 +1,131 @@
+"""A collection whose index is replaced, and what its generations answer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+
+import psycopg
+from sqlalchemy import text
+
+from nearsim_db import Database, Document, Index
+from nearsim_db.reindex import Reindex
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Generation
+
+# Every band has one row, so that no pair of a third or more is ever missed.
+RECIPE = ["shingle.k=1", "shingle.scheme=word", "match.threshold=0.5", "bands.count=128", "bands.rows=1"]
+LOWER = ["match.threshold=0.3"]
+
+
+def words(number: int, edition: int = 0) -> str:
+    """A text of a family of four, of which two pairs share 7 of 9 words and one shares 4 of 12; editions share none."""
+    family, member = divmod(number, 4)
+    first = (0, 1, 5, 6)[member]
+    return " ".join(f"f{family}e{edition}w{at}" for at in range(first, first + 8))
+
+
+def stories(count: int, edition: int = 0) -> list[Document]:
+    """That many of them."""
+    return [Document(f"d{number}", body=words(number, edition)) for number in range(count)]
+
+
+def fill(url: str) -> None:
+    """A collection of forty documents with a live generation."""
+    with Index.connect(url) as index:
+        from nearsim_db.recipe import Recipe, override
+
+        index.create_profile("default", override(Recipe(), RECIPE))
+        index.add(stories(40))
+
+
+def jaccard_pairs(texts: dict[str, str], threshold: float) -> set[tuple[str, str]]:
+    """The pairs of ids whose sets of words are that similar, counted in plain Python."""
+    sets = {name: set(body.split()) for name, body in texts.items()}
+    return {
+        (min(a, b), max(a, b))
+        for a, b in combinations(sets, 2)
+        if len(sets[a] & sets[b]) >= threshold * len(sets[a] | sets[b])
+    }
+
+
+def texts_of(database: Database, collection: str = "default") -> dict[str, str]:
+    """All documents of a collection."""
+    query = text(
+        "SELECT external_id, body FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
+        "WHERE name = :name"
+    )
+    with database.transaction() as connection:
+        return {str(row[0]): str(row[1]) for row in connection.execute(query, {"name": collection})}
+
+
+def pairs_of(database: Database, generation_id: int) -> set[tuple[str, str]]:
+    """The pairs of one generation, live or not, twins expanded."""
+    query = text(
+        "WITH member AS (SELECT head_id, external_id FROM nearsim.signature JOIN nearsim.document USING (doc_id) "
+        "    WHERE generation_id = :id), "
+        "linked AS (SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = :id "
+        "    UNION ALL SELECT head_id, head_id FROM member GROUP BY head_id) "
+        'SELECT DISTINCT least(l.external_id COLLATE "C", r.external_id), '
+        '    greatest(l.external_id COLLATE "C", r.external_id) FROM linked '
+        "JOIN member AS l ON l.head_id = left_id JOIN member AS r ON r.head_id = right_id "
+        "WHERE l.external_id <> r.external_id"
+    )
+    with database.transaction() as connection:
+        return {(str(row[0]), str(row[1])) for row in connection.execute(query, {"id": generation_id})}
+
+
+def states(database: Database) -> dict[int, str]:
+    """The state of every generation."""
+    with database.transaction() as connection:
+        return {one.generation_id: one.state for one in catalog.list_generations(connection)}
+
+
+def coming(database: Database) -> Generation:
+    """The newest generation."""
+    with database.transaction() as connection:
+        return catalog.list_generations(connection)[-1]
+
+
+def leaf_tables(database: Database) -> int:
+    """How many tables of generations there are, detached ones included."""
+    query = text(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) "
+        "AND relname ~ '_[0-9]+$' AND relkind = 'r'"
+    )
+    with database.transaction() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+class Killed(Exception):
+    """What ends the work of a test."""
+
+
+class StoppedAt:
+    """Progress that ends the work when a step is first told of."""
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        """Raises Killed."""
+        if step == self.step:
+            raise Killed(step)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[tuple[Database, Reindex]]:
+    """A database and what can be done to the generations of its collection."""
+    with Database.connect(url) as database:
+        yield database, Reindex(database, "default")
+
+
+@contextmanager
+def reader(url: str, *tables: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A session that has read these tables and leaves its transaction open."""
+    with psycopg.connect(url, application_name="dashboard") as connection:
+        for table in tables:
+            connection.execute(
+                psycopg.sql.SQL("SELECT * FROM {} LIMIT 1").format(psycopg.sql.Identifier("nearsim", table))
+            )
+        yield connection
+        connection.rollback()

@@ -1,0 +1,299 @@
+"""What an audit tells of an index that was broken on purpose, and what its repair makes of it."""
+
+from collections.abc import Iterator
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from nearsim_db import Document, Index
+from nearsim_db.audit import Outcome, verify
+from nearsim_db.database import Database
+from nearsim_db.errors import ConflictError
+from nearsim_db.reindex import Reindex
+from nearsim_db.store.statements import PARENTS
+from tests.conftest import Servers
+from tests.servers import server_binaries
+
+NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
+
+_LENGTH = 40
+_FAMILIES = 10
+
+
+def _text(family: int, *changes: int) -> str:
+    """Forty words of a family, those at some places exchanged: 3 of 38 shingles each."""
+    return " ".join(f"f{family}{'other' if place in changes else 'word'}{place}" for place in range(_LENGTH))
+
+
+def _fill(url: str) -> None:
+    """Families of four: the first, one like it, its twin, and one that is like both; and two that are like nothing."""
+    documents = [Document("empty", body="..."), Document("alone", body=_text(99))]
+    for family in range(_FAMILIES):
+        texts = _text(family), _text(family, 20), _text(family), _text(family, 5)
+        documents += [
+            Document(f"{family}-{name}", body=text) for name, text in zip("abcd", texts, strict=True)
+        ]
+    with Index.connect(url) as index:
+        index.add(documents)
+
+
+@pytest.fixture(scope="module")
+def mended(servers: Servers) -> Iterator[Database]:
+    """An index that every test leaves as it was built."""
+    with servers.database(NEWEST_MAJOR, _fill) as url, Database.connect(url) as database:
+        yield database
+
+
+@pytest.fixture
+def database(servers: Servers) -> Iterator[Database]:
+    """The same for one test alone."""
+    with servers.database(NEWEST_MAJOR, _fill) as url, Database.connect(url) as database:
+        yield database
+
+
+def _run(database: Database, *commands: LiteralString, generation: int = 1) -> None:
+    names = {parent: sql.Identifier("nearsim", f"{parent}_{generation}") for parent in PARENTS}
+    with _plain(database) as connection:
+        for command in commands:
+            connection.execute(sql.SQL(command).format(**names))
+
+
+def _plain(database: Database) -> psycopg.Connection[tuple[Any, ...]]:
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    return psycopg.connect(url)
+
+
+def _content(database: Database, generation: int = 1) -> dict[str, list[tuple[Any, ...]]]:
+    """All that an index holds, but for its number and when pairs were verified."""
+    columns = {
+        "signature": "doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id",
+        "band": "bucket_hash, doc_id",
+        "similar_pair": "left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size",
+        "cluster_member": "doc_id, cluster_id, is_survivor",
+    }
+    with _plain(database) as connection:
+        return {
+            table: connection.execute(
+                f"SELECT {names} FROM nearsim.{table}_{generation} ORDER BY {names}".encode()
+            ).fetchall()
+            for table, names in columns.items()
+        }
+
+
+def _kinds(outcome: Outcome) -> dict[str, int]:
+    return {fault.kind: fault.count for fault in outcome.found.faults}
+
+
+def _all(database: Database, *, repair: bool = False) -> Outcome:
+    return verify(database, sample=None, repair=repair)
+
+
+_ID = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-a')"
+_LIKE = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-b')"
+_TWIN = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-c')"
+_OTHER = "(SELECT doc_id FROM nearsim.document WHERE external_id = '4-a')"
+
+# what is done to the index, and what is told of it
+_BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
+    "a byte of a sketch": (
+        [f"UPDATE {{signature}} SET sketch = set_byte(sketch, 9, get_byte(sketch, 9) # 1) WHERE doc_id = {_ID}"],
+        {"wrong_sketch": 1},
+    ),
+    "a sketch that is too short": (
+        [f"UPDATE {{signature}} SET sketch = substr(sketch, 3) WHERE doc_id = {_ID}"],
+        {"wrong_sketch": 1},
+    ),
+    "a digest": (
+        [f"UPDATE {{signature}} SET feature_digest = gen_random_uuid() WHERE doc_id = {_LIKE}"],
+        {"wrong_features": 1},
+    ),
+    "a count and numbers": (
+        [f"UPDATE {{signature}} SET feature_count = 7, numbers_digest = 8 WHERE doc_id = {_TWIN}"],
+        {"wrong_features": 1},
+    ),
+    "a revision": (
+        [f"UPDATE {{signature}} SET revision = revision - 1 WHERE doc_id = {_ID}"],
+        {"outdated": 1},
+    ),
+    "a twin that is its own head": (
+        [f"UPDATE {{signature}} SET head_id = doc_id WHERE doc_id = {_TWIN}"],
+        {"wrong_head": 1, "wrong_cluster": 1},
+    ),
+    "a lost signature": (
+        [f"DELETE FROM {{signature}} WHERE doc_id = {_LIKE}"],
+        {"unsigned": 1, "wrong_cluster": 1},
+    ),
+    "a signature without document": (
+        [
+            "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
+            f" SELECT 9999, 1, feature_count, feature_digest, sketch, 0, 9999 FROM {{signature}} WHERE doc_id = {_ID}"
+        ],
+        {"stray_signature": 1},
+    ),
+    "lost band rows": (
+        [f"DELETE FROM {{band}} WHERE doc_id = {_ID} AND band_no < 3"],
+        {"missing_bands": 1},
+    ),
+    "a band row too many": (
+        [f"INSERT INTO {{band}} (bucket_hash, doc_id) VALUES (77, {_ID})"],
+        {"stray_bands": 1},
+    ),
+    "a band row of another hash": (
+        [f"UPDATE {{band}} SET bucket_hash = bucket_hash # 1 WHERE doc_id = {_ID} AND band_no = 5"],
+        {"missing_bands": 1},
+    ),
+    "band rows of no document": (
+        ["INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, 9999)"],
+        {"stray_bands": 1},
+    ),
+    "another similarity": (
+        [f"UPDATE {{similar_pair}} SET similarity = 0.99 WHERE left_id = {_ID} AND right_id = {_LIKE}"],
+        {"rescored_pair": 1},
+    ),
+    "other counts": (
+        [f"UPDATE {{similar_pair}} SET shared_bands = shared_bands - 1 WHERE left_id = {_ID}"],
+        {"rescored_pair": 2},
+    ),
+    "a lost pair": (
+        [f"DELETE FROM {{similar_pair}} WHERE left_id = {_ID} AND right_id = {_LIKE}"],
+        {"missing_pair": 1},
+    ),
+    "a pair of unlike documents": (
+        [
+            "INSERT INTO {similar_pair} (left_id, right_id, shared_bands, estimate, similarity, intersection_size,"
+            f" union_size) VALUES ({_ID}, {_OTHER}, 9, 0.9, 0.9, 9, 10)"
+        ],
+        {"untrue_pair": 1, "wrong_cluster": 1},
+    ),
+    "a member of another cluster": (
+        [
+            "UPDATE {cluster_member} SET is_survivor = false, cluster_id ="
+            f" (SELECT cluster_id FROM {{cluster_member}} WHERE doc_id = {_OTHER}) WHERE doc_id = {_LIKE}"
+        ],
+        {"wrong_cluster": 1},
+    ),
+    "a lost member": ([f"DELETE FROM {{cluster_member}} WHERE doc_id = {_TWIN}"], {"wrong_cluster": 1}),
+    "another survivor": (
+        [f"UPDATE {{cluster_member}} SET is_survivor = (doc_id = {_LIKE}) WHERE doc_id IN ({_ID}, {_LIKE})"],
+        {"wrong_survivor": 1},
+    ),
+    "all members": (["TRUNCATE {cluster_member}"], {"wrong_cluster": _FAMILIES}),
+}  # fmt: skip
+_SEEN_BY_ALL_ONLY = ("a band row too many", "band rows of no document")
+
+
+@pytest.mark.parametrize("broken", _BREAKS)
+def test_what_is_broken_is_told_and_repaired(mended: Database, broken: str) -> None:
+    commands, told = _BREAKS[broken]
+    before = _content(mended)
+    _run(mended, *commands)
+    assert _kinds(_all(mended)) == told
+    assert _kinds(verify(mended)) == ({} if broken in _SEEN_BY_ALL_ONLY else told)
+    outcome = _all(mended, repair=True)
+    assert outcome.is_repaired and outcome.rebuilt is None, outcome
+    assert _content(mended) == before
+
+
+def test_a_sound_index_has_no_faults(mended: Database) -> None:
+    outcome = _all(mended, repair=True)
+    assert outcome.is_sound and not outcome.is_repaired and outcome.after is None
+    assert outcome.found.faults == () and outcome.found.changing == 0
+    checked = outcome.found.checked
+    content = _content(mended)
+    assert checked["documents"] == checked["signatures"] == 2 + 4 * _FAMILIES
+    assert checked["heads"] == 1 + 3 * _FAMILIES
+    assert checked["band_rows"] == checked["all_band_rows"] == len(content["band"])
+    assert checked["pairs"] == len(content["similar_pair"]) == 3 * _FAMILIES
+    assert checked["clusters"] == _FAMILIES
+
+
+def test_faults_name_documents(mended: Database) -> None:
+    _run(mended, f"DELETE FROM {{similar_pair}} WHERE left_id = {_ID} AND right_id = {_LIKE}")
+    (fault,) = _all(mended, repair=True).found.faults
+    assert (fault.kind, fault.table, fault.examples) == ("missing_pair", "similar_pair_1", (("3-a", "3-b"),))
+
+
+def test_what_waits_to_be_taken_in_is_no_fault(database: Database) -> None:
+    _run(
+        database,
+        f"UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {_ID}",
+        f"DELETE FROM nearsim.document WHERE doc_id = {_OTHER}",
+        "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'new', 'a new text of words')",
+    )
+    found = _all(database).found
+    assert found.faults == () and found.changing >= 3
+
+
+_DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
+    "an index is gone": (["DROP INDEX nearsim.band_1_bucket_hash_doc_id_idx"], "missing_index"),
+    "an index is not valid": (
+        ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim.band_1'::regclass"],
+        "unusable_index",
+    ),
+    "an index misses a row": (
+        [
+            "UPDATE pg_index SET indisready = false WHERE indrelid = 'nearsim.band_1'::regclass",
+            "INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, 1)",
+            "UPDATE pg_index SET indisready = true WHERE indrelid = 'nearsim.band_1'::regclass",
+        ],
+        "wrong_index",
+    ),
+    "as after a crash": (["ALTER TABLE {band} SET UNLOGGED", "TRUNCATE {band}"], "unlogged_table"),
+    "a table is gone": (["DROP TABLE {cluster_member}"], "missing_table"),
+    "a table is no partition": (
+        ["ALTER TABLE nearsim.similar_pair DETACH PARTITION {similar_pair}"],
+        "detached_table",
+    ),
+    "a key is gone": (["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_1_left_id_fkey"], "missing_constraint"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", _DAMAGE)
+def test_damaged_tables_are_told_and_replaced(database: Database, damage: str) -> None:
+    commands, kind = _DAMAGE[damage]
+    before = _content(database)
+    _run(database, *commands)
+    outcome = _all(database)
+    assert _kinds(outcome) == {kind: 1}
+    if kind != "wrong_index":
+        assert _kinds(verify(database, sample=1)) == {kind: 1}
+    repaired = _all(database, repair=True)
+    assert repaired.is_repaired and repaired.rebuilt == 2
+    assert _content(database, 2) == before
+    with _plain(database) as connection:
+        states = connection.execute("SELECT generation_id, state FROM nearsim.generation").fetchall()
+    assert states == [(2, "live")]
+
+
+def test_where_much_differs_all_is_built_anew(database: Database) -> None:
+    with Index(database, "default") as index:
+        index.add(Document(f"more-{number}", body=f"{number} and nothing") for number in range(120))
+    before = _content(database)
+    _run(database, "DELETE FROM {band} WHERE doc_id % 5 <> 0")
+    outcome = _all(database, repair=True)
+    assert outcome.is_repaired and outcome.rebuilt == 2
+    assert _content(database, 2) == before
+
+
+def test_another_scheme_is_told_and_built_anew(database: Database) -> None:
+    before = _content(database)
+    _run(database, "UPDATE nearsim.generation SET fingerprint = repeat('0', 64)")
+    assert _kinds(_all(database)) == {"other_scheme": 1}
+    outcome = verify(database, repair=True)
+    assert outcome.is_repaired and outcome.rebuilt == 2
+    assert _content(database, 2) == before
+
+
+def test_what_does_not_answer_is_not_replaced(database: Database) -> None:
+    begun = Reindex(database, "default").start()
+    _run(database, "DROP TABLE {cluster_member}", generation=begun.generation_id)
+    with pytest.raises(ConflictError, match="is ready and cannot be repaired"):
+        verify(database, generation=begun.generation_id, repair=True)
+    Reindex(database, "default").pause()
+    _run(database, "DELETE FROM {similar_pair}", generation=1)
+    assert verify(database, generation=1, repair=True).is_repaired
+    _run(database, "UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = 2")
+    with pytest.raises(ConflictError, match="only one that is built"):
+        verify(database, generation=2)

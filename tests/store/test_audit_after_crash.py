@@ -1,0 +1,81 @@
+"""A server of its own is killed, and its disk spoiled: what an audit tells of the index, and that it is replaced."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.audit import verify
+from nearsim_db.database import Database
+from nearsim_db.server.cluster import Cluster
+from tests.servers import server_binaries, server_home
+
+_BODY = "one text of some words that many others nearly are but for the number at its very end which is"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    newest = max(server_binaries(), key=lambda one: one.major)
+    with server_home() as home:
+        cluster = Cluster(newest, home / "data", home / "socket", {"fsync": "off", "shared_buffers": "16MB"})
+        cluster.initialise()
+        cluster.start()
+        yield cluster
+
+
+def _kinds(
+    cluster: Cluster, *, sample: int | None, generation: int | None = None
+) -> list[tuple[str, str | None]]:
+    with Database.connect(cluster.dsn()) as database:
+        found = verify(database, sample=sample, generation=generation).found
+    return [(fault.kind, fault.table) for fault in found.faults]
+
+
+def _repair(cluster: Cluster, rebuilt: int) -> None:
+    with Database.connect(cluster.dsn()) as database:
+        outcome = verify(database, sample=None, repair=True)
+        assert outcome.is_repaired and outcome.rebuilt == rebuilt, outcome
+        assert outcome.after is not None and outcome.after.checked["pairs"] == 45
+        with Index(database, "default") as index:
+            assert len(list(index.pairs())) == 45
+
+
+def test_what_a_crash_emptied_and_a_disk_spoiled_is_replaced(cluster: Cluster) -> None:
+    Database.initialise(cluster.dsn())
+    with Index.connect(cluster.dsn()) as index:
+        index.add(Document(f"d{number}", body=f"{_BODY} {number}") for number in range(10))
+    with psycopg.connect(cluster.dsn()) as connection:
+        connection.execute("ALTER TABLE nearsim.similar_pair_1 SET UNLOGGED")
+    _kill(cluster)
+    cluster.start()
+    with psycopg.connect(cluster.dsn()) as connection:
+        assert connection.execute("SELECT count(*) FROM nearsim.similar_pair_1").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM nearsim.band_1").fetchone() != (0,)
+    assert _kinds(cluster, sample=5) == [("unlogged_table", "similar_pair_1")]
+    _repair(cluster, 2)
+
+    file = _file_of(cluster, "nearsim.cluster_member_2")
+    cluster.stop()
+    with file.open("r+b") as content:
+        content.seek(16)
+        content.write(b"\xff" * 64)  # in the header of the first page
+    cluster.start()
+    assert _kinds(cluster, sample=None) == [("unreadable_table", "cluster_member_2")]
+    assert _kinds(cluster, sample=5) == [("unreadable_table", "cluster_member_2")]
+    _repair(cluster, 3)
+
+
+def _kill(cluster: Cluster) -> None:
+    postmaster = cluster.status()
+    assert postmaster is not None
+    postmaster.process.kill()
+    postmaster.process.wait()
+
+
+def _file_of(cluster: Cluster, table: str) -> Path:
+    with psycopg.connect(cluster.dsn()) as connection:
+        row = connection.execute("SELECT pg_relation_filepath(%s::regclass)", [table]).fetchone()
+    assert row is not None
+    return cluster.data_directory / str(row[0])
