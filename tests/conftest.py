@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, text
-from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from nearsim_db.server.cluster import Cluster
@@ -39,17 +38,16 @@ _ORDER = ("contract", "store", "migration", "acceptance", "golden", "unit")
 Fill = Callable[[str], None]
 
 
-class _Schedule(LoadScopeScheduling):
-    """A module stays in one process, and all of tests/contract in one, so that kernels are compiled once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "contract" if _folder(nodeid) == "contract" else str(super()._split_scope(nodeid))
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Schedule:
-    """How processes share the tests."""
-    return _Schedule(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A module stays in one process, and all of tests/contract in one, so that kernels are compiled once."""
+    schedule = LoadScopeScheduling(config, log)
+    schedule._split_scope = _scope
+    return schedule
+
+
+def _scope(nodeid: str) -> str:
+    return "contract" if _folder(nodeid) == "contract" else nodeid.rsplit("::", 1)[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

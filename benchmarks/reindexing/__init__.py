@@ -1,1 +1,1 @@
-"""An index that is replaced while others write and search: what they are told, how long they wait, what it holds then."""
+"""An index that is replaced while others write and search: what they see and wait for, and what it holds then."""

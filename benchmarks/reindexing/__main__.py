@@ -2,7 +2,7 @@
 
 python -m benchmarks.reindexing [--documents 50000] [--corpus F.jsonl.gz] [--writes-per-second 200] [--json]
 
-On a server of its own, durable as shipped. Writers insert, edit and delete in plain SQL, searchers ask all the time about
+On a server of its own, durable as shipped. Writers insert, edit and delete in plain SQL, searchers ask constantly about
 families of which each recipe finds another half, workers follow; meanwhile `nearsim reindex` builds a generation with
 another recipe, promotes it, goes back, promotes it again and drops the old one. Then the queue is drained and the same
 is built once more in the quiet. The exit code is 1 if an answer mixed generations, a search failed, or the final
@@ -26,7 +26,9 @@ from benchmarks.truth import read_documents
 def measure(url: str, documents: int, corpus: Path | None, load: Load) -> dict[str, Any]:
     """One run in an empty database, `documents` of them in the collection."""
     count = documents - 3 * load.families
-    crowd = repeat_corpus(read_documents(corpus), count, load.seed) if corpus else make_crowd(count, load.seed)
+    crowd = (
+        repeat_corpus(read_documents(corpus), count, load.seed) if corpus else make_crowd(count, load.seed)
+    )
     world = ordeal.make_world(url, crowd, load)
     seen = ordeal.run(world, load)
     counted, found = fresh.check(world, seen.generation_after, seen.left)

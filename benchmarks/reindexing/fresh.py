@@ -17,7 +17,9 @@ UNION ALL SELECT stage, count(*) FROM nearsim.work GROUP BY stage
 """
 
 
-def check(world: World, generation_id: int, left: dict[str, Text]) -> tuple[dict[str, int], dict[str, object]]:
+def check(
+    world: World, generation_id: int, left: dict[str, Text]
+) -> tuple[dict[str, int], dict[str, object]]:
     """Drain the queue, build the same once more in the quiet, compare: counts, and what is violated."""
     command(world.url, "worker", "--once", "--collection", COLLECTION, "--quiet")
     recipe = override(recipe_before(), list(SETTINGS_AFTER))

@@ -2,17 +2,21 @@
 
 import bisect
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.living.speed import percentiles
-from benchmarks.reindexing.ordeal import Load, Seen, Step
+from benchmarks.reindexing.ordeal import QUICK_TURNS, Load, Seen, Step
 from benchmarks.reindexing.searching import Search
 from benchmarks.reindexing.watching import Held
 
 _EXAMPLES = 5
-_TURNS = {"promote": "after", "rollback": "before", "promote again": "after"}
+_TURNS = {"promote": "after", "rollback": "before", "promote again": "after"} | {
+    f"turn {number}": "after" if number % 2 == 0 else "before" for number in range(1, QUICK_TURNS + 1)
+}
+_OF_ONE_GENERATION = re.compile(r"_\d+(_|$)")
 _WRITES_ALLOWED = "ShareUpdateExclusiveLock"
 
 
@@ -53,17 +57,21 @@ def latencies(milliseconds: Sequence[float]) -> dict[str, float]:
 
 
 def longest_held(held: Iterable[Held]) -> dict[str, float]:
-    """Milliseconds for which locks stronger than ROW EXCLUSIVE were seen on tables that all generations share.
+    """Milliseconds for which locks stronger than ROW EXCLUSIVE were seen, by table and mode.
 
-    Those that even writes must wait for, and those that only others of their own kind do.
+    Only on tables that all generations share: nobody reads those of one that is still built, or is dropped.
     """
     longest: Counter[str] = Counter()
     for one in held:
-        shared = not one.table.rsplit("_", 1)[-1].isdigit()
-        kind = "writes allowed" if one.mode == _WRITES_ALLOWED else "writes blocked"
-        if shared:
-            longest[kind] = max(longest[kind], round(1_000 * (one.last - one.first)))
+        if not _OF_ONE_GENERATION.search(one.table):
+            name = f"{one.table}, {one.mode}"
+            longest[name] = max(longest[name], round(1_000 * (one.last - one.first)))
     return dict(longest)
+
+
+def longest_blocking(held: Iterable[Held]) -> float:
+    """Milliseconds for which a lock was seen on a shared table that writes have to wait for."""
+    return max(longest_held(one for one in held if one.mode != _WRITES_ALLOWED).values(), default=0.0)
 
 
 def figures(seen: Seen, load: Load) -> dict[str, Any]:
@@ -87,8 +95,8 @@ def figures(seen: Seen, load: Load) -> dict[str, Any]:
         },
         "writes": latencies([1_000 * (ended - began) for began, ended in writes]),
         "writes by step": {name: latencies(each) for name, each in by_step(steps, writes).items()},
-        "transactions of promotions": {
-            one.name: [round(1_000 * seconds, 1) for seconds in one.transactions]
+        "locks of each try to promote": {
+            one.name: [round(1_000 * seconds, 1) for seconds in one.held]
             for one in steps
             if one.name in _TURNS
         },
@@ -118,7 +126,10 @@ def violations(seen: Seen) -> dict[str, object]:
     wrong = wrong_answers(seen.steps, seen.searches)
     found: dict[str, object] = {}
     if wrong:
-        found["answers that no live generation explains"] = {"count": len(wrong), "examples": wrong[:_EXAMPLES]}
+        found["answers that no live generation explains"] = {
+            "count": len(wrong),
+            "examples": wrong[:_EXAMPLES],
+        }
     if any(seen.exit_codes):
         found["exit codes of workers"] = seen.exit_codes
     return found

@@ -1,4 +1,4 @@
-"""The run: writers, searchers and workers go on while a generation is built, promoted, taken back, promoted, dropped."""
+"""The run: writers, searchers and workers go on while a generation is built, promoted, taken back, and one dropped."""
 
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 from benchmarks.living.script import Text
 from benchmarks.reindexing.searching import Search, search
@@ -20,10 +20,14 @@ from benchmarks.reindexing.watching import Watched, watch
 from benchmarks.reindexing.writing import Written, played, write
 from nearsim_db.database import Database
 from nearsim_db.index import Index
-from nearsim_db.records import Document
+from nearsim_db.records import Document, GenerationId
 from nearsim_db.reindex import Reindex
+from nearsim_db.reindex.turns import promote
+from nearsim_db.store import generations
+from nearsim_db.store.catalog import Generation, State
 
 COLLECTION, PROFILE = "living", "benchmark"
+QUICK_TURNS = 6  # there and back, one after the other: the quickest met the least noise
 _JOIN_SECONDS = 60.0
 _COPY = "COPY nearsim.document (collection_id, external_id, title, body) FROM STDIN"
 _IDS = "SELECT external_id, doc_id FROM nearsim.document WHERE collection_id = %s AND external_id = ANY(%s)"
@@ -50,12 +54,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that was done to generations, by the clock of this machine; its transactions in seconds."""
+    """Something that was done to generations, by this machine's clock; `held` are the seconds of tries to promote."""
 
     name: str
     began: float
     ended: float
-    transactions: tuple[float, ...] = ()
+    held: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,9 @@ def make_world(url: str, crowd: Sequence[Document], load: Load) -> World:
         connection.commit()
         index.create_profile(PROFILE, recipe_before())
         names = [one.asked.external_id for one in families]
-        doc_ids = {str(name): int(number) for name, number in connection.execute(_IDS, (collection_id, names))}
+        doc_ids = {
+            str(name): int(number) for name, number in connection.execute(_IDS, (collection_id, names))
+        }
         generation_id = read_live(connection, collection_id)
     return World(url, collection_id, generation_id, families, list(crowd), doc_ids)
 
@@ -132,26 +138,33 @@ def run(world: World, load: Load) -> Seen:
 def _reindex(world: World, load: Load) -> Iterator[Step]:
     yield _timed("before", lambda: time.sleep(load.pause_seconds))
     arguments = [part for one in SETTINGS_AFTER for part in ("--set", one)]
-    yield _timed("build", lambda: command(world.url, "reindex", "start", PROFILE, "-c", COLLECTION, *arguments))
+    yield _timed(
+        "build", lambda: command(world.url, "reindex", "start", PROFILE, "-c", COLLECTION, *arguments)
+    )
     with Database.connect(world.url) as database:
         reindex = Reindex(database, COLLECTION, PROFILE)
-        with transactions(database.engine) as noted:
+        with turning(database.engine) as noted:
             turns: Sequence[tuple[str, Callable[[], object]]] = (
                 ("promote", reindex.promote),
                 ("rollback", reindex.rollback),
-                ("promote again", lambda: reindex.promote(_retired(reindex))),
+                ("promote again", lambda: reindex.promote(_retired(reindex).generation_id)),
             )
             for name, turn in turns:
                 noted.clear()
                 step = _timed(name, turn)
                 yield Step(step.name, step.began, step.ended, tuple(noted))
                 yield _timed(f"after {name}", lambda: time.sleep(load.pause_seconds))
+            for number in range(1, QUICK_TURNS + 1):
+                noted.clear()
+                other = _retired(reindex)
+                step = _timed(f"turn {number}", lambda: promote(database, other, ["retired"]))  # noqa: B023
+                yield Step(step.name, step.began, step.ended, tuple(noted))
             yield _timed("drop", reindex.drop)
             yield _timed("after drop", lambda: time.sleep(load.pause_seconds / 2))
 
 
-def _retired(reindex: Reindex) -> int:
-    return next(one.generation.generation_id for one in reindex.status() if one.generation.state == "retired")
+def _retired(reindex: Reindex) -> Generation:
+    return next(one.generation for one in reindex.status() if one.generation.state == "retired")
 
 
 def _timed(name: str, action: Callable[[], object]) -> Step:
@@ -162,24 +175,26 @@ def _timed(name: str, action: Callable[[], object]) -> Step:
 
 
 @contextmanager
-def transactions(engine: Engine) -> Iterator[list[float]]:
-    """The seconds of every transaction that an engine begins in the block, until its connection is given back."""
+def turning(engine: Engine) -> Iterator[list[float]]:
+    """Seconds from when a promotion begins to take locks until its transaction is over, of each try."""
     noted: list[float] = []
     begun: dict[int, float] = {}
+    usual = generations.promote
 
-    def begin(connection: Any) -> None:
+    def begin(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
         begun[id(connection.connection.driver_connection)] = time.monotonic()
+        return usual(connection, generation, before)
 
-    def end(driver: Any, record: object) -> None:
+    def end(driver: object, record: object) -> None:
         if (began := begun.pop(id(driver), None)) is not None:
             noted.append(time.monotonic() - began)
 
-    event.listen(engine, "begin", begin)
     event.listen(engine, "checkin", end)
+    generations.promote = begin
     try:
         yield noted
     finally:
-        event.remove(engine, "begin", begin)
+        generations.promote = usual
         event.remove(engine, "checkin", end)
 
 
@@ -233,7 +248,9 @@ def _company(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any],
 
     def stop() -> tuple[list[Any], list[Any], Watched]:
         stopping.set()
-        told: list[Any] = [receiving.recv() if receiving.poll(_JOIN_SECONDS) else [] for receiving, _ in pipes]
+        told: list[Any] = [
+            receiving.recv() if receiving.poll(_JOIN_SECONDS) else [] for receiving, _ in pipes
+        ]
         for process in processes:
             process.join(_JOIN_SECONDS)
         return told[1 : 1 + load.writers], told[1 + load.writers :], told[0]

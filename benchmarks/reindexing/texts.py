@@ -64,7 +64,9 @@ def _family(number: int, rng: np.random.Generator) -> Family:
     other = [f"f{number}x{place}" for place in range(_WORDS_ASKED - _WORDS_KEPT)]
     return Family(
         Document(f"asked-{number}", body=" ".join(words)),
-        Document(f"reordered-{number}", body=" ".join([*(words[place] for place in order), f"f{number}y", "y"])),
+        Document(
+            f"reordered-{number}", body=" ".join([*(words[place] for place in order), f"f{number}y", "y"])
+        ),
         Document(f"shortened-{number}", body=" ".join([*words[:_WORDS_KEPT], *other])),
     )
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import psycopg
 
 _PAUSE_SECONDS = 0.001
-# Tables of one generation end with its number; as long as nobody reads them yet, or any more, what locks them is harmless.
 _LOCKS = """
 SELECT pg_class.relname, lock.mode, lock.pid, lock.granted, activity.application_name,
     extract(epoch FROM clock_timestamp() - lock.waitstart)

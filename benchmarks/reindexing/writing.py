@@ -35,7 +35,7 @@ def draw_writes(documents: Sequence[Document], name: str, seed: int) -> Iterator
     number = 0
     while True:
         kind, one = float(rng.random()) * 3, there[int(rng.integers(len(there)))]
-        text = (one.title, edited(one.body or "", rng))
+        text: Text = (one.title, edited(one.body or "", rng))
         if kind < 1 or len(there) < 2:
             back = bool(gone) and rng.random() < 0.25
             external_id = gone.pop() if back else f"{name}-{number}"

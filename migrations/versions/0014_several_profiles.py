@@ -15,7 +15,14 @@ depends_on = None
 
 STATEMENTS = Path(__file__).parents[1] / "sql" / revision
 
-CREATED = ("combined_pairs", "serving_together", "similar_by_profiles", "combined_clusters", "backlog", "rights")
+CREATED = (
+    "combined_pairs",
+    "serving_together",
+    "similar_by_profiles",
+    "combined_clusters",
+    "backlog",
+    "rights",
+)
 
 
 def upgrade() -> None:

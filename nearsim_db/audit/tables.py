@@ -6,6 +6,7 @@ from nearsim_db.audit.findings import Findings
 from nearsim_db.progress import Progress
 from nearsim_db.steps import Context
 from nearsim_db.store import audits
+from nearsim_db.store.engine import damage_in
 from nearsim_db.store.statements import PARENTS
 
 _INDEXES = {
@@ -50,7 +51,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
                 audits.choose_scan(connection, by_index=by_index)
                 sums.append(audits.sum_leaf(connection, leaves, parent))
             except Exception as error:
-                told = audits.damage_in(error)
+                told = damage_in(error)
                 if told is None:
                     raise
                 findings.add_table("unreadable_table", leaves.name(parent), told)

@@ -26,7 +26,7 @@ from nearsim_db.reindex import Reindex, choosing
 from nearsim_db.steps import Context
 from nearsim_db.store import audits, catalog
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.engine import translated
+from nearsim_db.store.engine import damage_in, translated
 from nearsim_db.store.generations import WORKABLE
 from nearsim_db.upkeep import Upkeep
 
@@ -199,7 +199,7 @@ class _Verifying:
         findings = Findings(generation)
         if isinstance(error, ValueError):
             check_shapes(connection, self._context(generation), findings)
-        elif audits.damage_in(error) is not None:
+        elif damage_in(error) is not None:
             check_content(connection, findings, self.progress)
         if not findings.is_damaged and not findings.documents:
             raise error

@@ -34,7 +34,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Find near-duplicate documents with PostgreSQL: ingest files, then ask for pairs and clusters.",
-    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C), 3 duplicates found (check --exit-code)."
+    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C), 3 found: duplicates (check"
+    " --exit-code), differences (verify-index), more than --max-... allows (reindex diff, promote)."
     " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )
 

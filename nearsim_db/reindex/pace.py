@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 STAGES = ("sign", "bands", "pairs", "clusters")
-# Seconds a document, of the default recipe on 6,000 Reuters stories and a busy machine: their proportions are what counts,
-# as the pace is that of the build at hand.
+# Seconds a document, of the default recipe on 6,000 Reuters stories and a busy machine: their proportions count, as the
+# pace is that of the build at hand.
 _SECONDS = {"sign": 0.0007, "bands": 0.0011, "pairs": 0.0005, "clusters": 0.0001}
 _WORK_PER_SECOND = 1_000.0  # taken for granted until it was measured
 _FEWEST = 1_000  # documents of a build of which the seconds tell something

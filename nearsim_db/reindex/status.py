@@ -59,13 +59,15 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
     done, total = _read_done(connection, generation)
     percent, left = _estimate(connection, generation, live, done, total, waiting)
     goes_on = attended or generation.detached or generation.state in WORKABLE
+    if generation.state == "paused" or not goes_on:
+        left = None
     return Status(
         generation,
         attended,
         done,
         total,
         percent,
-        left if goes_on else None,
+        left,
         waiting,
         set_aside,
         partitions.read_bytes(connection, generation.leaves),

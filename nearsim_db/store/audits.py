@@ -6,12 +6,9 @@ from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
-from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.arrays import packed, packed_ids
@@ -29,7 +26,6 @@ _KEYS = {
     "similar_pair": ("left_id", "right_id"),
     "cluster_member": ("doc_id", "doc_id"),
 }
-_DAMAGE = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +72,6 @@ class LeafState:
     indexes: Sequence[str]
     unusable: Sequence[str]
     foreign_keys: int
-
-
-def damage_in(error: BaseException) -> str | None:
-    """What the server says of data that it cannot read; None for any other error."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, _DAMAGE) and isinstance(cause, psycopg.Error):
-        return cause.diag.message_primary or str(cause)
-    return None
 
 
 def ids_after(

@@ -125,6 +125,15 @@ def is_missing_table(error: Exception) -> bool:
     return isinstance(cause, pg.UndefinedTable)
 
 
+def damage_in(error: BaseException) -> str | None:
+    """What the server says of data that it cannot read; None for any other error."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
+    if isinstance(cause, psycopg.Error) and isinstance(cause, damage):
+        return cause.diag.message_primary or str(cause)
+    return None
+
+
 def is_passing(error: Exception) -> bool:
     """Whether an error is the server's or the connection's, and not of the data that were being worked on."""
     cause = error.orig if isinstance(error, DBAPIError) else error

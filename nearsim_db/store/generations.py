@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
@@ -141,5 +141,4 @@ def stop(connection: Connection, stopped: Sequence[Generation]) -> None:
 def give_up(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """No more work is done for a generation; with `drop` its tables go as soon as nobody reads them."""
     move(connection, generation, "abandoned", before, dropping=drop)
-    work = tables.work
-    connection.execute(delete(work).where(work.c.generation_id == generation.generation_id))
+    driver(connection).execute(statement("clear_work", generation.leaves))

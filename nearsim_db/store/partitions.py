@@ -1,9 +1,10 @@
 """The tables of one generation: made standalone, loaded, attached, counted, dropped."""
 
+import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db.store.engine import autocommitting, driver
+from nearsim_db.store.engine import autocommitting, damage_in, driver
 from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
 
 _ANALYZE_ONLY_SINCE = 18_00_00
@@ -68,11 +69,18 @@ def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
 
 
 def analyze_parents(connection: Connection) -> None:
-    """Tell the planner what all generations hold together; the connection must be in autocommit."""
+    """Tell the planner what all generations hold together; the connection must be in autocommit.
+
+    A table that cannot be read leaves it with what it knew: another index is perhaps built to replace that one.
+    """
     inner = autocommitting(connection)
     # Before that, partitions are looked at again, which takes as long for each as for all of them together.
     only = sql.SQL("ONLY" if inner.info.server_version >= _ANALYZE_ONLY_SINCE else "")
-    inner.execute(statement("analyze_parents", only=only))
+    try:
+        inner.execute(statement("analyze_parents", only=only))
+    except psycopg.Error as error:
+        if damage_in(error) is None:
+            raise
 
 
 def analyze_outgrown(connection: Connection) -> None:
@@ -89,7 +97,7 @@ def wait_shortly(connection: Connection, milliseconds: int) -> None:
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
-    """What a generation's tables take on disk, with indexes."""
+    """What a generation's tables take on disk, with indexes, as the last VACUUM saw it; nobody is waited for."""
     tables = [f"{SCHEMA}.{leaves.name(parent)}" for parent in PARENTS]
     row = driver(connection).execute(statement("read_leaf_bytes"), {"tables": tables}).fetchone()
     assert row is not None

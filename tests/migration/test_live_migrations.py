@@ -18,6 +18,7 @@ from nearsim_db.errors import SchemaError
 from nearsim_db.recipe import Recipe, to_mapping
 from nearsim_db.store import migrating, schema
 from nearsim_db.store.engine import open_engine
+from tests.acceptance.command_line import CommandLine
 from tests.migration.test_other_metrics import describe
 from tests.workers import BLOCKED, Application, application, ask, wait_until
 
@@ -134,16 +135,20 @@ def test_nobody_waits_long_behind_any_step(
 
 def test_who_loses_patience_says_for_whom_and_goes_on_later(engine: Engine, newest_url: str) -> None:
     begin_at(engine, "0011")
-    told: list[str] = []
+    nearsim = CommandLine({"NEARSIM_DATABASE_URL": newest_url})
     with reader_of_everything(newest_url) as reader:
         holder = f"process {reader.info.backend_pid} (nearsim, long report)"
-        with pytest.raises(SchemaError, match=re.escape(holder)) as lost:
-            schema.upgrade(engine, patience_seconds=1, told=told.append)
-    assert "before revision 0012" in str(lost.value) and "goes on from there" in str(lost.value)
-    assert told[:2] == ["applying revision 0012", f"revision 0012 waits for {holder}"]
+        outcome = nearsim.run("db", "init", "--patience", 1)
+    assert outcome.exit_code == 1
+    first, *between, last = outcome.err.splitlines()
+    assert first == "applying revision 0012"
+    assert set(between) == {f"revision 0012 waits for {holder}"}
+    assert last.startswith("error: the schema stays as it was before revision 0012") and holder in last
     with engine.connect() as connection:
         assert schema.current_revision(connection) == "0011"
-    assert schema.upgrade(engine) == schema.newest_revision()
+    nearsim.succeed("db", "init")
+    with engine.connect() as connection:
+        assert schema.check(connection) == schema.newest_revision()
 
 
 def test_a_second_upgrader_waits_for_the_first(

@@ -11,9 +11,10 @@ import numpy as np
 from psycopg import sql
 from sqlalchemy import Connection
 
+from nearsim_db import profiles
 from nearsim_db.encode import Encoder
 from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, keep_policy, override, to_mapping
+from nearsim_db.recipe import Recipe, keep_policy, override
 from nearsim_db.steps import Context, join, relink
 from nearsim_db.store import catalog, pairs, partitions, signatures
 from nearsim_db.store.engine import driver
@@ -29,16 +30,7 @@ class World:
         profile = resolve(override(Recipe(), settings))
         self.connection, self.rules = connection, profile.recipe.cluster
         self.collection = catalog.create_collection(connection, "world")
-        generation = catalog.create_profile(
-            connection,
-            self.collection.collection_id,
-            "default",
-            to_mapping(profile.recipe),
-            profile.fingerprint,
-            profile.bands,
-            profile.rows,
-            profile.expected_recall,
-        )
+        generation = profiles.create(connection, self.collection.collection_id, "default", profile)
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)
         signatures.index_signatures(connection, generation.leaves)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from uuid import UUID
 
+from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.records import GenerationId
@@ -57,9 +58,13 @@ class Written:
         inner = driver(connection).cursor()
 
         def insert(table: str, columns: str, rows: list[tuple[object, ...]]) -> None:
-            places = ", ".join(["%s"] * len(columns.split(",")))
-            command = f"INSERT INTO nearsim.{leaves.name(table)} ({columns}) VALUES ({places})"
-            inner.executemany(command.encode(), rows)
+            names = columns.split(", ")
+            command = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                leaves.table(table),
+                sql.SQL(", ").join(map(sql.Identifier, names)),
+                sql.SQL(", ").join([sql.Placeholder()] * len(names)),
+            )
+            inner.executemany(command, rows)
 
         insert(
             "signature",

@@ -38,12 +38,12 @@ class State:
 
 
 def snapshot(connection: Application, generation_id: int = 1) -> State:
-    """What is committed now, as far as it has been told: nothing of a generation that does not answer."""
+    """What is committed now, as far as it has been told: nothing of a generation that is there and does not answer."""
     turns = connection.execute(
         "SELECT state, told_left_id, told_right_id FROM nearsim.generation WHERE generation_id = %s",
         [generation_id],
     ).fetchall()
-    if not turns or turns[0][0] != "live":
+    if turns and turns[0][0] != "live":
         return State()
     ties = connection.execute(
         "SELECT left_id, right_id, similarity FROM nearsim.similar_pair WHERE generation_id = %(id)s"
@@ -59,7 +59,7 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
         {(int(str(a)), int(str(b))): float(str(similarity)) for a, b, similarity in ties},
         {int(str(doc_id)): (int(str(cluster)), bool(survives)) for doc_id, cluster, survives in members},
     )
-    _, left, right = turns[0]
+    _, left, right = turns[0] if turns else (None, None, None)
     return state if left is None else state.told((int(str(left)), int(str(right))))
 
 

@@ -54,7 +54,13 @@ def database(servers: Servers) -> Iterator[Database]:
 
 
 def _run(database: Database, *commands: LiteralString, generation: int = 1) -> None:
-    names = {parent: sql.Identifier("nearsim", f"{parent}_{generation}") for parent in PARENTS}
+    """Run SQL with a generation's tables filled in, and 3-a, 3-b, 3-c and 4-a as {a}, {b}, {c} and {other}."""
+    names: dict[str, sql.Composable] = {
+        parent: sql.Identifier("nearsim", f"{parent}_{generation}") for parent in PARENTS
+    }
+    for name, external_id in {"a": "3-a", "b": "3-b", "c": "3-c", "other": "4-a"}.items():
+        chosen = sql.SQL("(SELECT doc_id FROM nearsim.document WHERE external_id = {})")
+        names[name] = chosen.format(sql.Literal(external_id))
     with _plain(database) as connection:
         for command in commands:
             connection.execute(sql.SQL(command).format(**names))
@@ -67,16 +73,17 @@ def _plain(database: Database) -> psycopg.Connection[tuple[Any, ...]]:
 
 def _content(database: Database, generation: int = 1) -> dict[str, list[tuple[Any, ...]]]:
     """All that an index holds, but for its number and when pairs were verified."""
-    columns = {
+    columns: dict[str, LiteralString] = {
         "signature": "doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id",
         "band": "bucket_hash, doc_id",
         "similar_pair": "left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size",
         "cluster_member": "doc_id, cluster_id, is_survivor",
     }
+    query = sql.SQL("SELECT {columns} FROM {leaf} ORDER BY {columns}")
     with _plain(database) as connection:
         return {
             table: connection.execute(
-                f"SELECT {names} FROM nearsim.{table}_{generation} ORDER BY {names}".encode()
+                query.format(columns=sql.SQL(names), leaf=sql.Identifier("nearsim", f"{table}_{generation}"))
             ).fetchall()
             for table, names in columns.items()
         }
@@ -90,58 +97,53 @@ def _all(database: Database, *, repair: bool = False) -> Outcome:
     return verify(database, sample=None, repair=repair)
 
 
-_ID = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-a')"
-_LIKE = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-b')"
-_TWIN = "(SELECT doc_id FROM nearsim.document WHERE external_id = '3-c')"
-_OTHER = "(SELECT doc_id FROM nearsim.document WHERE external_id = '4-a')"
-
 # what is done to the index, and what is told of it
 _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
     "a byte of a sketch": (
-        [f"UPDATE {{signature}} SET sketch = set_byte(sketch, 9, get_byte(sketch, 9) # 1) WHERE doc_id = {_ID}"],
+        ["UPDATE {signature} SET sketch = set_byte(sketch, 9, get_byte(sketch, 9) # 1) WHERE doc_id = {a}"],
         {"wrong_sketch": 1},
     ),
     "a sketch that is too short": (
-        [f"UPDATE {{signature}} SET sketch = substr(sketch, 3) WHERE doc_id = {_ID}"],
+        ["UPDATE {signature} SET sketch = substr(sketch, 3) WHERE doc_id = {a}"],
         {"wrong_sketch": 1},
     ),
     "a digest": (
-        [f"UPDATE {{signature}} SET feature_digest = gen_random_uuid() WHERE doc_id = {_LIKE}"],
+        ["UPDATE {signature} SET feature_digest = gen_random_uuid() WHERE doc_id = {b}"],
         {"wrong_features": 1},
     ),
     "a count and numbers": (
-        [f"UPDATE {{signature}} SET feature_count = 7, numbers_digest = 8 WHERE doc_id = {_TWIN}"],
+        ["UPDATE {signature} SET feature_count = 7, numbers_digest = 8 WHERE doc_id = {c}"],
         {"wrong_features": 1},
     ),
     "a revision": (
-        [f"UPDATE {{signature}} SET revision = revision - 1 WHERE doc_id = {_ID}"],
+        ["UPDATE {signature} SET revision = revision - 1 WHERE doc_id = {a}"],
         {"outdated": 1},
     ),
     "a twin that is its own head": (
-        [f"UPDATE {{signature}} SET head_id = doc_id WHERE doc_id = {_TWIN}"],
+        ["UPDATE {signature} SET head_id = doc_id WHERE doc_id = {c}"],
         {"wrong_head": 1, "wrong_cluster": 1},
     ),
     "a lost signature": (
-        [f"DELETE FROM {{signature}} WHERE doc_id = {_LIKE}"],
+        ["DELETE FROM {signature} WHERE doc_id = {b}"],
         {"unsigned": 1, "wrong_cluster": 1},
     ),
     "a signature without document": (
         [
             "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
-            f" SELECT 9999, 1, feature_count, feature_digest, sketch, 0, 9999 FROM {{signature}} WHERE doc_id = {_ID}"
+            " SELECT 9999, 1, feature_count, feature_digest, sketch, 0, 9999 FROM {signature} WHERE doc_id = {a}"
         ],
         {"stray_signature": 1},
     ),
     "lost band rows": (
-        [f"DELETE FROM {{band}} WHERE doc_id = {_ID} AND band_no < 3"],
+        ["DELETE FROM {band} WHERE doc_id = {a} AND band_no < 3"],
         {"missing_bands": 1},
     ),
     "a band row too many": (
-        [f"INSERT INTO {{band}} (bucket_hash, doc_id) VALUES (77, {_ID})"],
+        ["INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, {a})"],
         {"stray_bands": 1},
     ),
     "a band row of another hash": (
-        [f"UPDATE {{band}} SET bucket_hash = bucket_hash # 1 WHERE doc_id = {_ID} AND band_no = 5"],
+        ["UPDATE {band} SET bucket_hash = bucket_hash # 1 WHERE doc_id = {a} AND band_no = 5"],
         {"missing_bands": 1},
     ),
     "band rows of no document": (
@@ -149,34 +151,34 @@ _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
         {"stray_bands": 1},
     ),
     "another similarity": (
-        [f"UPDATE {{similar_pair}} SET similarity = 0.99 WHERE left_id = {_ID} AND right_id = {_LIKE}"],
+        ["UPDATE {similar_pair} SET similarity = 0.99 WHERE left_id = {a} AND right_id = {b}"],
         {"rescored_pair": 1},
     ),
     "other counts": (
-        [f"UPDATE {{similar_pair}} SET shared_bands = shared_bands - 1 WHERE left_id = {_ID}"],
+        ["UPDATE {similar_pair} SET shared_bands = shared_bands - 1 WHERE left_id = {a}"],
         {"rescored_pair": 2},
     ),
     "a lost pair": (
-        [f"DELETE FROM {{similar_pair}} WHERE left_id = {_ID} AND right_id = {_LIKE}"],
+        ["DELETE FROM {similar_pair} WHERE left_id = {a} AND right_id = {b}"],
         {"missing_pair": 1},
     ),
     "a pair of unlike documents": (
         [
             "INSERT INTO {similar_pair} (left_id, right_id, shared_bands, estimate, similarity, intersection_size,"
-            f" union_size) VALUES ({_ID}, {_OTHER}, 9, 0.9, 0.9, 9, 10)"
+            " union_size) VALUES ({a}, {other}, 9, 0.9, 0.9, 9, 10)"
         ],
         {"untrue_pair": 1, "wrong_cluster": 1},
     ),
     "a member of another cluster": (
         [
             "UPDATE {cluster_member} SET is_survivor = false, cluster_id ="
-            f" (SELECT cluster_id FROM {{cluster_member}} WHERE doc_id = {_OTHER}) WHERE doc_id = {_LIKE}"
+            " (SELECT cluster_id FROM {cluster_member} WHERE doc_id = {other}) WHERE doc_id = {b}"
         ],
         {"wrong_cluster": 1},
     ),
-    "a lost member": ([f"DELETE FROM {{cluster_member}} WHERE doc_id = {_TWIN}"], {"wrong_cluster": 1}),
+    "a lost member": (["DELETE FROM {cluster_member} WHERE doc_id = {c}"], {"wrong_cluster": 1}),
     "another survivor": (
-        [f"UPDATE {{cluster_member}} SET is_survivor = (doc_id = {_LIKE}) WHERE doc_id IN ({_ID}, {_LIKE})"],
+        ["UPDATE {cluster_member} SET is_survivor = (doc_id = {b}) WHERE doc_id IN ({a}, {b})"],
         {"wrong_survivor": 1},
     ),
     "all members": (["TRUNCATE {cluster_member}"], {"wrong_cluster": _FAMILIES}),
@@ -210,7 +212,7 @@ def test_a_sound_index_has_no_faults(mended: Database) -> None:
 
 
 def test_faults_name_documents(mended: Database) -> None:
-    _run(mended, f"DELETE FROM {{similar_pair}} WHERE left_id = {_ID} AND right_id = {_LIKE}")
+    _run(mended, "DELETE FROM {similar_pair} WHERE left_id = {a} AND right_id = {b}")
     (fault,) = _all(mended, repair=True).found.faults
     assert (fault.kind, fault.table, fault.examples) == ("missing_pair", "similar_pair_1", (("3-a", "3-b"),))
 
@@ -218,8 +220,8 @@ def test_faults_name_documents(mended: Database) -> None:
 def test_what_waits_to_be_taken_in_is_no_fault(database: Database) -> None:
     _run(
         database,
-        f"UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {_ID}",
-        f"DELETE FROM nearsim.document WHERE doc_id = {_OTHER}",
+        "UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {a}",
+        "DELETE FROM nearsim.document WHERE doc_id = {other}",
         "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'new', 'a new text of words')",
     )
     found = _all(database).found

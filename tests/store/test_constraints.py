@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from nearsim_db import Document, Index
 from nearsim_db.store.engine import open_engine
 from tests.conftest import _SERVERS, Servers
+from tests.majors import in_turn
 
 FILL = [
     Document("a", "One", "a story of some length that is told in exactly the same words twice over"),
@@ -63,7 +64,7 @@ def filled(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Engine]
         engine.dispose()
 
 
-@pytest.mark.parametrize("name", BREAKING)
+@in_turn(("name", list(BREAKING)), on="filled")
 def test_database_refuses(filled: Engine, name: str) -> None:
     with filled.connect() as connection, pytest.raises(IntegrityError, match=name):
         connection.execute(text(BREAKING[name]))

@@ -13,10 +13,10 @@ from psycopg import IsolationLevel, sql
 from psycopg.errors import DeadlockDetected, SerializationFailure
 from sqlalchemy import Connection, text
 
-from nearsim_db import Document, Index, rounds
+from nearsim_db import Document, Index, profiles, rounds
 from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, override, to_mapping
-from nearsim_db.store import catalog, queue
+from nearsim_db.recipe import Recipe, override
+from nearsim_db.store import queue
 from nearsim_db.store.engine import driver, open_engine
 
 Backend = psycopg.Connection[tuple[Any, ...]]
@@ -179,16 +179,7 @@ def test_what_a_dispatcher_takes_that_does_not_see_the_generation_is_in_its_snap
     assert (taken, everything) == (1, False)
     profile = resolve(override(Recipe(), [RECIPES["words"]]))
     with index.database.transaction() as creating:
-        generation = catalog.create_profile(
-            creating,
-            index._get_collection().collection_id,
-            "words",
-            to_mapping(profile.recipe),
-            profile.fingerprint,
-            profile.bands,
-            profile.rows,
-            profile.expected_recall,
-        )
+        generation = profiles.create(creating, index._get_collection().collection_id, "words", profile)
     connection.commit()
     assert queue.count_work(connection, generation.leaves) == (0, 0)
     connection.commit()
@@ -214,16 +205,7 @@ def test_what_such_a_dispatcher_does_not_see_is_left_to_the_next(
 
 def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Connection) -> None:
     profile = resolve(override(Recipe(), [RECIPES["words"]]))
-    generation = catalog.create_profile(
-        connection,
-        index._get_collection().collection_id,
-        "words",
-        to_mapping(profile.recipe),
-        profile.fingerprint,
-        profile.bands,
-        profile.rows,
-        profile.expected_recall,
-    )
+    generation = profiles.create(connection, index._get_collection().collection_id, "words", profile)
     connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
     connection.commit()
     rounds.dispatch(index.database.engine)

@@ -172,6 +172,7 @@ def test_functions_of_ones_own_meet_no_row_of_the_other_tenant(world: World) -> 
             "document",
             "documents",
             "pairs",
+            "combined_pairs",
             "clusters",
             "verdict",
             "verdicts",

@@ -15,6 +15,7 @@ from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import statement
 from nearsim_db.worker import Worker
 from tests.acceptance.command_line import NEWEST_MAJOR
+from tests.majors import in_turn
 from tests.workers import BLOCKED, Application, application, ask, running, wait_until
 
 WORDS = [f"word{number}" for number in range(300)]
@@ -273,15 +274,17 @@ def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
         assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "constraint"),
-    [
-        ("min_similarity", "NaN", "probe_min_similarity_possible"),
-        ("min_similarity", "-0.1", "probe_min_similarity_possible"),
-        ("min_similarity", "1.1", "probe_min_similarity_possible"),
-        ("asked_at", "infinity", "probe_moments_finite"),
-        ("deadline", "-infinity", "probe_moments_finite"),
-    ],
+@in_turn(
+    (
+        "column, value, constraint",
+        [
+            ("min_similarity", "NaN", "probe_min_similarity_possible"),
+            ("min_similarity", "-0.1", "probe_min_similarity_possible"),
+            ("min_similarity", "1.1", "probe_min_similarity_possible"),
+            ("asked_at", "infinity", "probe_moments_finite"),
+            ("deadline", "-infinity", "probe_moments_finite"),
+        ],
+    )
 )
 def test_what_cannot_be_asked_by_hand(
     connection: Connection, column: str, value: str, constraint: str

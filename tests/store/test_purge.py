@@ -188,7 +188,8 @@ def test_generations_of_any_state_forget(
         assert found[GenerationId(2)][0] == state
         assert all(removed.signatures == 1 and removed.bands > 0 for _, removed in found.values())
         assert all(removed.pairs == len(TEXTS) and removed.cluster_rows == 1 for _, removed in found.values())
-        assert bool(index.warnings) is not reproducible
+        # Nobody follows what was abandoned.
+        assert bool(index.warnings) == (not reproducible and state != "abandoned")
 
 
 @pytest.mark.parametrize("stage", ["sign", "bands", "pairs", "clusters"])

@@ -5,12 +5,16 @@ from collections import Counter
 
 import pytest
 
+from nearsim_db import Document, Index
+from nearsim_db.recipe import Recipe, override
+from nearsim_db.reindex import Limits, Reindex
 from nearsim_db.store import diffs
 from nearsim_db.store.diffs import Both, ChosenPair
 from nearsim_db.store.engine import open_engine
 from tests.store.diff_world import Ids, Written, leaves
 
 EVERYTHING = 10_000
+STORY = "the ferry to the island was late again and nobody at the harbour knew why"
 
 
 def brute_clusters(live: Written, new: Written) -> Counter[str]:
@@ -53,7 +57,7 @@ def test_random_generations(newest_url: str, most_classes: int, monkeypatch: pyt
     monkeypatch.setattr(diffs, "_MOST_CLASSES", most_classes)
     engine = open_engine(newest_url)
     totals: Counter[str] = Counter()
-    for seed in range(12):
+    for seed in range(8):
         rng = random.Random(f"{seed} {most_classes}")
         documents = rng.choice([5, 12, 30])
         live, new = (Written.random(rng, documents) for _ in range(2))
@@ -95,3 +99,30 @@ def test_random_generations(newest_url: str, most_classes: int, monkeypatch: pyt
         totals += Counter(lost=len(lost), gained=len(gained), rescored=len(rescored)) + expected
     assert all(totals[name] for name in ("lost", "gained", "rescored", "merged", "split", "same"))
     engine.dispose()
+
+
+def test_why_pairs_are_lost_and_gained(newest_url: str) -> None:
+    edited = STORY.replace("harbour", "station")
+    texts = {"one": STORY, "two": edited, "twin": STORY, "number": "1 2 3", "numbers": "1 2 3"}
+    with Index.connect(newest_url) as index:
+        index.create_profile(
+            "default",
+            override(Recipe(), ["shingle.k=1", "match.threshold=0.8", "bands.count=128", "bands.rows=1"]),
+        )
+        index.add([Document(name, body=body) for name, body in texts.items()])
+        Reindex(index.database, "default").start(
+            settings=["match.threshold=0.9", "shingle.min_token_length=2"]
+        )
+        found = Reindex(index.database, "default").diff()
+        # Each has 13 distinct words, and they share 12 of 14.
+        assert found.recipe == {"shingle.min_token_length": (1, 2), "match.threshold": (0.8, 0.9)}
+        whys = {(one.left.id, one.right.id): one.why for one in found.samples.lost}
+        assert whys["one", "two"] == "now: similarity 0.8571, below the threshold of 0.9"
+        assert whys["number", "numbers"] == "before they had the same features; now: 'number' has no features"
+        assert (found.pairs.live, found.pairs.lost, found.pairs.common) == (4, 3, 1)
+        back = Reindex(index.database, "default")
+        back.promote()
+        gained = back.diff(1, limits=Limits.of(gained=2)).samples.gained
+        whys = {(one.left.id, one.right.id): one.why for one in gained}
+        assert whys["one", "two"] == "before: similarity 0.8571, below the threshold of 0.9"
+        assert whys["number", "numbers"].endswith("has no features; now they have the same features")

@@ -80,7 +80,7 @@ def test_nobody_waits_behind_a_drop_that_waits(url: str, database: Database) -> 
             while not waiting.done():
                 for table in ("signature", "band", "similar_pair", "cluster_member"):
                     query = "SELECT count(*) FROM nearsim.{} WHERE generation_id = 2"
-                    other.execute(psycopg.sql.SQL(query).format(psycopg.sql.Identifier(table)))  # type: ignore[arg-type]
+                    other.execute(psycopg.sql.SQL(query).format(psycopg.sql.Identifier(table)))
                 other.execute("UPDATE nearsim.document SET title = title || 'x' WHERE external_id = 'd1'")
                 other.execute("SELECT count(*) FROM nearsim.pairs")
                 rounds += 1

@@ -124,7 +124,7 @@ def test_one_document_is_answered_for(url: str) -> None:
 
 @pytest.mark.parametrize("profiles", [["headline", "body"], ["body", "sentences"], ["sentences"], None])
 def test_clusters_are_components_of_the_pairs_together(url: str, profiles: list[str] | None) -> None:
-    ask(url, "UPDATE nearsim.document SET published_at = now() - doc_id % 7 * interval '1 day' RETURNING 1")
+    ask(url, "UPDATE nearsim.document SET published_at = now() - doc_id %% 7 * interval '1 day' RETURNING 1")
     graph = nx.Graph(
         pair for pair, alike in brute_force(url).items() if alike.keys() & set(profiles or PROFILES)
     )
@@ -163,7 +163,7 @@ def test_what_cannot_be_answered_is_refused(url: str) -> None:
 
 
 def test_one_profile_is_replaced_while_documents_change_and_the_others_stay(url: str) -> None:
-    rng = random.Random(2)
+    rng, told = random.Random(2), set[str]()
 
     def write(count: int) -> None:
         for _ in range(count):
@@ -178,8 +178,13 @@ def test_one_profile_is_replaced_while_documents_change_and_the_others_stay(url:
                 )
                 ask(url, command, name, *texts(rng))
 
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step not in told:
+            told.add(step)
+            write(3)
+
     with Database.connect(url) as database:
-        reindex = Reindex(database, "news", "body", lambda step, done, total: write(2))
+        reindex = Reindex(database, "news", "body", progress)
         before = dict(ask(url, "SELECT profile, generation_id FROM nearsim.live_generations"))
         reindex.start(settings=["match.threshold=0.3"])
         write(5)

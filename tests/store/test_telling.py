@@ -8,10 +8,9 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index, telling
-from nearsim_db.database import Database
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.reindex import Reindex, turns
-from nearsim_db.store import leases, queue
+from nearsim_db.store import leases, queue, schema
 from nearsim_db.worker import Worker
 from tests.store.event_world import State, Watcher, snapshot
 from tests.store.scrambling import INSERT_PAIR, change, scramble
@@ -179,10 +178,25 @@ def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, new
         assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
 
 
+def test_an_older_schema_tells_the_rest_at_once(index: Index, newest_url: str) -> None:
+    index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
+    with application(newest_url) as reading:
+        watcher = Watcher(index.database, reading)
+        for state in (RETIRED, LIVE):
+            reading.execute(state)
+        watcher.catch_up()
+        with index.database.transaction() as connection:
+            schema.downgrade(connection, "0012")
+        kinds = [one.kind for one in index.events(watcher.consumer.last)]
+        assert kinds == ["pair_found", "pair_found", "cluster_formed"]
+        change(reading, INSERT_PAIR, "_1", 2, 3, 0.5)
+        assert [one.kind for one in index.events()][-1] == "pair_found"
+
+
 def test_a_temporary_collection_is_not_told_of(index: Index, newest_url: str) -> None:
-    database: Database = index.database
-    with database.temporary_collection("passing"), Index(database, "passing") as passing:
-        passing.add(Document(f"d{number}", body=ALIKE) for number in range(3))
+    index.collection = "passing"
+    with index.database.temporary_collection("passing"):
+        index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
         with application(newest_url) as reading:
             assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
             assert ask(reading, "SELECT count(told_left_id) FROM nearsim.generation") == 0

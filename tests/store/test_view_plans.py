@@ -155,6 +155,20 @@ def test_pairs_of_one_document_are_found_without_reading_the_ledger(
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "left_id = 309",
+        "right_id = 310 AND collection_id = 7",
+        "left_external_id = 'd310' AND collection = 'c' AND profiles && ARRAY['p']",
+    ],
+)
+def test_a_condition_on_combined_pairs_is_put_to_the_pairs(analyst: Connection, condition: str) -> None:
+    found = run(analyst, "combined_pairs", condition)
+    assert 0 < found[0]["Actual Rows"] < 5
+    assert sum(read(found).values()) < 200
+
+
+@pytest.mark.parametrize(
     ("view", "condition"),
     [
         ("documents", "doc_id = 309"),

@@ -2,9 +2,10 @@
 -- they are, their first documents and both similarities. Twins have one head; none of the parts counts a pair of another.
 -- A pair of heads can stand for very many classes at both ends, where twins of one generation are none in the other: so
 -- classes are met from the end that has fewer, and where both have many from the pairs of the other generation. What is
--- known of families of twins misleads the planner: the order of the joins is the one below, and each is hashed or merged.
+-- known of families of twins misleads the planner: the order of the joins is the one below, and each is hashed.
 SET LOCAL join_collapse_limit = 1;
 SET LOCAL enable_nestloop = off;
+SET LOCAL enable_mergejoin = off;
 CREATE TEMP TABLE diff_common ON COMMIT DROP AS
 WITH parted AS MATERIALIZED (
     -- Classes that share their head in the live generation with another class.
@@ -73,4 +74,5 @@ JOIN heavy AS live ON live.left_id = least(one.live_head, other.live_head)
     AND live.right_id = greatest(one.live_head, other.live_head);
 SET LOCAL join_collapse_limit TO DEFAULT;
 SET LOCAL enable_nestloop TO DEFAULT;
+SET LOCAL enable_mergejoin TO DEFAULT;
 ANALYZE diff_common
