@@ -63,7 +63,7 @@ def clusters(index: Index) -> set[tuple[str, frozenset[str]]]:
 def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset[str]]]:
     """What two indexes answer alike: the length of a survivor, and the members.
 
-    Of documents of one length that which came first survives, and two collections need not have come by them in one order.
+    Of documents of one length that which came first survives, and the two may have come by them in another order.
     """
     rows = app.execute("SELECT id, length(concat(headline, body)) FROM story").fetchall()
     length = {str(number): int(str(long)) for number, long in rows}

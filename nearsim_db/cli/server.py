@@ -21,7 +21,9 @@ def init(
     patience: Annotated[
         float,
         typer.Option(
-            min=0, metavar="SECONDS", help="How long a step may wait for others' transactions before it gives up."
+            min=0,
+            metavar="SECONDS",
+            help="How long a step may wait for others' transactions before it gives up.",
         ),
     ] = 300.0,
     quiet: options.Quiet = False,

@@ -26,7 +26,8 @@ def promote(database: Database, generation: Generation, before: Sequence[State])
     )
 
     def attempt() -> GenerationId | None:
-        with database.engine.begin() as connection:
+        autocommit = {"isolation_level": "AUTOCOMMIT"}
+        with database.engine.connect().execution_options(**autocommit) as connection:
             return generations.promote(connection, generation, before)
 
     with translated():

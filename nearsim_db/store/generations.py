@@ -1,6 +1,7 @@
 """The states of generations: how one that is built beside another comes, answers, and goes."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from sqlalchemy import Connection, func, select, update
 
@@ -8,14 +9,14 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import catalog, tables
 from nearsim_db.store.catalog import Generation, State
-from nearsim_db.store.engine import driver
+from nearsim_db.store.engine import autocommitting, driver
 from nearsim_db.store.locks import Lock, is_taken
 from nearsim_db.store.statements import statement
 
 COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one of a profile
 WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # their work is taken
 
-_PROMOTION_WAIT_MILLISECONDS = 40
+_PROMOTION_WAIT_MILLISECONDS = 25
 _SHOWN: dict[State | None, str] = {
     "building": "being built",
     "catching_up": "catching up with the documents",
@@ -110,25 +111,20 @@ def mark_ready(connection: Connection) -> list[GenerationId]:
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
     """Let a generation answer in place of the one that does, which is retired; returns that one.
 
-    Locks are waited for only shortly. Raises ConflictError where it is in none of the states `before`.
+    One statement, which is a transaction of its own: the connection must be in autocommit. It waits only shortly for
+    locks. Raises ConflictError where it is in none of the states `before`.
     """
-    limit = {"milliseconds": str(_PROMOTION_WAIT_MILLISECONDS)}
-    driver(connection).execute(statement("limit_lock_wait"), limit)
-    hold(connection, generation.profile_id)
-    state = read_state(connection, generation)
+    parameters = {
+        "generation_id": generation.generation_id,
+        "before": list(before),
+        "wait": _PROMOTION_WAIT_MILLISECONDS,
+    }
+    row = autocommitting(connection).execute(statement("let_answer"), parameters).fetchone()
+    assert row is not None
+    state, retired = cast(tuple[State | None, int | None], row)
     if state not in before:
         _refuse(generation, state, before)
-    retired = _retire(connection, generation.profile_id)
-    move(connection, generation, "live", before, live_at=func.clock_timestamp(), retired_at=None)
-    return retired
-
-
-def _retire(connection: Connection, profile_id: ProfileId) -> GenerationId | None:
-    table = tables.generation
-    live = update(table).where(table.c.profile_id == profile_id, table.c.state == "live")
-    made = live.values(state="retired", retired_at=func.clock_timestamp()).returning(table.c.generation_id)
-    found = connection.execute(made).scalar_one_or_none()
-    return None if found is None else GenerationId(found)
+    return None if retired is None else GenerationId(retired)
 
 
 def stop(connection: Connection, stopped: Sequence[Generation]) -> None:

@@ -7,6 +7,7 @@ BEGIN
     END IF;
 END
 $$;
+DROP FUNCTION nearsim.let_answer(integer, text[], integer);
 DROP VIEW nearsim.generations;
 DROP INDEX nearsim.generation_one_coming;
 ALTER TABLE nearsim.generation

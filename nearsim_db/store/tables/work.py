@@ -44,8 +44,8 @@ work = Table(
         "stage",
         Text,
         nullable=False,
-        comment="sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or tell "
-        "(events of an index that went live)",
+        comment="sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) "
+        "or tell (events of an index that went live)",
     ),
     moment("queued_at", "When it was queued"),
     moment("due_at", "When it may begin"),
