@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 class Answers:
     """Reads the generation that answers. One that is dropped between being chosen and being read is chosen anew."""
 
-    def __init__(self, database: Database, collection: str, profile: str | None) -> None:
+    def __init__(self, database: Database, collection: str, profile: Callable[[], str | None]) -> None:
         self._database = database
         self._collection = collection
         self._profile = profile
@@ -77,14 +77,14 @@ class Answers:
         def read(connection: Connection) -> dict[str, Any]:
             collection = catalog.get_collection(connection, self._collection)
             there = catalog.list_generations(connection, collection.collection_id)
-            chosen = serving.choose_newest(self._collection, there, profile_name or self._profile)
+            chosen = serving.choose_newest(self._collection, there, profile_name or self._profile())
             return query.stats(connection, collection, chosen, _profile(chosen), recount=recount)
 
         return self._ask(read)
 
     def _live(self, connection: Connection) -> tuple[Generation, Profile]:
         there = self._generations(connection)
-        chosen = serving.choose_live(connection, self._collection, there, self._profile)
+        chosen = serving.choose_live(connection, self._collection, there, self._profile())
         return chosen, _profile(chosen)
 
     def _generations(self, connection: Connection) -> list[Generation]:

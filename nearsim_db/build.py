@@ -179,11 +179,14 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
                 streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE
             ):
                 verified = steps.verify(reading, context, block)
+                stale = sorted(context.stale)
+                context.stale.clear()
                 reading.rollback()
                 storing.result()
                 # The last document's candidates may go on in the next block, so it counts as verified only after that.
+                through = int(block[-1, 0]) - 1
                 storing = context.pool.submit(
-                    _store_block, writing, context, verified, int(block[-1, 0]) - 1, dict(context.figures)
+                    _store_block, writing, context, verified, stale, through, dict(context.figures)
                 )
                 progress("candidates", int(np.searchsorted(heads, block[-1, 0])), len(heads))
         finally:
@@ -193,9 +196,6 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
         pairs.finish_pairs(writing, context.leaves)
         catalog.add_figures(writing, context.generation, counting.result() | context.figures)
         context.figures.clear()
-        # Their text was being changed; they are searched when they have been signed again.
-        queue.queue_work(writing, context.leaves, "search", sorted(context.stale))
-        context.stale.clear()
         catalog.set_stage(writing, context.generation, "clusters")
         _commit(writing, context)
 
@@ -206,9 +206,17 @@ def _count_buckets(engine: Engine, context: Context) -> dict[str, int]:
 
 
 def _store_block(
-    writing: Connection, context: Context, verified: VerifiedPairs, through: int, figures: dict[str, int]
+    writing: Connection,
+    context: Context,
+    verified: VerifiedPairs,
+    stale: list[int],
+    through: int,
+    figures: dict[str, int],
 ) -> None:
     pairs.store_pairs(writing, context.leaves, verified)
+    # Their text was being changed; they are searched when they have been signed again. Queued with the block, as no other
+    # is told of them.
+    queue.queue_work(writing, context.leaves, "search", stale)
     catalog.set_stage(writing, context.generation, "pairs", through)
     catalog.add_figures(writing, context.generation, figures)
     _commit(writing, context)
@@ -228,7 +236,8 @@ def _link_and_serve(writing: Connection, context: Context, progress: Progress) -
 def _refuse_stopped(writing: Connection, context: Context) -> None:
     state = generations.read_state(writing, context.generation)
     if state != "building":
-        raise BuildStoppedError(context.generation.generation_id, state)
+        stopped = context.generation
+        raise BuildStoppedError(stopped.generation_id, state, stopped.advice("reindex resume"))
 
 
 def _commit(writing: Connection, context: Context, done: int | None = None, total: int | None = None) -> None:

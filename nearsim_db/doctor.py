@@ -10,8 +10,9 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from nearsim_db import server
+from nearsim_db import profiles, server
 from nearsim_db.address import database_url
+from nearsim_db.advice import advice
 from nearsim_db.backend import resolve as resolve_backend
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError
 from nearsim_db.notable import counted
@@ -28,7 +29,7 @@ from nearsim_db.store import (
     server_facts,
 )
 from nearsim_db.store.access import Roles
-from nearsim_db.store.catalog import Collection
+from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
 
@@ -228,8 +229,8 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
             continue
         found = True
         if _is_free(connection, Lock.BUILD, collection):
-            advice = f"start a worker: nearsim worker; or: nearsim build --collection {collection.name}"
-            yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", advice)
+            remedy = f"start a worker: nearsim worker; or: {advice('build', collection.name)}"
+            yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", remedy)
         else:
             yield Finding("builds", "ok", f"collection {collection.name} is being written to right now")
     if not found:
@@ -239,23 +240,26 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
 def _waiting(connection: Connection, collection: Collection) -> list[str]:
     if not documents.any_document(connection, collection.collection_id):
         return []
-    generations = catalog.list_generations(connection, collection.collection_id)
-    queued = sum(queue.count_work(connection, one.leaves)[0] for one in generations if one.state == "live")
-    waiting = [f"profile {one.profile} is not built" for one in generations if one.is_first_build]
+    there = catalog.list_generations(connection, collection.collection_id)
+    refused = profiles.find_refused(there)
+    live = [one for one in there if one.state == "live" and one.generation_id not in refused]
+    queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
+    waiting = [f"profile {one.profile} is not built" for one in there if one.is_first_build]
     return [*waiting, f"{counted(queued, 'document')} to be indexed"] if queued else waiting
 
 
 def _unindexed(connection: Connection) -> Iterator[Finding]:
     for one in catalog.list_unindexed(connection):
         finding = f"collection {one.name} has documents and no profile"
-        yield Finding("profiles", "warning", finding, f"nearsim build -c {one.name} makes one")
+        yield Finding("profiles", "warning", finding, f"{advice('build', one.name)} makes one")
 
 
 def _workers(connection: Connection) -> Finding:
     workers = leases.list_workers(connection)
     if workers:
         return Finding("workers", "ok", f"{len(workers)} at work: {', '.join(workers)}")
-    waiting = backlog.read_backlog(connection, None)
+    refused = profiles.find_refused(catalog.list_generations(connection))
+    waiting = backlog.read_backlog(connection, None, refused)
     counts = {"change": waiting.changes, "document": sum(waiting.by_stage.values())}
     shown = [counted(number, noun) for noun, number in counts.items() if number]
     if not shown:
@@ -276,18 +280,26 @@ def _set_aside(connection: Connection) -> Finding:
 def _reindexed(connection: Connection) -> Iterator[Finding]:
     left = generations.find_left(connection)
     for one in left:
-        finding = f"the build of generation {one.generation_id} of profile {one.profile} was left behind"
-        advice = (
-            f"nearsim reindex resume {one.profile} goes on, nearsim reindex abandon {one.profile} gives it up"
-        )
-        yield Finding("reindexes", "warning", finding, advice)
-    dropping = [one for one in catalog.list_generations(connection) if one.dropping]
+        finding = f"the build of {_named(one)} was left behind"
+        choice = f"to go on: {one.advice('reindex resume')}; to give it up: {one.advice('reindex abandon')}"
+        yield Finding("reindexes", "warning", finding, choice)
+    there = catalog.list_generations(connection)
+    kept = [one for one in there if one.state != "abandoned"]
+    refused = profiles.find_refused(kept)
+    for one in [one for one in kept if one.generation_id in refused]:
+        finding = f"generation {one.generation_id} of profile {one.profile} ({one.state}) cannot be written to by this version"
+        yield Finding("reindexes", "warning", finding, advise_on_refused(one))
+    dropping = [one for one in there if one.dropping]
     for one in dropping:
-        finding = f"generation {one.generation_id} of profile {one.profile} is still to be dropped"
-        advice = f"a worker does that when nobody reads it any more, or: nearsim reindex drop {one.profile}"
-        yield Finding("reindexes", "warning", finding, advice)
-    if not left and not dropping:
+        finding = f"{_named(one)} is still to be dropped"
+        remedy = f"a worker does that when nobody reads it any more, or: {one.advice('reindex drop')}"
+        yield Finding("reindexes", "warning", finding, remedy)
+    if not left and not refused and not dropping:
         yield Finding("reindexes", "ok", "none left behind")
+
+
+def _named(one: Generation) -> str:
+    return f"generation {one.generation_id} of profile {one.profile} of collection {one.collection}"
 
 
 def _is_free(connection: Connection, kind: Lock, collection: Collection) -> bool:

@@ -67,10 +67,13 @@ class DuplicateError(NearsimError):
 
 
 class BuildStoppedError(NearsimError):
-    """Somebody paused, abandoned or dropped the generation that was being built; `state` is what it is in now."""
+    """Somebody paused, abandoned or dropped the generation that was being built; `state` is what it is in now.
 
-    def __init__(self, generation_id: int, state: str | None) -> None:
-        advice = "; to go on: nearsim reindex resume" if state == "paused" else ""
+    `to_resume` is the command that goes on with it.
+    """
+
+    def __init__(self, generation_id: int, state: str | None, to_resume: str) -> None:
+        advice = f"; to go on: {to_resume}" if state == "paused" else ""
         super().__init__(
             f"the build of generation {generation_id} was stopped: it is {state or 'gone'}{advice}"
         )
@@ -78,9 +81,17 @@ class BuildStoppedError(NearsimError):
 
 
 class LimitsExceededError(NearsimError):
-    """A generation was not promoted because it differs from the live one by more than is allowed."""
+    """A generation was not promoted because it differs from the live one by more than is allowed.
+
+    `limits` are those that were held against what differs, as a comparison has them.
+    """
 
     exit_code = 3
+
+    def __init__(self, message: str, profile: str, limits: Sequence[object]) -> None:
+        super().__init__(message)
+        self.profile = profile
+        self.limits = limits
 
 
 class MissedEventsError(NearsimError):

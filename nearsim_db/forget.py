@@ -68,6 +68,13 @@ class _Struck:
         """First builds: they are short of nothing but time, and what was purged must not come to answer."""
         return {id for id, (generation, _) in self.traces.items() if generation.is_first_build}
 
+    def add(self, after: "_Struck") -> None:
+        """Take over what a later transaction found."""
+        self.traces |= after.traces
+        self.later += after.later
+        self.work += after.work
+        self.events += after.events
+
 
 def purge(
     engine: Engine,
@@ -80,7 +87,8 @@ def purge(
     """Forget documents of a collection, by external id.
 
     All that is in the database goes in one transaction, but for generations that are being built: the first of a
-    profile is finished first, others lose it later. `find_context` gives None for a generation that this code cannot
+    profile is finished first, others lose it later. Until those that were begun meanwhile are seen to, the deletion
+    stays noted. `find_context` gives None for a generation that this code cannot
     reproduce; it loses the rows all the same.
     Raises InputError, before anything is done, where a file is no reject file.
     """
@@ -90,6 +98,10 @@ def purge(
         struck = again_after_conflicts(
             connection, partial(_strike, connection, collection_id, sorted(wanted), find_context)
         )
+        begun = again_after_conflicts(
+            connection, partial(_strike_begun, connection, collection_id, struck, find_context)
+        )
+        struck.add(begun)
         for path, found in in_rejects.items():
             _clean(path, found)
         if struck.unbuilt():
@@ -97,9 +109,7 @@ def purge(
             built = again_after_conflicts(
                 connection, partial(_strike_built, connection, collection_id, struck, find_context)
             )
-            struck.traces |= built.traces
-            struck.work += built.work
-            struck.events += built.events
+            struck.add(built)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in struck.traces.values()])
     told = {external_id for found in in_rejects.values() for external_id in found.external_ids}
@@ -139,6 +149,28 @@ def _strike(
     struck.events = events.purge_events(connection, collection_id, ids)
     _strike_verdicts(connection, ids, struck)
     struck.at = purges.note_purge(connection, collection_id)
+    # A generation that was committed after they were listed is built from what was there before this is committed.
+    purges.note_deleted(connection, collection_id, ids)
+    connection.commit()
+    return struck
+
+
+def _strike_begun(
+    connection: Connection, collection_id: CollectionId, before: _Struck, find_context: FindContext
+) -> _Struck:
+    """Another transaction, for generations that were begun during the first; then nobody has to be told any more."""
+    ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
+    struck = _Struck(before.doc_ids, {}, [], 0, 0, 0, 0, 0, before.at)
+    purges.delete_changes(connection, ids)
+    queued = before.unbuilt() | {one.generation_id for one in before.later}
+    for generation in catalog.list_generations(connection, collection_id):
+        id = generation.generation_id
+        if id not in before.traces and id not in queued:
+            _strike_generation(connection, generation, ids, struck, find_context)
+        elif id not in queued:
+            # What the note of the deletion was made into meanwhile.
+            purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
+    struck.events = events.purge_events(connection, collection_id, ids)
     connection.commit()
     return struck
 

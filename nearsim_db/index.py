@@ -68,7 +68,7 @@ class Index:
         self.warnings: list[str] = []
         self._progress = progress
         self._pool = ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim")
-        self._answers = Answers(database, collection, profile)
+        self._answers = Answers(database, collection, lambda: self.profile)
         self._lookups = Lookups(database, self.serving)
         self._upkeep = Upkeep(database, self._restored, progress, self.warnings.append)
 

@@ -25,7 +25,7 @@ from nearsim_db.store.engine import translated
 from nearsim_db.verify import Screened, screen
 
 _ASKED = 0  # the doc_id of what is not in the index: smaller than any document's
-_ATTEMPTS = 5
+_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)

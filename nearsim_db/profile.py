@@ -126,8 +126,8 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     if profile.fingerprint != fingerprint:
         raise FingerprintError(
             "this version of nearsim, or of a library that it reads words with, does not make the sketches that the "
-            "index was built with, so that it can only be read; build it anew beside the old one: nearsim reindex "
-            "start, or install the earlier version"
+            "index was built with, so that it can only be read; build it anew beside the old one with the command "
+            "reindex start, or install the earlier version"
         )
     return profile
 

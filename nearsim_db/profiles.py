@@ -1,12 +1,14 @@
 """Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection
 
 from nearsim_db.database import Database
-from nearsim_db.errors import NotFoundError
-from nearsim_db.profile import Profile
+from nearsim_db.errors import NearsimError, NotFoundError
+from nearsim_db.profile import Profile, restore
 from nearsim_db.recipe import to_mapping
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Build, Collection, Generation
 
@@ -25,6 +27,17 @@ def describe_build(profile: Profile) -> Build:
         profile.rows,
         profile.expected_recall,
     )
+
+
+def find_refused(generations: Iterable[Generation]) -> dict[GenerationId, NearsimError]:
+    """Those that this code cannot write to, as it would not make the same sketches, each with the reason."""
+    refused: dict[GenerationId, NearsimError] = {}
+    for one in generations:
+        try:
+            restore(one.recipe, one.fingerprint)
+        except NearsimError as error:
+            refused[one.generation_id] = error
+    return refused
 
 
 def drop(database: Database, collection: Collection, name: str) -> None:

@@ -210,10 +210,7 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
 
 def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
     """Store pairs and let clusters grow by them, and write down what else verification found."""
-    # Their text was being changed; once it is signed again, they are searched. Those that are gone are not.
-    stale = signatures.read_signed(connection, context.leaves, sorted(context.stale))
-    queue.queue_work(connection, context.leaves, "search", sorted(stale), _STALE_SECONDS)
-    attachments.note_texts(connection, sorted(stale))
+    _put_off(connection, context)
     stored = 0
     for found in verified:
         fresh = pairs.store_pairs(connection, context.leaves, found)
@@ -223,6 +220,18 @@ def _keep(connection: Connection, context: Context, verified: list[VerifiedPairs
     connection.commit()
     context.forget_findings()
     context.tally["pairs"] += stored
+
+
+def _put_off(connection: Connection, context: Context) -> None:
+    """What has another text than it is signed with is being changed, and is searched once it is signed again.
+
+    What is signed and gone leaves the index; what is not signed any more has left it.
+    """
+    signed = signatures.read_signed(connection, context.leaves, sorted(context.stale))
+    there = documents.find_there(connection, context.generation.collection_id, sorted(signed))
+    queue.queue_work(connection, context.leaves, "search", sorted(there), _STALE_SECONDS)
+    queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - there), _STALE_SECONDS)
+    attachments.note_texts(connection, sorted(there))
 
 
 def _link(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from nearsim_db.advice import advice
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store import documents
 from nearsim_db.store.catalog import Generation
@@ -38,10 +39,11 @@ def choose_live(
     if generation.state == "building" and documents.any_document(connection, generation.collection_id):
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
-            "done; if nobody is at it, run: nearsim build"
+            f"done; if nobody is at it, run: {advice('build', collection)}"
         )
     if generation.state == "abandoned":
         raise NotFoundError(f"profile {generation.profile!r} is being deleted; it has no live index any more")
     raise NotFoundError(
-        f"profile {generation.profile!r} has no live index yet; ingest documents, or run: nearsim build"
+        f"profile {generation.profile!r} has no live index yet; ingest documents, or run: "
+        f"{advice('build', collection)}"
     )

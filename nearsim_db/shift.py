@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from nearsim_db import dropping, events, follow, rounds, telling, window
+from nearsim_db.advice import advice
 from nearsim_db.contexts import Contexts
 from nearsim_db.database import Database
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
@@ -148,7 +149,7 @@ class Shift:
     def read_backlog(self) -> Backlog:
         """What waits now; any thread may ask."""
         with translated(), self._engine.connect() as connection:
-            return backlog.read_backlog(connection, self._collection_id)
+            return backlog.read_backlog(connection, self._collection_id, self.troubles)
 
     @property
     def troubles(self) -> dict[GenerationId, NearsimError]:
@@ -223,7 +224,8 @@ class Shift:
             connection.commit()
             found = [self._contexts.find(connection, one) for one in ready]
         for one in [context.generation for context in found if context is not None]:
-            told = f"{self._contexts.shown(one)} has caught up: nearsim reindex diff, then promote"
+            compare, promote = one.advice("reindex diff"), one.advice("reindex promote")
+            told = f"{self._contexts.shown(one)} has caught up; compare: {compare}; then: {promote}"
             self._tell(Notable("ready", told, facts=self._contexts.facts(one)))
 
     def _tell_of_left_behind(self) -> None:
@@ -233,10 +235,11 @@ class Shift:
             if one.generation_id not in self._told_left:
                 facts = {"profile": one.profile, "generation": one.generation_id}
                 told = (
-                    f"generation {one.generation_id} of profile {one.profile} was left behind by who built it"
+                    f"generation {one.generation_id} of profile {one.profile} of collection {one.collection} was left "
+                    "behind by who built it"
                 )
-                advice = "nearsim reindex resume goes on, nearsim reindex abandon gives it up"
-                self._tell(Notable("left_behind", f"{told}: {advice}", "warning", facts))
+                choice = f"to go on: {one.advice('reindex resume')}; to give it up: {one.advice('reindex abandon')}"
+                self._tell(Notable("left_behind", f"{told}; {choice}", "warning", facts))
         self._told_left = {one.generation_id for one in left}
 
     def _drop_left(self) -> None:
@@ -256,7 +259,7 @@ class Shift:
             mine = self._collection_id in (None, one.collection_id)
             if mine and one.collection_id not in self._told_of:
                 self._told_of.add(one.collection_id)
-                message = f"collection {one.name} has documents and no profile: nearsim build -c {one.name} makes one"
+                message = f"collection {one.name} has documents and no profile: {advice('build', one.name)} makes one"
                 self._tell(Notable("no_profile", message, "warning", {"collection": one.name}))
 
     def _sweep_sources(self, meanwhile: Callable[[], None]) -> None:

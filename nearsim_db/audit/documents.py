@@ -96,8 +96,11 @@ def _judge(connection: Connection, findings: Findings, suspects: Sequence[Suspec
     changing = find_changing(
         connection, findings, {doc_id for _, _, involved in suspects for doc_id in involved}
     )
+    # Searching or linking never takes a signature out.
+    gone = {doc_id for kind, doc_id, _ in suspects if kind == "stray_signature"}
+    leaving = find_changing(connection, findings, gone, ("sign", "compare"))
     for kind, doc_id, involved in suspects:
-        if any(one in changing for one in involved):
+        if doc_id in leaving if kind == "stray_signature" else any(one in changing for one in involved):
             findings.changing += 1
         else:
             findings.add_document(kind, doc_id)

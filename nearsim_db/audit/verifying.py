@@ -209,7 +209,7 @@ class _Verifying:
         if generation.state not in WORKABLE:
             raise ConflictError(
                 f"generation {generation.generation_id} is {generation.state}, so that no work is done for it: "
-                "first run: nearsim reindex resume"
+                f"first run: {generation.advice('reindex resume')}"
             )
         context = self._context(generation)
         upkeep = Upkeep(self.database, lambda _: context, self.progress, self.warn)
@@ -220,8 +220,8 @@ class _Verifying:
         if generation.state != "live":
             raise ConflictError(
                 f"generation {generation.generation_id} is {generation.state} and cannot be repaired as it is: drop it "
-                f"(nearsim reindex drop --generation {generation.generation_id}), and build another: "
-                "nearsim reindex start"
+                f"({generation.advice('reindex drop', '--generation', str(generation.generation_id))}), and build "
+                f"another: {generation.advice('reindex start')}"
             )
         reindex = Reindex(self.database, self.collection, generation.profile, self.progress, self.warn)
         begun = reindex.start()

@@ -6,6 +6,7 @@ from typing import Any
 from nearsim_db.cli import render
 from nearsim_db.reindex import Difference
 from nearsim_db.reindex.difference import Evidence, SampledPair
+from nearsim_db.reindex.limits import CheckedLimit
 from nearsim_db.store.diffs import ChangedCluster
 
 _SHOWN = 5
@@ -23,7 +24,7 @@ def print_difference(found: Difference, page: Path | None) -> None:
     if found.limits:
         render.line()
         rows = [
-            [one.limit, one.allowed, one.found, "exceeded" if one.exceeded else "kept"]
+            [one.limit, one.allowed, _counted(one), "exceeded" if one.exceeded else "kept"]
             for one in found.limits
         ]
         render.table(["limit", "allowed", "found", "is"], rows)
@@ -34,11 +35,20 @@ def print_difference(found: Difference, page: Path | None) -> None:
         render.line(line)
 
 
+def _counted(limit: CheckedLimit) -> str:
+    return f"{limit.found:,} ({_percent(limit.found_share)})"
+
+
+def _columns(found: Difference) -> list[str]:
+    """The other one may be older than the live one."""
+    return ["live", f"generation {found.new.generation}"]
+
+
 def _print_recipe(found: Difference) -> None:
     render.line()
     if found.recipe:
         render.table(
-            ["recipe", "live", "new"], [[key, *map(_value, both)] for key, both in found.recipe.items()]
+            ["recipe", *_columns(found)], [[key, *map(_value, both)] for key, both in found.recipe.items()]
         )
     else:
         same = found.live.fingerprint == found.new.fingerprint
@@ -60,7 +70,7 @@ def _print_counts(found: Difference) -> None:
         ["clusters", clusters.live, clusters.new],
     ]
     render.line()
-    render.table(["", "live", "new"], rows)
+    render.table(["", *_columns(found)], rows)
     changes: list[list[object]] = [
         ["pairs lost", pairs.lost, _percent(pairs.lost_share)],
         ["pairs gained", pairs.gained, _percent(pairs.gained_share)],
@@ -78,7 +88,7 @@ _QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
 
 
 def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.4g}%"
+    return "-" if share is None else f"{100 * share:.4g} %"
 
 
 def _print_samples(found: Difference) -> None:
@@ -93,7 +103,7 @@ def _print_samples(found: Difference) -> None:
         for one in those[:_SHOWN]
     ]
     if pairs:
-        columns = ["pair", "left", "right", "live", "new", "why"]
+        columns = ["pair", "left", "right", *_columns(found), "why"]
         render.line()
         render.table(columns, pairs, shorten=["left", "right"], wrap=["why"])
     clusters = [

@@ -7,13 +7,11 @@ import typer
 if TYPE_CHECKING:
     from nearsim_db.reindex import Limits
 
-_AS = "0.1% or 0.001 of the live ones, or a count such as 25; else exit code 3"
-
 
 def _limit(name: str, what: str) -> typer.models.OptionInfo:
     """An option of that name."""
     option: typer.models.OptionInfo = typer.Option(
-        name, metavar="LIMIT", help=f"At most so many {what}: {_AS}.", show_default=False
+        name, metavar="LIMIT", help=f"At most so many {what}.", show_default=False
     )
     return option
 

@@ -129,13 +129,21 @@ def promote(
 ) -> None:
     """Let the ready generation answer, in one short transaction; the one before is kept for a rollback.
 
-    With a --max option it is compared with the live one first, and not promoted where it differs by more.
+    With a --max option it is compared with the live one first, and not promoted where it differs by more: then the
+    exit code is 3. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
     """
     from nearsim_db.cli import reindexing
+    from nearsim_db.errors import LimitsExceededError
 
     allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     with _reindex(collection, name, quiet or as_json) as ready:
-        reindexing.print_turn(ready, *ready.promote(generation, allowed), as_json=as_json, quiet=quiet)
+        try:
+            turned = ready.promote(generation, allowed)
+        except LimitsExceededError as refused:
+            if as_json:
+                reindexing.print_refused(ready, refused)
+            raise
+        reindexing.print_turn(ready, *turned, as_json=as_json, quiet=quiet)
 
 
 @reindex.command(epilog="Example: nearsim reindex rollback default")

@@ -8,10 +8,21 @@ import typer
 from nearsim_db.cli import limits, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
-from nearsim_db.cli.reindex import Generation, Name
+from nearsim_db.cli.reindex import Name
 from nearsim_db.output import STANDARD_OUTPUT
 
 EXCEEDED = 3
+
+Generation = Annotated[
+    int | None,
+    typer.Option(
+        "--generation",
+        "-g",
+        metavar="N",
+        help="Compare this one instead of the one that is coming.",
+        show_default=False,
+    ),
+]
 
 
 def diff(
@@ -38,7 +49,7 @@ def diff(
     """Compare the generation that is coming, or another, with the live one: pairs lost, gained and re-scored, clusters.
 
     Nothing is changed. Pairs are those that nearsim pairs answers, twins expanded. Ends with exit code 3 where more
-    differs than a --max option allows.
+    differs than a --max option allows. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
     """
     from nearsim_db.cli import differences, render
     from nearsim_db.database import Database

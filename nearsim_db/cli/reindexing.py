@@ -6,6 +6,7 @@ from typing import Any
 
 from nearsim_db.cli import render
 from nearsim_db.dropping import Dropped
+from nearsim_db.errors import LimitsExceededError
 from nearsim_db.records import GenerationId
 from nearsim_db.reindex import Reindex, Status
 from nearsim_db.store.catalog import Generation
@@ -48,6 +49,7 @@ def print_turn(
                 "profile": generation.profile,
                 "live": generation.generation_id,
                 "retired": before,
+                "promoted": True,
             }
         )
     elif not quiet:
@@ -55,6 +57,18 @@ def print_turn(
         render.note(
             f"generation {generation.generation_id} of profile {generation.profile} answers now{kept}"
         )
+
+
+def print_refused(reindex: Reindex, refused: LimitsExceededError) -> None:
+    """What differs by more than is allowed, as one JSON document."""
+    render.document(
+        {
+            "promoted": False,
+            "collection": reindex.collection,
+            "profile": refused.profile,
+            "limits": refused.limits,
+        }
+    )
 
 
 def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> None:

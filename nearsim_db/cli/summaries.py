@@ -188,7 +188,7 @@ def print_purged(purged: Purged) -> None:
             **{
                 f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
                     "is being built right now, and loses it when it has caught up with the documents; to be rid of it "
-                    "now: nearsim reindex abandon, then nearsim reindex drop"
+                    f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
                 )
                 for generation in purged.later
             },

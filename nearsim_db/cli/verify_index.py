@@ -99,12 +99,13 @@ def _print_faults(audit: "Audit") -> None:
 def _verdict(outcome: "Outcome") -> str:
     found, after = outcome.found, outcome.after
     seen = ", ".join(
-        f"{found.checked[what]:,} {what.replace('_', ' ')}" for what in _TOLD if what in found.checked
+        f"{found.checked[what]:,} {told}" for what, told in _TOLD.items() if what in found.checked
     )
+    among = f" ({seen})" if seen else ""
     where = f"generation {found.generation} of profile {outcome.profile}"
     waits = f"; {found.changing:,} differences wait to be taken in" if found.changing else ""
     if not found.faults:
-        return f"{where} agrees with the documents ({seen}){waits}"
+        return f"{where} agrees with the documents{among}{waits}"
     if outcome.is_repaired:
         how = "repaired" if outcome.rebuilt is None else f"replaced by generation {outcome.rebuilt}"
         return f"{where} differed and is {how}{waits}"
@@ -113,10 +114,10 @@ def _verdict(outcome: "Outcome") -> str:
         return f"{where} still differs after the repair: {left:,} faults are left; try again, or: nearsim reindex start"
     if any(one.kind == "other_scheme" for one in found.faults):
         return f"{where} was made by another scheme: build it anew with nearsim reindex start, or --repair"
-    return f"{where} differs ({seen}){waits}; to put it right: nearsim verify-index --repair"
+    return f"{where} differs{among}{waits}; to put it right: nearsim verify-index --repair"
 
 
-_TOLD = ("documents", "heads", "pairs", "clusters")
+_TOLD = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}
 
 
 def _outline(outcome: "Outcome") -> dict[str, object]:

@@ -123,4 +123,4 @@ def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> st
         )
     if match.bucket_limit:
         return f"{said} reaches the threshold of {match.threshold:g}, but the bucket limit kept them apart"
-    return f"{said} reaches the threshold of {match.threshold:g}; to look for what is wrong: nearsim verify-index"
+    return f"{said} reaches the threshold of {match.threshold:g}; verifying the index tells what is wrong"

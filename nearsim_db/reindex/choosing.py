@@ -4,25 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from nearsim_db.advice import advice
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import GenerationId
 from nearsim_db.serving import choose_newest
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.generations import COMING
-
-_STANDING = {
-    "building": "being built or was left behind",
-    "catching_up": "catching up with the documents",
-    "ready": "ready",
-    "paused": "paused",
-}
-_REMEDIES = {
-    "building": "wait, or nearsim reindex resume where it was left behind",
-    "catching_up": "wait",
-    "ready": "nearsim reindex promote",
-    "paused": "nearsim reindex resume",
-}
+from nearsim_db.store.generations import COMING, is_attended, remedy, word
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
@@ -42,7 +30,8 @@ def live(generations: Sequence[Generation]) -> Generation:
         if one.state == "live":
             return one
     raise ConflictError(
-        f"profile {generations[0].profile!r} has no live index to replace yet; ingest documents, or run: nearsim build"
+        f"profile {generations[0].profile!r} has no live index to replace yet; ingest documents, or run: "
+        f"{advice('build', generations[0].collection)}"
     )
 
 
@@ -53,18 +42,37 @@ def coming(generations: Sequence[Generation]) -> Generation:
             return one
     raise NotFoundError(
         f"nothing is being built beside the live index of profile {generations[0].profile!r}; "
-        "begin with: nearsim reindex start"
+        f"begin with: {generations[0].advice('reindex start')}"
     )
 
 
-def refuse_another(generations: Sequence[Generation]) -> None:
+def refuse_another(connection: Connection, generations: Sequence[Generation]) -> None:
     """Raises ConflictError where a generation is coming already, saying what can be done with it."""
     for one in generations:
         if one.state in COMING:
+            attended = is_attended(connection, one)
             raise ConflictError(
-                f"generation {one.generation_id} of profile {one.profile!r} is {_STANDING[one.state]}: "
-                f"see nearsim reindex status; then {_REMEDIES[one.state]}, or nearsim reindex abandon"
+                f"generation {one.generation_id} of profile {one.profile!r} is "
+                f"{word(one, attended=attended)}; {_choice(one, attended=attended)}"
             )
+
+
+def _choice(coming: Generation, *, attended: bool) -> str:
+    if coming.state == "ready":
+        promote, abandon = coming.advice("reindex promote"), coming.advice("reindex abandon")
+        return f"to let it answer: {promote}; to give it up: {abandon}"
+    return remedy(coming, attended=attended)
+
+
+def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
+    """Raises ConflictError where its pairs and clusters are not all there yet."""
+    if generation.stage != "done":
+        attended = is_attended(connection, generation)
+        raise ConflictError(
+            f"generation {generation.generation_id} is {word(generation, attended=attended)} (stage "
+            f"{generation.stage}) and can be compared when it is catching up or ready; "
+            f"{remedy(generation, attended=attended)}"
+        )
 
 
 def numbered(generations: Sequence[Generation], generation_id: int) -> Generation:
@@ -84,7 +92,7 @@ def last_retired(generations: Sequence[Generation]) -> Generation:
     if not kept:
         raise ConflictError(
             f"no generation of profile {generations[0].profile!r} is kept to go back to; "
-            "a new one is built by: nearsim reindex start"
+            f"a new one is built by: {generations[0].advice('reindex start')}"
         )
     return max(kept, key=lambda one: (one.retired_at, one.generation_id))
 
@@ -97,6 +105,6 @@ def to_drop(generations: Sequence[Generation], generation_id: GenerationId | Non
     if chosen.state == "live" or chosen.is_first_build:
         raise ConflictError(
             f"generation {generation_id} is the one that answers for profile {chosen.profile!r}, or is to be; "
-            "with the profile it goes by: nearsim profile delete"
+            f"with the profile it goes by: {chosen.advice('profile delete')}"
         )
     return [chosen]

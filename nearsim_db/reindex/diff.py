@@ -26,7 +26,9 @@ from nearsim_db.store.diffs import Both
 _STEPS = 4
 
 
-def choose(generations: Sequence[Generation], generation_id: int | None) -> tuple[Generation, Generation]:
+def choose(
+    connection: Connection, generations: Sequence[Generation], generation_id: int | None
+) -> tuple[Generation, Generation]:
     """The live generation and the one to compare with it: that which is coming, or the one of that number.
 
     Raises ConflictError where there is nothing to compare yet.
@@ -43,11 +45,7 @@ def choose(generations: Sequence[Generation], generation_id: int | None) -> tupl
         raise ConflictError(
             f"generation {new.generation_id} was abandoned and does not follow the documents any more; name another"
         )
-    if new.stage != "done":
-        raise ConflictError(
-            f"generation {new.generation_id} is still being built (stage {new.stage}); it can be compared when it is "
-            "catching up or ready: nearsim reindex status"
-        )
+    choosing.refuse_unbuilt(connection, new)
     return live, new
 
 

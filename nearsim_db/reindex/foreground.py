@@ -17,7 +17,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.reindex.pace import Pace
 from nearsim_db.steps import Context
 from nearsim_db.store import catalog, generations
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.engine import translated
 from nearsim_db.store.generations import WORKABLE
 from nearsim_db.store.locks import Lock, give_lock_back, take_lock
@@ -80,7 +80,7 @@ class Foreground:
             if state == "catching_up":
                 generations.make_ready(connection, generation)
             elif state not in WORKABLE:
-                raise BuildStoppedError(generation.generation_id, state)
+                raise _stopped(generation, state)
             ready = catalog.reread(connection, generation)
         self.left = None
         return ready
@@ -93,7 +93,7 @@ class Foreground:
             with self._database.transaction() as connection:
                 state = generations.read_state(connection, generation)
                 if state not in WORKABLE:
-                    raise BuildStoppedError(generation.generation_id, state)
+                    raise _stopped(generation, state)
                 if (measured := pace.after(step, done)) is not None:
                     catalog.add_figures(connection, generation, {"work_per_second": measured})
             self._progress(step, done, total)
@@ -106,7 +106,7 @@ class Foreground:
         id = generation.generation_id
         if not self._take(connection, id, _PATIENCE_SECONDS if wait else 0.0):
             raise ConflictError(
-                f"generation {id} is being built by another process; see: nearsim reindex status"
+                f"generation {id} is being built by another process; see: {generation.advice('reindex status')}"
             )
         connection.commit()
         try:
@@ -135,3 +135,7 @@ class Foreground:
                 return Context(generation, encoder, pool, settings.threads, self._warn)
 
             yield Upkeep(self._database, context, progress, self._warn)
+
+
+def _stopped(generation: Generation, state: State | None) -> BuildStoppedError:
+    return BuildStoppedError(generation.generation_id, state, generation.advice("reindex resume"))

@@ -7,6 +7,7 @@ from fractions import Fraction
 from nearsim_db.errors import LimitsExceededError, RecipeError
 
 _EXAMPLES = "give a share as 0.1% or 0.001, or a count such as 25"
+_PARTS = ("lost", "rescored", "split")  # of what the live generation has; the others may be more than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,7 @@ class Limit:
             raise RecipeError(f"a limit of {told} is below 0; {_EXAMPLES}")
         if not percent and number.lstrip("+").isdigit():
             return cls(told, None, int(number))
-        share = read / 100 if percent else read
-        if share > 1:
-            raise RecipeError(f"a limit of {told} is more than everything; {_EXAMPLES}")
-        return cls(told, share, None)
+        return cls(told, read / 100 if percent else read, None)
 
     def is_exceeded(self, found: int, whole: int) -> bool:
         """Whether more was found, of so many that the live generation has; decided exactly."""
@@ -60,6 +58,12 @@ class Limits:
     merged: Limit | None = None
     split: Limit | None = None
 
+    def __post_init__(self) -> None:
+        for name in _PARTS:
+            limit: Limit | None = getattr(self, name)
+            if limit is not None and limit.share is not None and limit.share > 1:
+                raise RecipeError(f"a limit of {limit.told} {name} is more than everything; {_EXAMPLES}")
+
     @classmethod
     def of(cls, **values: "str | float | Limit | None") -> "Limits":
         """Limits as people write them: Limits.of(lost="0.1%", split=25). Raises RecipeError for what is none."""
@@ -74,11 +78,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLimit:
-    """A limit by name, what it allows, as it was told, and what was found."""
+    """A limit by name, what it allows, as it was told, and what was found of so many `live` pairs or clusters.
+
+    The share is None where there are none.
+    """
 
     limit: str
     allowed: str
     found: int
+    live: int
+    found_share: float | None
     exceeded: bool
 
 
@@ -87,17 +96,27 @@ NO_LIMITS = Limits()
 
 def check(limits: Limits, found: Mapping[str, int], wholes: Mapping[str, int]) -> tuple[CheckedLimit, ...]:
     """Limits held against what was found, of the pairs or clusters that the live generation has."""
-    return tuple(
-        CheckedLimit(name, limit.told, found[name], limit.is_exceeded(found[name], wholes[name]))
-        for name, limit in limits.given.items()
-    )
+    return tuple(_check(name, limit, found[name], wholes[name]) for name, limit in limits.given.items())
 
 
-def refuse(generation_id: int, checked: tuple[CheckedLimit, ...]) -> None:
+def _check(name: str, limit: Limit, found: int, whole: int) -> CheckedLimit:
+    share = found / whole if whole else None
+    return CheckedLimit(name, limit.told, found, whole, share, limit.is_exceeded(found, whole))
+
+
+def refuse(generation_id: int, profile: str, checked: tuple[CheckedLimit, ...]) -> None:
     """Raise LimitsExceededError where any limit is exceeded."""
-    over = [f"{one.limit} {one.found:,} where {one.allowed} is allowed" for one in checked if one.exceeded]
+    over = [_told(one) for one in checked if one.exceeded]
     if over:
         raise LimitsExceededError(
             f"generation {generation_id} was not promoted: {', '.join(over)}; nothing was changed. Look at what "
-            "differs: nearsim reindex diff"
+            "differs: nearsim reindex diff",
+            profile,
+            checked,
         )
+
+
+def _told(one: CheckedLimit) -> str:
+    """As `lost 7 of 341 (2.053 %) where 0.1% is allowed`."""
+    share = "" if one.found_share is None else f" ({100 * one.found_share:.4g} %)"
+    return f"{one.limit} {one.found:,} of {one.live:,}{share} where {one.allowed} is allowed"

@@ -1,6 +1,6 @@
 """Reindexing one profile: begun, built, compared, promoted, taken back, dropped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
@@ -70,7 +70,7 @@ class Reindex:
         generations.hold(connection, self._generations(connection)[0].profile_id)
         there = self._generations(connection)
         replaced = choosing.live(there)
-        choosing.refuse_another(there)
+        choosing.refuse_another(connection, there)
         wanted = recipe or from_mapping(replaced.recipe)
         profile = resolve(override(wanted, settings) if settings else wanted)
         for message in pitfalls.of_profile(profile):
@@ -124,7 +124,7 @@ class Reindex:
         At most `samples` of each kind are shown. Raises ConflictError where there is nothing to compare yet.
         """
         with diffs.comparing(self.database.engine) as connection:
-            live, new = diff.choose(self._generations(connection), generation_id)
+            live, new = diff.choose(connection, self._generations(connection), generation_id)
             backend = self.database.settings.backend
             return diff.compare(
                 connection, self.collection, live, new, samples, limits, backend, self._progress
@@ -144,10 +144,8 @@ class Reindex:
                 choosing.coming(there) if generation_id is None else choosing.numbered(there, generation_id)
             )
         if limits.given:
-            refuse(
-                chosen.generation_id,
-                self.diff(chosen.generation_id, samples=0, limits=limits).limits,
-            )
+            found = self.diff(chosen.generation_id, samples=0, limits=limits)
+            refuse(chosen.generation_id, found.profile, found.limits)
         if chosen.state == "retired":
             self._bring_up_to_date(chosen)
         return chosen, self._promote(chosen, ["ready", "retired"])
@@ -179,20 +177,34 @@ class Reindex:
 
         What others still read after `patience_seconds` is not finished; a worker drops it, or the next call.
         """
-        id = None if generation_id is None else GenerationId(generation_id)
-        with self.database.transaction() as connection:
-            chosen = choosing.to_drop(self._generations(connection), id)
-        return self._drop(chosen, patience_seconds)
+        return self.drop_these(self.to_drop(generation_id), patience_seconds)
 
     def drop_all(self, patience_seconds: float = 10.0) -> list[dropping.Dropped]:
         """Drop what is retired or abandoned of all profiles of the collection."""
-        with self.database.transaction() as connection:
-            collection_id = catalog.get_collection(connection, self.collection).collection_id
-            there = catalog.list_generations(connection, collection_id)
-        return self._drop(choosing.to_drop(there, None), patience_seconds)
+        return self.drop_these(self.to_drop(every=True), patience_seconds)
 
-    def _drop(self, chosen: list[Generation], patience_seconds: float) -> list[dropping.Dropped]:
+    def drop_these(
+        self, chosen: Sequence[Generation], patience_seconds: float = 10.0
+    ) -> list[dropping.Dropped]:
+        """Drop what `to_drop` found."""
         return [dropping.drop(self.database.engine, one, patience_seconds) for one in chosen]
+
+    def to_drop(self, generation_id: int | None = None, *, every: bool = False) -> list[Generation]:
+        """What is retired or abandoned, or one generation; with `every` of all profiles of the collection.
+
+        Raises ConflictError for one that answers, or is to be the first that does.
+        """
+        id = None if generation_id is None else GenerationId(generation_id)
+        with self.database.transaction() as connection:
+            if every:
+                collection_id = catalog.get_collection(connection, self.collection).collection_id
+                return choosing.to_drop(catalog.list_generations(connection, collection_id), None)
+            return choosing.to_drop(self._generations(connection), id)
+
+    def coming(self) -> Generation:
+        """What is built beside the live one, or waits to be promoted. Raises NotFoundError."""
+        with self.database.transaction() as connection:
+            return choosing.coming(self._generations(connection))
 
     def status(self) -> list[Status]:
         """Every generation of the profile, or of all profiles where none was named, and how far each has come."""

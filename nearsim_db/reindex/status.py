@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.reindex.pace import Standing, estimate, seconds_by_stage
-from nearsim_db.store import catalog, partitions, queue, signatures
+from nearsim_db.store import catalog, leases, partitions, queue, signatures
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.generations import COMING, WORKABLE, is_attended, is_left
+from nearsim_db.store.generations import COMING, WORKABLE, is_attended, is_left, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,14 @@ class Status:
 
     `waiting` counts work that is queued for it, `set_aside` what failed for good. `is_attended` says that a process
     builds it now; one that is being built and is neither attended nor detached was left behind. `percent` is of the
-    build and of what is queued, `seconds_left` None where nobody goes on. `differs` are the keys of its recipe that are
+    whole build and of what is queued, `seconds_left` None where nobody goes on. One that `waits_for_worker` is for
+    workers to go on with, and none is at work. `differs` are the keys of its recipe that are
     other than the live one's, such as shingle.k.
     """
 
     generation: Generation
     is_attended: bool
+    waits_for_worker: bool
     done: int | None
     total: int | None
     percent: float | None
@@ -38,6 +40,11 @@ class Status:
     def is_left_behind(self) -> bool:
         """Whether its build was begun by a process that is gone, and is for a person to resume or abandon."""
         return is_left(self.generation, attended=self.is_attended)
+
+    @property
+    def word(self) -> str:
+        """How people are told of its state."""
+        return word(self.generation, attended=self.is_attended)
 
 
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
@@ -56,14 +63,18 @@ def read_status(connection: Connection, collection: str, profile: str | None) ->
 def _status(connection: Connection, generation: Generation, live: Generation | None) -> Status:
     waiting, set_aside = queue.count_work(connection, generation.leaves)
     attended = generation.state in COMING and is_attended(connection, generation)
+    begun = generation.state == "building" and generation.detached
+    for_workers = (begun or generation.state == "catching_up") and not attended
+    idle = for_workers and not leases.list_workers(connection)
     done, total = _read_done(connection, generation)
     percent, left = _estimate(connection, generation, live, done, total, waiting)
     goes_on = attended or generation.detached or generation.state in WORKABLE
-    if generation.state == "paused" or not goes_on:
+    if generation.state == "paused" or idle or not goes_on:
         left = None
     return Status(
         generation,
         attended,
+        idle,
         done,
         total,
         percent,

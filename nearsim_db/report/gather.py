@@ -10,10 +10,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from nearsim_db import query, serving
+from nearsim_db.advice import advice
 from nearsim_db.database import Database
 from nearsim_db.errors import NotFoundError
 from nearsim_db.metrics import METRICS
-from nearsim_db.profile import Profile, make_family, restore
+from nearsim_db.profile import Profile, as_built, make_family
 from nearsim_db.progress import Progress, silent
 from nearsim_db.recipe import to_toml
 from nearsim_db.report import clusters, comparisons, rejects
@@ -63,12 +64,12 @@ def gather(
         generation = (
             serving.choose_newest(collection, generations, profile) if generations or profile else None
         )
-        resolved = None if generation is None else restore(generation.recipe, generation.fingerprint)
+        resolved = None if generation is None else _profile(generation)
         missing = None
         try:
             if generation is None:
                 raise NotFoundError(
-                    "the collection has no profile yet; ingest documents, or run: nearsim build"
+                    f"the collection has no profile yet; ingest documents, or run: {advice('build', collection)}"
                 )
             serving.choose_live(connection, collection, generations, profile)
         except NotFoundError as error:
@@ -93,6 +94,10 @@ def gather(
         missing=missing,
         rejects=counted,
     )
+
+
+def _profile(generation: Generation) -> Profile:
+    return as_built(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
 
 
 def _read_index(

@@ -14,7 +14,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.arrays import packed, packed_ids
 from nearsim_db.store.codec import from_bigint, sketches_from, to_bigint
 from nearsim_db.store.engine import driver
-from nearsim_db.store.queue import STAGES
+from nearsim_db.store.queue import Stage
 from nearsim_db.store.statements import SCHEMA, Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -105,13 +105,17 @@ def read_standings(
 
 
 def find_changing(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Sequence[int] | Ids
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int] | Ids,
+    stages: Sequence[Stage],
 ) -> set[int]:
-    """Those of some documents that the index does not follow yet; with 0 among them, any may be one."""
+    """Those of some documents that have work of some stages, or were changed; with 0 among them, any may be one."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
-        "stages": list(STAGES),
+        "stages": list(stages),
     }
     return set(_column(connection, "find_changing", leaves, parameters))
 

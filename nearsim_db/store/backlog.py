@@ -1,5 +1,6 @@
 """What waits to be done, over all generations of a collection or of all lasting ones."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -14,7 +15,8 @@ from nearsim_db.store.statements import statement
 class Backlog:
     """How much work waits or is being done by stage, what was set aside, and noted changes that are not work yet.
 
-    `held` is work that nobody takes before an index is built or its build is resumed; it is not in `by_stage`.
+    `held` is work that nobody takes before an index is built or its build is resumed, or that cannot be done here; it is
+    not in `by_stage`.
     `oldest_seconds` is the age of what has waited longest, 0 where nothing waits; an index that catches up after its
     build does not count.
     """
@@ -27,9 +29,11 @@ class Backlog:
     held: int
 
 
-def read_backlog(connection: Connection, collection_id: CollectionId | None) -> Backlog:
-    """What waits now; all of the queue is counted."""
-    parameters = {"collection_id": collection_id, "stages": list(STAGES)}
+def read_backlog(
+    connection: Connection, collection_id: CollectionId | None, without: Iterable[GenerationId] = ()
+) -> Backlog:
+    """What waits now; all of the queue is counted. Work of some generations, which cannot be done here, is held."""
+    parameters = {"collection_id": collection_id, "stages": list(STAGES), "without": list(without)}
     cursor = driver(connection).execute(statement("read_backlog"), parameters)
     counts, set_aside, oldest, changes, leases, held = cursor.fetchall()[0]
     assert isinstance(counts, list)

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Connection, delete, func, insert, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from nearsim_db.advice import advice
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions, tables
@@ -54,6 +55,7 @@ class Generation:
     profile_id: ProfileId
     profile: str
     collection_id: CollectionId
+    collection: str
     state: State
     stage: Stage
     verified_through: int
@@ -79,6 +81,10 @@ class Generation:
     def is_first_build(self) -> bool:
         """Whether it is being built with nothing to answer meanwhile, by whoever comes by."""
         return self.state == "building" and self.replaces is None
+
+    def advice(self, command: str, *more: str) -> str:
+        """A command for its profile, to be copied."""
+        return advice(command, self.collection, self.profile, *more)
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
@@ -234,7 +240,7 @@ def delete_profile(connection: Connection, collection_id: CollectionId, name: st
 
 def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """The generations of a collection's profiles, or of all, in the order of profile names and age."""
-    generation, profile = tables.generation, tables.profile
+    generation, profile, collection = tables.generation, tables.profile, tables.collection
     chosen = true() if collection_id is None else profile.c.collection_id == collection_id
     rows = connection.execute(
         select(
@@ -242,6 +248,7 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
             generation.c.profile_id,
             profile.c.name,
             profile.c.collection_id,
+            collection.c.name,
             generation.c.state,
             generation.c.stage,
             generation.c.verified_through,
@@ -259,6 +266,7 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
             generation.c.retired_at,
         )
         .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
+        .join(collection, collection.c.collection_id == profile.c.collection_id)
         .where(chosen)
         .order_by(profile.c.name, generation.c.generation_id)
     )

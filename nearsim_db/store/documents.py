@@ -271,6 +271,13 @@ def find_outside(
     return np.array(rows, np.int64).reshape(-1)
 
 
+def find_there(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
+    """Those of some documents that are in the collection."""
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    rows = driver(connection).execute(statement("find_there"), parameters).fetchall()
+    return {doc_id for (doc_id,) in cast(list[tuple[int]], rows)}
+
+
 def count_outside(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
     """How many documents of a collection are older than the age; without an age none."""
     if age_seconds is None:

@@ -1,6 +1,7 @@
 """The states of generations: how one that is built beside another comes, answers, and goes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from sqlalchemy import Connection, func, select, update
@@ -17,9 +18,9 @@ COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at
 WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # their work is taken
 
 _PROMOTION_WAIT_MILLISECONDS = 25
-_SHOWN: dict[State | None, str] = {
+_WORDS: dict[State | None, str] = {
     "building": "being built",
-    "catching_up": "catching up with the documents",
+    "catching_up": "catching up",
     "ready": "ready",
     "live": "live",
     "retired": "retired",
@@ -40,14 +41,34 @@ def move(
         .values(state=state, **values)
     )
     if connection.execute(moved).rowcount != 1:
-        _refuse(generation, read_state(connection, generation), before)
+        _refuse(connection, generation, read_state(connection, generation), before)
 
 
-def _refuse(generation: Generation, state: State | None, before: Sequence[State]) -> None:
-    raise ConflictError(
-        f"generation {generation.generation_id} of profile {generation.profile!r} is {_SHOWN[state]}, not "
-        f"{' or '.join(_SHOWN[one] for one in before)}; see: nearsim reindex status"
-    )
+def _refuse(
+    connection: Connection, generation: Generation, state: State | None, before: Sequence[State]
+) -> None:
+    wanted = " or ".join(_WORDS[one] for one in before)
+    told = f"generation {generation.generation_id} of profile {generation.profile!r} is"
+    if state is None:
+        raise ConflictError(f"{told} gone, not {wanted}; see: {generation.advice('reindex status')}")
+    now = replace(generation, state=state)
+    attended = is_attended(connection, now)
+    raise ConflictError(f"{told} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}")
+
+
+def word(generation: Generation, *, attended: bool) -> str:
+    """How people are told of its state; `attended` says that a process builds it now."""
+    if generation.dropping:
+        return "being dropped"
+    return "left behind" if is_left(generation, attended=attended) else _WORDS[generation.state]
+
+
+def remedy(generation: Generation, *, attended: bool) -> str:
+    """What can be done where its state is not the one that is needed."""
+    if generation.state == "paused" or is_left(generation, attended=attended):
+        resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
+        return f"to go on: {resume}; to give it up: {abandon}"
+    return f"see: {generation.advice('reindex status')}"
 
 
 def finish_build(connection: Connection, generation: Generation) -> None:
@@ -123,7 +144,7 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
     assert row is not None
     state, retired = cast(tuple[State | None, int | None], row)
     if state not in before:
-        _refuse(generation, state, before)
+        _refuse(connection, generation, state, before)
     return None if retired is None else GenerationId(retired)
 
 

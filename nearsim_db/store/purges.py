@@ -44,6 +44,12 @@ def delete_changes(connection: Connection, doc_ids: Ids) -> int:
     return driver(connection).execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
 
 
+def note_deleted(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
+    """Note that documents were deleted, for every generation that is there when the note is made into work."""
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    driver(connection).execute(statement("note_deleted"), parameters)
+
+
 def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[Stage]) -> int:
     """Delete work on documents, and the texts of errors that others share with them."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}

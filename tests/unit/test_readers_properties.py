@@ -23,7 +23,8 @@ FILLED = st.none() | TEXT.filter(bool)
 INSTANTS = st.none() | st.datetimes(
     datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.sampled_from([UTC])
 )  # fmt: skip
-NAMES = TEXT.filter(lambda name: name not in {"id", "title", "text", "body", "source", "url", "published_at"})
+NAMED = {"id", "title", "text", "body", "source", "url", "published_at", "vector"}
+NAMES = TEXT.filter(lambda name: name not in NAMED)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | TEXT
     | st.floats(allow_nan=False, allow_infinity=False),

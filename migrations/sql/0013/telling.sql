@@ -218,7 +218,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.tell_slice(integer, bigint) IS
-    'Tells so many pairs and clusters more of a generation that went live; whether there may be others';
+    'Part of telling of an index that went live: tells so many pairs and clusters more of a generation that went live; whether there may be others';
 
 -- The first draft tells all, and the others find that nothing is left. A live generation that is detached is about to be
 -- dropped: what is still done to it is not told. That a generation is live or not stays so until the transaction is over:

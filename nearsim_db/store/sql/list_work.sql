@@ -11,7 +11,8 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN work.set_aside_at IS NOT NULL THEN 'set aside' WHEN work.lease_id IS NOT NULL THEN 'being done'
         WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
 ) AS state (name)
-WHERE (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+WHERE generation.state <> 'abandoned'
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
     AND (work.stage = %(stage)s OR %(stage)s IS NULL)
     AND (work.attempts > 0 OR NOT %(failed)s)
 ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id

@@ -1,10 +1,13 @@
 -- What waits in one collection or in all lasting ones: work by stage in the order of the stages, what was set aside,
--- the age of the oldest, noted changes, the workers there are, and work that is held until an index is built or resumed.
+-- the age of the oldest, noted changes, the workers there are, and work that is held until an index is built or resumed,
+-- or because it cannot be done here. What is left of abandoned indexes is nobody's.
 -- What was queued during a build is old when it is over: it has an age once the index has caught up. Reads the whole queue.
 WITH chosen AS (
-    SELECT generation_id, state IN ('building', 'paused') AS held, state <> 'catching_up' AS is_settled
+    SELECT generation_id, state <> 'catching_up' AS is_settled,
+        state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary)
+        AND state <> 'abandoned'
 ), queued AS (
     SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
         min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
