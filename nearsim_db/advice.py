@@ -8,11 +8,12 @@ _DEFAULT = "default"  # what a collection or a profile is called that need not b
 def advice(command: str, collection: str, profile: str = _DEFAULT, *more: str) -> str:
     """A command for a collection, and a profile of it, as "nearsim reindex diff body -c news".
 
-    What is called default is left out. The commands of `nearsim reindex` take the profile as an argument.
+    What is called default is left out. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
+    argument, and the latter always.
     """
     words = ["nearsim", *command.split()]
-    if profile != _DEFAULT:
-        words += [profile] if command.startswith("reindex ") else ["-p", profile]
+    if command.startswith("profile ") or profile != _DEFAULT:
+        words += [profile] if command.startswith(("reindex ", "profile ")) else ["-p", profile]
     if collection != _DEFAULT:
         words += ["-c", collection]
     return shlex.join([*words, *more])

@@ -214,8 +214,8 @@ def _store_block(
     figures: dict[str, int],
 ) -> None:
     pairs.store_pairs(writing, context.leaves, verified)
-    # Their text was being changed; they are searched when they have been signed again. Queued with the block, as no other
-    # is told of them.
+    # Their text was being changed; they are searched when they have been signed again. Queued with the block: only this
+    # process knows of them.
     queue.queue_work(writing, context.leaves, "search", stale)
     catalog.set_stage(writing, context.generation, "pairs", through)
     catalog.add_figures(writing, context.generation, figures)

@@ -241,8 +241,7 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     if not documents.any_document(connection, collection.collection_id):
         return []
     there = catalog.list_generations(connection, collection.collection_id)
-    refused = profiles.find_refused(there)
-    live = [one for one in there if one.state == "live" and one.generation_id not in refused]
+    live = [one for one in there if one.state == "live" and not profiles.is_refused(one)]
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
     waiting = [f"profile {one.profile} is not built" for one in there if one.is_first_build]
     return [*waiting, f"{counted(queued, 'document')} to be indexed"] if queued else waiting
@@ -258,7 +257,8 @@ def _workers(connection: Connection) -> Finding:
     workers = leases.list_workers(connection)
     if workers:
         return Finding("workers", "ok", f"{len(workers)} at work: {', '.join(workers)}")
-    refused = profiles.find_refused(catalog.list_generations(connection))
+    there = catalog.list_generations(connection)
+    refused = [one.generation_id for one in there if profiles.is_refused(one)]
     waiting = backlog.read_backlog(connection, None, refused)
     counts = {"change": waiting.changes, "document": sum(waiting.by_stage.values())}
     shown = [counted(number, noun) for noun, number in counts.items() if number]
@@ -284,11 +284,10 @@ def _reindexed(connection: Connection) -> Iterator[Finding]:
         choice = f"to go on: {one.advice('reindex resume')}; to give it up: {one.advice('reindex abandon')}"
         yield Finding("reindexes", "warning", finding, choice)
     there = catalog.list_generations(connection)
-    kept = [one for one in there if one.state != "abandoned"]
-    refused = profiles.find_refused(kept)
-    for one in [one for one in kept if one.generation_id in refused]:
-        finding = f"generation {one.generation_id} of profile {one.profile} ({one.state}) cannot be written to by this version"
-        yield Finding("reindexes", "warning", finding, advise_on_refused(one))
+    refused = [one for one in there if profiles.is_refused(one)]
+    for one in refused:
+        finding = f"{_named(one)} ({one.state}) cannot be written to by this version"
+        yield Finding("reindexes", "warning", finding, profiles.remedy(one))
     dropping = [one for one in there if one.dropping]
     for one in dropping:
         finding = f"{_named(one)} is still to be dropped"

@@ -1,14 +1,12 @@
 """Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
 
-from collections.abc import Iterable
-
 from sqlalchemy import Connection
 
 from nearsim_db.database import Database
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.profile import Profile, restore
 from nearsim_db.recipe import to_mapping
-from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.records import CollectionId
 from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Build, Collection, Generation
 
@@ -29,15 +27,28 @@ def describe_build(profile: Profile) -> Build:
     )
 
 
-def find_refused(generations: Iterable[Generation]) -> dict[GenerationId, NearsimError]:
-    """Those that this code cannot write to, as it would not make the same sketches, each with the reason."""
-    refused: dict[GenerationId, NearsimError] = {}
-    for one in generations:
-        try:
-            restore(one.recipe, one.fingerprint)
-        except NearsimError as error:
-            refused[one.generation_id] = error
-    return refused
+def is_refused(generation: Generation) -> bool:
+    """Whether this code cannot write to it, as it would not make the same sketches. To abandoned ones nobody writes."""
+    if generation.state == "abandoned":
+        return False
+    try:
+        restore(generation.recipe, generation.fingerprint)
+    except NearsimError:
+        return True
+    return False
+
+
+def remedy(refused: Generation) -> str:
+    """What can be done about a generation that this code cannot write to."""
+    if refused.state == "live":
+        return f"{refused.advice('reindex start')} builds it anew, or use the earlier version"
+    if refused.state == "retired":
+        return (
+            f"{refused.advice('reindex drop', '-g', str(refused.generation_id))}, or use the earlier version"
+        )
+    if refused.replaces is not None:
+        return f"{refused.advice('reindex abandon')}, or use the earlier version"
+    return "use the earlier version"
 
 
 def drop(database: Database, collection: Collection, name: str) -> None:

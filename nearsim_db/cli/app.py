@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from nearsim_db.cli import reindex as reindexes
 from nearsim_db.cli.access import grant, isolation, revoke
 from nearsim_db.cli.answers import clusters, pairs, similar
 from nearsim_db.cli.attach import attach, detach, sweep
@@ -18,7 +19,6 @@ from nearsim_db.cli.events import events
 from nearsim_db.cli.failures import Commands
 from nearsim_db.cli.ingest import build, ingest
 from nearsim_db.cli.profiles import profiles
-from nearsim_db.cli.reindex import reindex
 from nearsim_db.cli.reindex_diff import diff
 from nearsim_db.cli.report import report
 from nearsim_db.cli.server import db
@@ -74,10 +74,21 @@ for _command, _example in (
     (isolation, "nearsim db isolation status"),
 ):
     db.command(epilog=f"Example: {_example}")(_command)
-reindex.command(epilog="Example: nearsim reindex diff --max-lost 0.1% --output diff.html")(diff)
+for _command, _example in (
+    (reindexes.start, "start --collection news --set shingle.k=5 --set match.threshold=0.7"),
+    (reindexes.status, "status --collection news"),
+    (diff, "diff --collection news --max-lost 0.1% --output diff.html"),
+    (reindexes.promote, "promote --collection news --max-lost 0.1%"),
+    (reindexes.rollback, "rollback --collection news"),
+    (reindexes.drop, "drop --collection news --yes"),
+    (reindexes.pause, "pause --collection news"),
+    (reindexes.resume, "resume --collection news"),
+    (reindexes.abandon, "abandon strict --collection news --yes"),
+):
+    reindexes.reindex.command(epilog=f"Example: nearsim reindex {_example}")(_command)
 app.add_typer(events, name="events", rich_help_panel=_ANSWERS)
 app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
-app.add_typer(reindex, name="reindex", rich_help_panel=_MANAGING)
+app.add_typer(reindexes.reindex, name="reindex", rich_help_panel=_MANAGING)
 app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
 app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGING)
 app.add_typer(work, name="work", rich_help_panel=_MANAGING)

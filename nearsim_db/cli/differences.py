@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from nearsim_db.advice import advice
 from nearsim_db.cli import render
 from nearsim_db.reindex import Difference
 from nearsim_db.reindex.difference import Evidence, SampledPair
@@ -136,6 +137,10 @@ def _cluster_row(kind: str, one: ChangedCluster) -> list[Any]:
 
 def _next(found: Difference) -> list[str]:
     """What may explain a difference, and what can be done."""
+
+    def advised(command: str, *more: str) -> str:
+        return advice(f"reindex {command}", found.collection, found.profile, *more)
+
     waiting, lines = found.waiting, []
     if waiting.anything:
         lines.append(
@@ -144,11 +149,11 @@ def _next(found: Difference) -> list[str]:
             f"{waiting.changes:,} changes not taken in yet"
         )
     if found.exceeded:
-        lines.append("more differs than is allowed; to give the new generation up: nearsim reindex abandon")
+        lines.append(f"more differs than is allowed; to give the new generation up: {advised('abandon')}")
     elif found.new.state == "retired":
-        lines.append(f"to let it answer: nearsim reindex promote --generation {found.new.generation}")
+        lines.append(f"to let it answer: {advised('promote', '--generation', str(found.new.generation))}")
     elif found.new.state == "ready":
-        lines.append("to let it answer: nearsim reindex promote; to give it up: nearsim reindex abandon")
+        lines.append(f"to let it answer: {advised('promote')}; to give it up: {advised('abandon')}")
     else:
-        lines.append("it cannot be promoted before it is ready: nearsim reindex status")
+        lines.append(f"it cannot be promoted before it is ready: {advised('status')}")
     return lines

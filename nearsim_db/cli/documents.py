@@ -110,9 +110,14 @@ def stats(
     summaries.print_curve(found)
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def asks(*, yes: bool) -> bool:
+    """Whether there is somebody to ask, and that was not forbidden."""
+    return not yes and sys.stdin.isatty()
+
+
+def confirm(question: str, *, yes: bool = False) -> None:
     """Ask on a terminal, unless told not to; a refusal ends the command."""
-    if not yes and sys.stdin.isatty():
+    if asks(yes=yes):
         typer.confirm(question, abort=True, err=True)
 
 

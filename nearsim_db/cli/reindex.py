@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli import limits, options
-from nearsim_db.cli.documents import confirm
+from nearsim_db.cli.documents import asks, confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.progress import progress_bars
 
@@ -26,14 +26,18 @@ Name = Annotated[
         metavar="[PROFILE]", help="The profile; needed where there are several and none is called default."
     ),
 ]
-Generation = Annotated[
-    int | None,
-    typer.Option("--generation", "-g", metavar="N", help="That generation.", show_default=False),
-]
+
+
+def _numbered(help: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        "--generation", "-g", metavar="N", help=help, show_default=False
+    )
+    return option
+
+
 Detach = Annotated[bool, typer.Option("--detach", help="Leave it to the workers.")]
 
 
-@reindex.command(epilog="Example: nearsim reindex start default --set shingle.k=5 --set match.threshold=0.7")
 def start(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -66,7 +70,6 @@ def start(
             reindexing.print_state(begun, generation, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex resume default")
 def resume(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -82,7 +85,6 @@ def resume(
         reindexing.print_state(paused, generation, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex pause default")
 def pause(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -97,7 +99,6 @@ def pause(
         reindexing.print_state(running, generation, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex abandon default --yes")
 def abandon(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -105,20 +106,21 @@ def abandon(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Give up what is being built, or is ready; its tables stay until: nearsim reindex drop. Asks on a terminal."""
+    """Give up what is being built, or is ready; its tables stay until it is dropped. On a terminal it asks first."""
     from nearsim_db.cli import reindexing
 
-    confirm("Give up what is built beside the live index? It cannot be resumed.", yes=yes)
-    with _reindex(collection, name, quiet or as_json) as running:
+    with _reindex(collection, name, quiet=True) as running:
+        if asks(yes=yes):
+            what = reindexing.named(running, [running.coming()])
+            confirm(f"Give up {what}? It cannot be resumed.")
         generation = running.abandon()
         reindexing.print_state(running, generation, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex promote default --max-lost 0.1%")
 def promote(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    generation: Generation = None,
+    generation: Annotated[int | None, _numbered("Promote this one, also a retired one.")] = None,
     max_lost: limits.MaxLost = None,
     max_gained: limits.MaxGained = None,
     max_rescored: limits.MaxRescored = None,
@@ -146,7 +148,6 @@ def promote(
         reindexing.print_turn(ready, *turned, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex rollback default")
 def rollback(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -157,14 +158,14 @@ def rollback(
     from nearsim_db.cli import reindexing
 
     with _reindex(collection, name, quiet or as_json) as promoted:
-        reindexing.print_turn(promoted, *promoted.rollback(), as_json=as_json, quiet=quiet)
+        generation, before = promoted.rollback()
+        reindexing.print_turn(promoted, generation, before, forward=True, as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex drop default --yes")
 def drop(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    generation: Generation = None,
+    generation: Annotated[int | None, _numbered("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Of all profiles of the collection.")] = False,
     yes: options.Yes = False,
     as_json: options.AsJson = False,
@@ -178,16 +179,18 @@ def drop(
 
     if every and (name is not None or generation is not None):
         raise UsageError("--all goes without a profile and without --generation")
-    what = "what was retired or abandoned" if generation is None else f"generation {generation}"
-    confirm(f"Drop {what}? There is no way back to it.", yes=yes)
-    with _reindex(collection, name, quiet or as_json) as kept:
-        dropped = kept.drop_all() if every else kept.drop(generation)
-        reindexing.print_dropped(dropped, as_json=as_json, quiet=quiet)
+    with _reindex(collection, name, quiet=True) as kept:
+        chosen = kept.to_drop(generation, every=every)
+        if chosen and asks(yes=yes):
+            confirm(f"Drop {reindexing.named(kept, chosen)}? There is no way back.")
+        reindexing.print_dropped(kept.drop_these(chosen), as_json=as_json, quiet=quiet)
 
 
-@reindex.command(epilog="Example: nearsim reindex status")
 def status(
-    name: Name = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROFILE]", help="Only this profile (default: all).", show_default=False),
+    ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     as_json: options.AsJson = False,
 ) -> None:
@@ -195,7 +198,7 @@ def status(
     from nearsim_db.cli import reindexing
 
     with _reindex(collection, name, quiet=True) as shown:
-        reindexing.print_status(shown.status(), as_json=as_json)
+        reindexing.print_status(shown, as_json=as_json)
 
 
 @contextmanager

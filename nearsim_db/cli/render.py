@@ -108,6 +108,19 @@ def table(
     _print(shown, target, _WIDE)
 
 
+def fits(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    wrap: Sequence[str] = (),
+    stream: TextIO | None = None,
+) -> bool:
+    """Whether a table fits the terminal, its columns to `wrap` broken where they can be."""
+    cells = [[_cell(value, 4) for value in row] for row in rows]
+    width = console(stream or sys.stdout).width
+    return sum(_widths(columns, cells, (), wrap, width)) + _GAP * (len(columns) - 1) <= width
+
+
 def _cell(value: object, decimals: int) -> str:
     return f"{value:,.{decimals}f}" if isinstance(value, float) else visible(value)
 

@@ -68,12 +68,20 @@ def verify_index(
             warn=warnings.append,
         )
     summaries.print_warnings(warnings)
-    _print(outcome, as_json=as_json, quiet=quiet)
+    given = _given(generation, sample, everything=everything)
+    _print(outcome, given, as_json=as_json, quiet=quiet)
     if not outcome.is_sound:
         raise typer.Exit(_DIFFERENT)
 
 
-def _print(outcome: "Outcome", *, as_json: bool, quiet: bool) -> None:
+def _given(generation: int | None, sample: int | None, *, everything: bool) -> list[str]:
+    """The options that say what is looked at, to be given again."""
+    numbers = {"--generation": generation, "--sample": sample}
+    words = [word for name, value in numbers.items() if value is not None for word in (name, str(value))]
+    return [*words, "--all"] if everything else words
+
+
+def _print(outcome: "Outcome", given: list[str], *, as_json: bool, quiet: bool) -> None:
     from nearsim_db.cli import render
 
     if as_json:
@@ -82,7 +90,7 @@ def _print(outcome: "Outcome", *, as_json: bool, quiet: bool) -> None:
     if not quiet:
         _print_faults(outcome.found)
     if not quiet or not outcome.is_sound:
-        render.note(_verdict(outcome))
+        render.note(_verdict(outcome, given))
 
 
 def _print_faults(audit: "Audit") -> None:
@@ -96,7 +104,10 @@ def _print_faults(audit: "Audit") -> None:
         render.table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
 
 
-def _verdict(outcome: "Outcome") -> str:
+def _verdict(outcome: "Outcome", given: list[str]) -> str:
+    from nearsim_db.advice import advice
+
+    anew = advice("reindex start", outcome.collection, outcome.profile)
     found, after = outcome.found, outcome.after
     seen = ", ".join(
         f"{found.checked[what]:,} {told}" for what, told in _TOLD.items() if what in found.checked
@@ -111,10 +122,11 @@ def _verdict(outcome: "Outcome") -> str:
         return f"{where} differed and is {how}{waits}"
     if after is not None:
         left = sum(one.count for one in after.faults)
-        return f"{where} still differs after the repair: {left:,} faults are left; try again, or: nearsim reindex start"
+        return f"{where} still differs after the repair: {left:,} faults are left; try again, or: {anew}"
+    repair = advice("verify-index", outcome.collection, outcome.profile, *given, "--repair")
     if any(one.kind == "other_scheme" for one in found.faults):
-        return f"{where} was made by another scheme: build it anew with nearsim reindex start, or --repair"
-    return f"{where} differs{among}{waits}; to put it right: nearsim verify-index --repair"
+        return f"{where} was made by another scheme; to build it anew: {anew}; or: {repair}"
+    return f"{where} differs{among}{waits}; to put it right: {repair}"
 
 
 _TOLD = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}

@@ -119,7 +119,7 @@ def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> st
         return missed if enough else f"{missed}, and {sharing}"
     if not enough:
         return (
-            f"{said} reaches the threshold of {match.threshold:g}, but with {sharing} they are no candidates"
+            f"{said} reaches the threshold of {match.threshold:g}, but with {sharing}, they are no candidates"
         )
     if match.bucket_limit:
         return f"{said} reaches the threshold of {match.threshold:g}, but the bucket limit kept them apart"

@@ -46,6 +46,20 @@ def coming(generations: Sequence[Generation]) -> Generation:
     )
 
 
+def to_compare(generations: Sequence[Generation]) -> Generation:
+    """The one that is coming. Raises NotFoundError, which names those that could be compared instead."""
+    try:
+        return coming(generations)
+    except NotFoundError as error:
+        others = [
+            f"generation {one.generation_id} is retired; to compare with it: "
+            f"{one.advice('reindex diff', '--generation', str(one.generation_id))}"
+            for one in generations
+            if one.state == "retired"
+        ]
+        raise NotFoundError("; ".join([str(error), *others])) from error
+
+
 def refuse_another(connection: Connection, generations: Sequence[Generation]) -> None:
     """Raises ConflictError where a generation is coming already, saying what can be done with it."""
     for one in generations:

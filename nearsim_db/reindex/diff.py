@@ -35,7 +35,7 @@ def choose(
     """
     live = choosing.live(generations)
     new = (
-        choosing.coming(generations)
+        choosing.to_compare(generations)
         if generation_id is None
         else choosing.numbered(generations, generation_id)
     )

@@ -104,13 +104,13 @@ def _check(name: str, limit: Limit, found: int, whole: int) -> CheckedLimit:
     return CheckedLimit(name, limit.told, found, whole, share, limit.is_exceeded(found, whole))
 
 
-def refuse(generation_id: int, profile: str, checked: tuple[CheckedLimit, ...]) -> None:
-    """Raise LimitsExceededError where any limit is exceeded."""
+def refuse(generation_id: int, profile: str, checked: tuple[CheckedLimit, ...], to_compare: str) -> None:
+    """Raise LimitsExceededError where any limit is exceeded; the command `to_compare` shows what differs."""
     over = [_told(one) for one in checked if one.exceeded]
     if over:
         raise LimitsExceededError(
             f"generation {generation_id} was not promoted: {', '.join(over)}; nothing was changed. Look at what "
-            "differs: nearsim reindex diff",
+            f"differs: {to_compare}",
             profile,
             checked,
         )

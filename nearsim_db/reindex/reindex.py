@@ -145,7 +145,7 @@ class Reindex:
             )
         if limits.given:
             found = self.diff(chosen.generation_id, samples=0, limits=limits)
-            refuse(chosen.generation_id, found.profile, found.limits)
+            refuse(chosen.generation_id, found.profile, found.limits, chosen.advice("reindex diff"))
         if chosen.state == "retired":
             self._bring_up_to_date(chosen)
         return chosen, self._promote(chosen, ["ready", "retired"])

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from nearsim_db import profiles
 from nearsim_db.errors import NotFoundError
 from nearsim_db.reindex.pace import Standing, estimate, seconds_by_stage
 from nearsim_db.store import catalog, leases, partitions, queue, signatures
@@ -42,6 +43,11 @@ class Status:
         return is_left(self.generation, attended=self.is_attended)
 
     @property
+    def remedy_where_refused(self) -> str | None:
+        """What can be done where this code cannot write to it, as it would not make the same sketches; else None."""
+        return profiles.remedy(self.generation) if profiles.is_refused(self.generation) else None
+
+    @property
     def word(self) -> str:
         """How people are told of its state."""
         return word(self.generation, attended=self.is_attended)
@@ -62,6 +68,8 @@ def read_status(connection: Connection, collection: str, profile: str | None) ->
 
 def _status(connection: Connection, generation: Generation, live: Generation | None) -> Status:
     waiting, set_aside = queue.count_work(connection, generation.leaves)
+    if generation.state == "abandoned":
+        waiting = set_aside = 0  # what others were at when it was given up
     attended = generation.state in COMING and is_attended(connection, generation)
     begun = generation.state == "building" and generation.detached
     for_workers = (begun or generation.state == "catching_up") and not attended

@@ -15,8 +15,8 @@ from nearsim_db.store.statements import statement
 class Backlog:
     """How much work waits or is being done by stage, what was set aside, and noted changes that are not work yet.
 
-    `held` is work that nobody takes before an index is built or its build is resumed, or that cannot be done here; it is
-    not in `by_stage`.
+    `held` is work that nobody takes before an index is built or its build is resumed, or that cannot be done here; it
+    is not in `by_stage`.
     `oldest_seconds` is the age of what has waited longest, 0 where nothing waits; an index that catches up after its
     build does not count.
     """

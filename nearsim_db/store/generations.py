@@ -53,7 +53,9 @@ def _refuse(
         raise ConflictError(f"{told} gone, not {wanted}; see: {generation.advice('reindex status')}")
     now = replace(generation, state=state)
     attended = is_attended(connection, now)
-    raise ConflictError(f"{told} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}")
+    raise ConflictError(
+        f"{told} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}"
+    )
 
 
 def word(generation: Generation, *, attended: bool) -> str:

@@ -225,7 +225,7 @@ def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: 
     assert "collection default: profile default is not built\n" in shown
     for command in (["pairs"], ["clusters"], ["similar", "storm"]):
         assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
-    assert "nearsim build --collection default\n" in shown
+    assert "or: nearsim build\n" in shown
     assert "1 left by killed runs of dedupe\n" in shown
 
 

@@ -31,6 +31,7 @@ KEYS = {
     *(
         "bytes",
         "attended",
+        "waits_for_worker",
         "left_behind",
         "detached",
         "dropping",
@@ -67,19 +68,22 @@ def test_the_whole_way(nearsim: CommandLine) -> None:
     assert started["bytes"] > 0 and started["percent"] is None
     assert "ready" in nearsim.succeed("reindex", "status").out
     assert "nearsim reindex promote" in nearsim.fail("reindex", "start")
-    assert "generation 1 is kept: nearsim reindex rollback" in nearsim.succeed("reindex", "promote").err
-    assert "generation 2 is kept" in nearsim.succeed("reindex", "rollback").err
+    assert nearsim.succeed("reindex", "promote").err.endswith("back to it: nearsim reindex rollback\n")
+    assert nearsim.succeed("reindex", "rollback").err.endswith("nearsim reindex promote --generation 2\n")
     assert nearsim.succeed("reindex", "promote", "-g", 2, "--json").document()["live"] == 2
     assert "generation 1 of profile default is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
     assert "nothing to drop" in nearsim.succeed("reindex", "drop", "--all", "--yes").err
     nearsim.fail("reindex", "drop", "default", "--all", "--yes", exit_code=2)
     promoted = nearsim.succeed("reindex", "start", "--promote", "--json").document()
-    assert promoted == {"collection": "default", "profile": "default", "live": 3, "retired": 2}
+    assert (promoted["live"], promoted["retired"], promoted["promoted"]) == (3, 2, True)
     nearsim.fail("reindex", "start", "--promote", "--detach", exit_code=2)
 
 
 def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
-    assert "left to the workers" in nearsim.succeed("reindex", "start", "--detach").err
+    started = nearsim.succeed("reindex", "start", "--detach").err
+    assert "left to the workers, and none is at work; start one: nearsim worker\n" in started
+    assert "waits for a worker" in nearsim.succeed("reindex", "status").out
+    assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail("reindex", "promote")
     assert "is paused; to go on: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
     assert "nearsim reindex resume" in nearsim.fail("reindex", "start")
     (status,) = [
@@ -124,14 +128,17 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         assert building.returncode == 130
         assert "generation 2 of profile default is left behind" in said and "nearsim reindex resume" in said
     assert "left behind" in nearsim.succeed("reindex", "status").out
-    assert "nearsim reindex resume default" in nearsim.run("doctor").out
+    assert "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon" in nearsim.run("doctor").out
+    for refused in (("promote",), ("start",), ("diff", "-g", 2)):
+        told = nearsim.fail("reindex", *refused)
+        assert "left behind" in told and "nearsim reindex resume" in told and "nearsim reindex abandon" in told
     if number == signal.SIGINT:
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
         return
     with running(url) as worker, application(url) as looking:
-        worker.says("generation 2 of profile default was left behind")
+        worker.says("generation 2 of profile default of collection default was left behind")
         nearsim.succeed("reindex", "resume", "--detach")
-        worker.says("has caught up: nearsim reindex diff, then promote")
+        worker.says("has caught up; compare: nearsim reindex diff; then: nearsim reindex promote")
         wait_until(looking, "SELECT state = 'ready' FROM nearsim.generation WHERE generation_id = 2")
         assert len([line for line in worker.lines if "left behind" in line]) == 1
 

@@ -60,16 +60,37 @@ def test_what_differs_stops_a_promotion(ready: CommandLine, tmp_path: Path) -> N
     assert [tag for tag, _ in shown.found].count("script") == 3
     assert "img" not in {tag for tag, _ in shown.found}
 
-    told = ready.run("reindex", "diff", "--max-lost", "49.9%", "--max-gained", 0)
+    told = ready.run("reindex", "diff", "--max-lost", "49.9%", "--max-gained", "300%")
     assert told.exit_code == 3
+    rows = [line.split() for line in told.out.splitlines()]
+    assert ["lost", "49.9%", "3", "(50", "%)", "exceeded"] in rows
+    assert ["gained", "300%", "0", "(0", "%)", "kept"] in rows
+    assert ["recipe", "live", "generation", "2"] in rows
     assert "exceeded" in told.out and "pairs lost" in told.out and "nearsim reindex abandon" in told.out
     refused = ready.fail("reindex", "promote", "--max-lost", "2", exit_code=3)
-    assert "lost 3 where 2 is allowed" in refused
+    assert "lost 3 of 6 (50 %) where 2 is allowed" in refused
+    counted = ready.run("reindex", "promote", "--max-lost", "2", "--max-gained", "0", "--json")
+    assert counted.exit_code == 3
+    lost = {"limit": "lost", "allowed": "2", "found": 3, "live": 6, "found_share": 0.5, "exceeded": True}
+    gained = {"limit": "gained", "allowed": "0", "found": 0, "live": 6, "found_share": 0.0, "exceeded": False}
+    assert counted.document() == {
+        "promoted": False,
+        "collection": "default",
+        "profile": "default",
+        "limits": [lost, gained],
+    }
     states = {one["state"] for one in json.loads(ready.succeed("reindex", "status", "--json").out)}
     assert states == {"live", "ready"}
-    assert "give a share as 0.1%" in ready.fail("reindex", "diff", "--max-lost", "much", exit_code=2)
+    assert "give a share as 0.1%" in ready.fail("reindex", "diff", "--max-lost", "101%", exit_code=2)
     assert "end it in .html" in ready.fail("reindex", "diff", "-o", "diff.pdf", exit_code=2)
-    ready.succeed("reindex", "promote", "--max-lost", "50%", "--max-rescored", 0, "-q")
+    promoted = ready.succeed("reindex", "promote", "--max-lost", "50%", "--max-rescored", 0, "--json")
+    assert promoted.document() == {
+        "collection": "default",
+        "profile": "default",
+        "live": 2,
+        "retired": 1,
+        "promoted": True,
+    }
     back = ready.succeed("reindex", "diff", "--generation", 1, "--json", "--samples", 0).document()
     assert (back["new"]["state"], back["pairs"]["gained"], back["samples"]["gained"]) == ("retired", 3, [])
     assert "nothing is being built" in ready.fail("reindex", "diff")

@@ -12,7 +12,7 @@ def test_a_sound_index(filled: CommandLine) -> None:
     outcome = filled.succeed("verify-index", "--all")
     assert outcome.out == ""
     assert outcome.err == (
-        "generation 1 of profile default agrees with the documents (5 documents, 4 heads, 1 pairs, 1 clusters)\n"
+        "generation 1 of profile default agrees with the documents (5 documents, 4 heads, 1 stored pairs, 1 clusters)\n"
     )
     assert filled.succeed("verify-index", "--quiet").err == ""
     told = filled.succeed("verify-index", "--sample", "2", "--json").document()
@@ -55,7 +55,10 @@ def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> 
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP TABLE nearsim.cluster_member_1")
     outcome = filled.run("verify-index", "--quiet")
-    assert outcome.exit_code == 3 and "to put it right: nearsim verify-index --repair" in outcome.err
+    assert outcome.exit_code == 3
+    assert "profile default differs; to put it right: nearsim verify-index --repair\n" in outcome.err
+    outcome = filled.run("verify-index", "-g", 1, "--sample", 5, "--quiet")
+    assert outcome.err.endswith("nearsim verify-index --generation 1 --sample 5 --repair\n")
     repaired = filled.succeed("verify-index", "--repair")
     assert "differed and is replaced by generation 2\n" in repaired.err
     assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 2

@@ -13,6 +13,7 @@ from nearsim_db.errors import BuildStoppedError, FingerprintError
 from nearsim_db.forget import Purged
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.reindex import Reindex
+from nearsim_db.report import Options, gather
 from nearsim_db.store import backlog, generations, worklist
 from nearsim_db.store.catalog import Generation
 from nearsim_db.worker import Worker
@@ -194,13 +195,14 @@ def test_what_this_code_cannot_make_again_is_read(url: str) -> None:
                 {**index.stats(), "fingerprint": None},
                 index.metric(),
                 [one.generation_id for one, _ in index.profiles()],
+                gather(index.database, "default", None, Options()).index,
             ]
 
         before = answers()
         with index.database.transaction() as connection:
             connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'another'"))
         assert answers() == before
-        with pytest.raises(FingerprintError, match="nearsim reindex start"):
+        with pytest.raises(FingerprintError, match="reindex start"):
             index.similar_to_text(words(1))
 
 
@@ -226,7 +228,7 @@ def overtake(reindex: Reindex) -> None:
 def test_a_reader_whose_generation_is_dropped_chooses_again(url: str, answer: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
-        reading = Overtaken(database, "default", None)
+        reading = Overtaken(database, "default", lambda: None)
         reading.reindex = reindex
         doc_id = doc_id_of(url, "d1")
         asked: dict[str, Callable[[], object]] = {

@@ -81,7 +81,10 @@ def test_stopped_in_any_stage_it_goes_on_from_there(database: Database, step: st
         ("catching_up", False) if built else ("building", True)
     )
     assert built or status.seconds_left is None
-    with pytest.raises(ConflictError, match="nearsim reindex resume" if not built else "wait"):
+    with pytest.raises(
+        ConflictError,
+        match="left behind; to go on: nearsim reindex resume" if not built else "is catching up; see",
+    ):
         reindex(database).start()
     assert reindex(database).resume().state == "ready"
     assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)

@@ -169,7 +169,7 @@ def test_a_stored_recipe_is_restored(setting: str) -> None:
 
 
 def test_a_wrong_fingerprint_is_refused() -> None:
-    with pytest.raises(FingerprintError, match="nearsim reindex start"):
+    with pytest.raises(FingerprintError, match="reindex start"):
         restore(to_mapping(Recipe()), "00" * 32)
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nearsim_db.cli import render
+from nearsim_db.cli import reindexing, render
 
 NUMBERS = ("similarity", "common", "union", "estimate", "bands")
 
@@ -89,3 +89,29 @@ def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
 )
 def test_values_are_shown_without_idle_digits(value: object, shown: str) -> None:
     assert render.visible(value) == shown
+
+
+ROW = {
+    "generation": 12,
+    "profile": "default",
+    "state": "being built",
+    "progress": "62 %, verifying · about 40 s left",
+    "waiting": 1_234,
+    "set aside": 0,
+    "size": "7.7 MiB",
+    "differs in": "match.threshold=0.6, shingle.k=5",
+    "since": "2026-11-22 07:49:15+00:00",
+}
+
+
+def test_generations_fit_a_terminal(terminal: Terminal) -> None:
+    """What is empty goes first, and of the rest what is missed least; a profile only where there is another."""
+    others = [{**ROW, "profile": name} for name in ("default", "strict")]
+    for rows, missing in (([ROW], {"set", "since", "profile", "size"}), (others, {"set", "since", "size"})):
+        terminal.truncate(terminal.seek(0))
+        reindexing.print_table(rows, terminal)
+        heading, *lines = terminal.getvalue().splitlines()
+        every = {"generation", "profile", "state", "progress", "waiting", "set", "size", "differs", "since"}
+        assert every - set(heading.split()) == missing
+        if len(rows) == 1:
+            assert max(map(len, lines)) <= 80

@@ -1,0 +1,29 @@
+"""Commands that people are told to run."""
+
+import pytest
+
+from nearsim_db.advice import advice
+
+
+@pytest.mark.parametrize(
+    ("command", "named", "more", "told"),
+    [
+        ("reindex diff", ("default", "default"), (), "nearsim reindex diff"),
+        ("reindex diff", ("news", "body"), (), "nearsim reindex diff body -c news"),
+        (
+            "reindex promote",
+            ("two words", "default"),
+            ("-g", "3"),
+            "nearsim reindex promote -c 'two words' -g 3",
+        ),
+        (
+            "verify-index",
+            ("default", "it's"),
+            ("--repair",),
+            """nearsim verify-index -p 'it'"'"'s' --repair""",
+        ),
+        ("profile delete", ("news", "default"), (), "nearsim profile delete default -c news"),
+    ],
+)
+def test_it_can_be_copied(command: str, named: tuple[str, str], more: tuple[str, ...], told: str) -> None:
+    assert advice(command, *named, *more) == told
