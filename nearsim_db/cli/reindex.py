@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearsim_db.advice import DEFAULT, advice
 from nearsim_db.cli import limits, options
 from nearsim_db.cli.documents import asks, confirm
 from nearsim_db.cli.failures import UsageError
@@ -58,7 +59,8 @@ def start(
 
     if promote and detach:
         raise UsageError(
-            "--promote goes without --detach: what workers build is promoted by nearsim reindex promote"
+            "--promote goes without --detach: what workers build is promoted by "
+            f"{advice('reindex promote', collection, name or DEFAULT)}"
         )
     chosen = _chosen(recipe, preset, settings)
     with _reindex(collection, name, quiet or as_json) as begun:

@@ -83,7 +83,9 @@ def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--detach").err
     assert "left to the workers, and none is at work; start one: nearsim worker\n" in started
     assert "waits for a worker" in nearsim.succeed("reindex", "status").out
-    assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail("reindex", "promote")
+    assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail(
+        "reindex", "promote"
+    )
     assert "is paused; to go on: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
     assert "nearsim reindex resume" in nearsim.fail("reindex", "start")
     (status,) = [
@@ -128,10 +130,15 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         assert building.returncode == 130
         assert "generation 2 of profile default is left behind" in said and "nearsim reindex resume" in said
     assert "left behind" in nearsim.succeed("reindex", "status").out
-    assert "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon" in nearsim.run("doctor").out
+    assert (
+        "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon"
+        in nearsim.run("doctor").out
+    )
     for refused in (("promote",), ("start",), ("diff", "-g", 2)):
         told = nearsim.fail("reindex", *refused)
-        assert "left behind" in told and "nearsim reindex resume" in told and "nearsim reindex abandon" in told
+        assert (
+            "left behind" in told and "nearsim reindex resume" in told and "nearsim reindex abandon" in told
+        )
     if number == signal.SIGINT:
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
         return
