@@ -12,7 +12,7 @@ from benchmarks.reindexing.texts import make_crowd
 
 DOCUMENTS = 50_000
 MOST_MILLISECONDS = 50
-LOAD = Load(pause_seconds=2.0, most_waited_ms=MOST_MILLISECONDS)
+LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
 
 
 def test_nobody_notices(newest_url: str) -> None:
