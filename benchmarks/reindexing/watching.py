@@ -15,7 +15,8 @@ FROM pg_catalog.pg_locks AS lock
 LEFT JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = %(schema)s
 LEFT JOIN pg_catalog.pg_stat_activity AS activity ON activity.pid = lock.pid AND NOT lock.granted
 WHERE NOT lock.granted
-    OR lock.locktype = 'relation' AND pg_class.oid IS NOT NULL AND lock.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
+    OR lock.locktype = 'relation' AND pg_class.oid IS NOT NULL
+        AND lock.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
 """
 
 
