@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env browser demo docs test lint unit clean
+.PHONY: env browser demo docs test lint unit load clean
 
 env: .venv/.installed
 
@@ -39,6 +39,10 @@ lint: env
 
 unit: env browser
 	$(BIN)/pytest -n 2 --no-loadscope-reorder
+
+# The suite reindexes 10,000 documents under load; this is the whole measure.
+load: env
+	$(BIN)/pytest tests/acceptance/test_reindex_under_load.py --documents 50000
 
 clean:
 	rm -rf .venv build dist

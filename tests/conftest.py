@@ -38,6 +38,11 @@ _ORDER = ("contract", "store", "migration", "acceptance", "golden", "unit")
 Fill = Callable[[str], None]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make load` asks for."""
+    parser.addoption("--documents", type=int, default=10_000, help="how many are reindexed under load")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """A module stays in one process, and all of tests/contract in one, so that kernels are compiled once."""

@@ -13,7 +13,7 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
-STATEMENTS = Path(__file__).parents[1] / "sql" / revision
+STATEMENTS = Path(__file__).parents[1] / "sql"
 
 CREATED = (
     "combined_pairs",
@@ -28,9 +28,11 @@ CREATED = (
 def upgrade() -> None:
     """Create what is in the files, in this order."""
     for name in CREATED:
-        op.execute((STATEMENTS / f"{name}.sql").read_text("utf-8"))
+        op.execute((STATEMENTS / revision / f"{name}.sql").read_text("utf-8"))
 
 
 def downgrade() -> None:
     """Drop it; the view backlog becomes what it was before."""
-    op.execute((STATEMENTS / "end.sql").read_text("utf-8"))
+    op.execute((STATEMENTS / revision / "end.sql").read_text("utf-8"))
+    before = (STATEMENTS / "0006" / "backlog.sql").read_text("utf-8")
+    op.execute(before.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))

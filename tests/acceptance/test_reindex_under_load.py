@@ -1,4 +1,5 @@
-"""The index of 50,000 documents is replaced under 200 writes a second and constant searches: nobody notices.
+"""An index is replaced under 200 writes a second and constant searches: nobody notices. `make load` does so with 50,000
+documents, which takes some minutes; the suite with fewer.
 
 Asserted is what nearsim itself makes others wait for, which the machine's noise does not change: searchers and writers
 wait for a lock for 50 ms at most, or the server refuses them, and so a search fails; the sampler sees which locks are
@@ -6,17 +7,19 @@ held. How long each search took as well depends on who else has the processor: b
 here only the bulk of them is held to the bound.
 """
 
+import pytest
+
 from benchmarks.reindexing import fresh, judging, ordeal
 from benchmarks.reindexing.ordeal import Load
 from benchmarks.reindexing.texts import make_crowd
 
-DOCUMENTS = 50_000
 MOST_MILLISECONDS = 50
 LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
 
 
-def test_nobody_notices(newest_url: str) -> None:
-    world = ordeal.make_world(newest_url, make_crowd(DOCUMENTS - 3 * LOAD.families, LOAD.seed), LOAD)
+def test_nobody_notices(newest_url: str, pytestconfig: pytest.Config) -> None:
+    documents: int = pytestconfig.getoption("documents")
+    world = ordeal.make_world(newest_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
     seen = ordeal.run(world, LOAD)
     figures = judging.figures(seen, LOAD)
 

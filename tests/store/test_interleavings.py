@@ -17,6 +17,7 @@ from nearsim_db.store.codec import to_bigint
 from nearsim_db.store.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import THRESHOLD, World
+from tests.majors import in_turn
 
 Pair = tuple[int, int]
 
@@ -161,7 +162,7 @@ def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         yield connection
 
 
-@pytest.mark.parametrize("settings", WORLDS.values(), ids=WORLDS)
+@in_turn(("settings", list(WORLDS.values())))
 def test_any_interleaving_ends_as_one_process_would(
     database_url: str,
     monitor: psycopg.Connection[tuple[Any, ...]],
