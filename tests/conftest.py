@@ -1,8 +1,10 @@
 """Real servers of every major at hand, and a fresh database for each test, cloned from a template."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -39,8 +41,9 @@ Fill = Callable[[str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `make load` asks for."""
-    parser.addoption("--documents", type=int, default=10_000, help="how many are reindexed under load")
+    """What `make load` and `make each` ask for."""
+    parser.addoption("--documents", type=int, default=5_000, help="how many are reindexed under load")
+    parser.addoption("--each-major", action="store_true", help="run what any major could do on each")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,9 +58,17 @@ def _scope(nodeid: str) -> str:
     return "contract" if _folder(nodeid) == "contract" else nodeid.rsplit("::", 1)[0]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests in the order of their folders."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put tests in the order of their folders; leave each to one major, unless they are to run on each."""
     items.sort(key=lambda item: _ORDER.index(_folder(item.nodeid)))
+    if config.getoption("each_major"):
+        return
+    alike: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        alike.setdefault(re.sub(r"\bpg\d+\b", "", item.nodeid), []).append(item)
+    kept = {id(group[crc32(name.encode()) % len(group)]) for name, group in alike.items()}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
 
 
 def _folder(nodeid: str) -> str:
