@@ -65,7 +65,7 @@ class PairTotals:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTotals:
-    """Clusters counted; see docs/comparing.md for what they are called."""
+    """Clusters counted; see docs/reindex-diff.md for what they are called."""
 
     live: int
     new: int
