@@ -1,5 +1,9 @@
-"""The SQL of the store: one statement a file in sql/, named verb_noun, with a generation's own tables filled in."""
+"""The SQL statements of the store: named blocks in sql/<subject>.sql, with a generation's own tables filled in.
 
+A block is the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
+"""
+
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -31,14 +35,27 @@ PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:
-    """The statement of that name; `{signature}`, `{band}` and so on become the leaves' names."""
+    """Return the statement of that name; `{signature}`, `{band}` and so on become the leaves' names."""
     if leaves is not None:
         parts |= {parent: leaves.table(parent) for parent in PARENTS}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
-    return sql.SQL(_text(name)).format(**parts)
+    return sql.SQL(_blocks()[name]).format(**parts)
 
 
 @cache
-def _text(name: str) -> LiteralString:
+def _blocks() -> dict[str, LiteralString]:
+    """All statements by name."""
+    return {
+        name: text
+        for file in (files("nearsim_db.store") / "sql").iterdir()
+        for name, text in parse_blocks(file.read_text("utf-8"))
+    }
+
+
+def parse_blocks(text: str) -> list[tuple[str, LiteralString]]:
+    """Split the text of a file into (name, statement) in its order."""
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
     # These files ship with the package and are as trusted as its code.
-    return cast(LiteralString, (files("nearsim_db.store") / "sql" / f"{name}.sql").read_text("utf-8"))  # type: ignore[redundant-cast]
+    return [
+        (name, cast(LiteralString, body.strip())) for name, body in zip(parts[1::2], parts[2::2], strict=True)
+    ]

@@ -16,6 +16,7 @@ from nearsim_db.store.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 Decision = Literal["pin", "veto", "undo"]
+_STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_pair"}
 
 
 def judge(
@@ -28,7 +29,7 @@ def judge(
     """
     parameters = {"collection": collection, "a": a, "b": b, "why": why, "by": by}
     try:
-        row = driver(connection).execute(statement(f"{decision}_pair"), parameters).fetchone()
+        row = driver(connection).execute(statement(_STATEMENTS[decision]), parameters).fetchone()
     except pg.NoDataFound as error:
         raise NotFoundError(str(error.diag.message_primary)) from error
     except pg.InvalidParameterValue as error:

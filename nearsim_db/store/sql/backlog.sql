@@ -1,0 +1,62 @@
+-- name: read_backlog
+-- What waits in one collection or in all lasting ones: work by stage in the order of the stages, what was set aside,
+-- the age of the oldest, noted changes, the workers there are, and work that is held until an index is built or resumed,
+-- or because it cannot be done here. What is left of abandoned indexes is nobody's.
+-- What was queued during a build is old when it is over: it has an age once the index has caught up. Reads the whole queue.
+WITH chosen AS (
+    SELECT generation_id, state <> 'catching_up' AS is_settled,
+        state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary)
+        AND state <> 'abandoned'
+), queued AS (
+    SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
+        min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
+    FROM chosen JOIN nearsim.work USING (generation_id)
+    GROUP BY 1, 2, 3
+), changes AS (
+    SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
+    WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
+)
+SELECT ARRAY(
+        SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside AND NOT held), 0)
+        FROM unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stages (stage, position) ORDER BY position),
+    (SELECT coalesce(sum(counted), 0) FROM queued WHERE aside),
+    extract(epoch FROM coalesce(clock_timestamp()
+        - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest), interval '0')),
+    changes.counted,
+    (SELECT count(*) FROM nearsim.lease),
+    (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside)
+FROM changes
+
+-- name: count_changes
+-- Noted changes of one collection, or of all lasting ones, that are not work yet; those of everything are of each.
+-- Reads all of nearsim.change.
+SELECT count(*) FROM nearsim.change LEFT JOIN nearsim.collection USING (collection_id)
+WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
+    OR %(collection_id)s IS NULL AND collection.temporary IS FALSE
+
+-- name: find_left
+-- Whether anything is still to be done in one collection or in all lasting ones, but what was set aside: changes to
+-- dispatch, generations to build (without documents they wait; others than the first only if they are left to the workers),
+-- work that waits or is being done where it is not kept until after a build, tables to sweep. Relies on work_pkey.
+WITH chosen AS (
+    SELECT generation_id, state, collection_id, replaces, detached
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary)
+        AND state IN ('building', 'catching_up', 'ready', 'live', 'retired')
+        AND generation_id <> ALL (CAST(%(without)s AS integer[]))
+)
+SELECT EXISTS (
+        SELECT FROM nearsim.change
+        WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL)
+    OR EXISTS (
+        SELECT FROM chosen WHERE state = 'building' AND replaces IS NULL
+            AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = chosen.collection_id))
+    OR EXISTS (SELECT FROM chosen WHERE state = 'building' AND detached OR state = 'catching_up')
+    OR EXISTS (
+        SELECT FROM chosen JOIN nearsim.work USING (generation_id) WHERE state <> 'building' AND set_aside_at IS NULL)
+    OR EXISTS (
+        SELECT FROM nearsim.attachment
+        WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
+            AND (swept_at < wanted_at) IS NOT FALSE AND NOT detaching AND trouble IS NULL)

@@ -1,0 +1,81 @@
+-- name: empty_bands
+-- An interrupted load of band rows begins anew.
+TRUNCATE {band}
+
+-- name: index_bands
+-- After the load: the only index, on which the self-join and every lookup run.
+CREATE UNIQUE INDEX ON {band} (bucket_hash, doc_id)
+
+-- name: delete_bands
+-- Exactly the band rows of these heads, found by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
+DELETE FROM {band} AS band
+USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS gone (doc_id, bucket_hash)
+WHERE band.bucket_hash = gone.bucket_hash AND band.doc_id = gone.doc_id
+
+-- name: find_candidates
+-- The candidate relation over a whole generation: two heads that share a bucket in which one of them is among the first
+-- bucket_limit by doc_id (0: no limit). One index-only pass in the order of (bucket_hash, doc_id) numbers the members
+-- and drops buckets of one; the rest is joined with itself.
+WITH member AS MATERIALIZED (
+    SELECT bucket_hash, doc_id, place FROM (
+        SELECT bucket_hash, doc_id,
+            row_number() OVER in_bucket AS place,
+            lead(doc_id) OVER in_bucket AS next_id
+        FROM {band} WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
+    ) AS numbered
+    WHERE place > 1 OR next_id IS NOT NULL
+)
+SELECT DISTINCT anchor.doc_id AS left_id, other.doc_id AS right_id
+FROM member AS anchor JOIN member AS other
+    ON other.bucket_hash = anchor.bucket_hash AND other.doc_id > anchor.doc_id
+WHERE (%(bucket_limit)s = 0 OR anchor.place <= %(bucket_limit)s) AND anchor.doc_id > %(after)s
+ORDER BY left_id, right_id
+
+-- name: look_up_candidates
+-- The candidate relation for some heads, bounded: of each bucket its anchors, and one member more (marked) where there
+-- are any, by which an anchor learns that it has to look through the bucket. Index-only. Relies on the index on
+-- (bucket_hash, doc_id).
+SELECT DISTINCT query.doc_id, found.doc_id,
+    CAST(%(bucket_limit)s > 0 AND found.place > %(bucket_limit)s AS integer)
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS query (doc_id, bucket_hash)
+CROSS JOIN LATERAL (
+    SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM (
+        SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
+    ) AS first
+) AS found
+
+-- name: look_up_members
+-- A slice of the members of those buckets over the limit that a head is an anchor of, in doc_id order; the other anchors
+-- are found by look_up_candidates. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
+SELECT DISTINCT member.doc_id
+FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
+CROSS JOIN LATERAL (
+    SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+    ORDER BY doc_id OFFSET %(bucket_limit)s - 1 LIMIT 1
+) AS last_anchor
+CROSS JOIN LATERAL (
+    SELECT doc_id FROM {band}
+    WHERE bucket_hash = query.bucket_hash AND doc_id > greatest(last_anchor.doc_id, %(after)s)
+    ORDER BY doc_id LIMIT %(batch)s
+) AS member
+WHERE %(doc_id)s <= last_anchor.doc_id
+ORDER BY member.doc_id LIMIT %(batch)s
+
+-- name: read_anchors
+-- The anchors of some buckets, and whether there are more members than anchors. Relies on the index on (bucket_hash,
+-- doc_id).
+SELECT bucket.bucket_hash, anchor.doc_id, EXISTS (
+    SELECT FROM {band} WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
+FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
+CROSS JOIN LATERAL (
+    SELECT doc_id FROM {band} WHERE bucket_hash = bucket.bucket_hash
+    ORDER BY doc_id LIMIT %(bucket_limit)s
+) AS anchor
+
+-- name: count_buckets
+-- How large buckets are, and how many links the bucket limit leaves out (a pair counts once a bucket).
+SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0),
+    coalesce(sum((members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2)
+        FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)
+FROM (SELECT count(*) AS members FROM {band} GROUP BY bucket_hash) AS bucket

@@ -1,2 +1,0 @@
--- How many documents a generation has signed.
-SELECT count(*) FROM {signature}

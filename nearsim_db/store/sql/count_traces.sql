@@ -1,8 +1,0 @@
--- What a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and indexes.
-SELECT (SELECT count(*) FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
-    (SELECT count(*) FROM {band} AS band
-        JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
-        ON band.bucket_hash = own.bucket_hash AND band.doc_id = own.doc_id),
-    (SELECT count(*) FROM {similar_pair} WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-        OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
-    (SELECT count(*) FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))

@@ -1,0 +1,302 @@
+-- name: count_diff_documents
+-- The documents of a generation: all, those with features, those that have an earlier twin. Relies on the indexes of the
+-- signatures alone.
+SELECT (SELECT count(*) FROM {signature}), (SELECT count(*) FROM {signature} WHERE feature_digest IS NOT NULL),
+    (SELECT count(*) FROM {signature} WHERE head_id <> doc_id)
+
+-- name: create_diff_classes
+-- Documents sorted by their heads in two generations, those that are in no pair and have no twin in either left out: a
+-- class is all documents with the same two heads, a head being NULL where a document is alone there. And the heads of
+-- each generation with their documents and classes. Reads twins and ends of pairs from indexes, no signature.
+CREATE TEMP TABLE diff_class ON COMMIT DROP AS
+WITH live AS (
+    SELECT doc_id, min(head_id) AS head_id FROM (
+        SELECT doc_id, head_id FROM {live_signature} WHERE head_id <> doc_id
+        UNION ALL SELECT head_id, head_id FROM {live_signature} WHERE head_id <> doc_id
+        UNION ALL SELECT left_id, left_id FROM {live_pair}
+        UNION ALL SELECT right_id, right_id FROM {live_pair}
+    ) AS tied
+    GROUP BY doc_id
+), new AS (
+    SELECT doc_id, min(head_id) AS head_id FROM (
+        SELECT doc_id, head_id FROM {new_signature} WHERE head_id <> doc_id
+        UNION ALL SELECT head_id, head_id FROM {new_signature} WHERE head_id <> doc_id
+        UNION ALL SELECT left_id, left_id FROM {new_pair}
+        UNION ALL SELECT right_id, right_id FROM {new_pair}
+    ) AS tied
+    GROUP BY doc_id
+)
+SELECT live.head_id AS live_head, new.head_id AS new_head, count(*) AS documents, min(doc_id) AS doc_id,
+    max(doc_id) AS last_id
+FROM live FULL JOIN new USING (doc_id)
+GROUP BY 1, 2;
+CREATE INDEX ON diff_class (live_head, doc_id);
+CREATE INDEX ON diff_class (new_head, doc_id);
+CREATE INDEX ON diff_class (live_head, new_head);
+CREATE TEMP TABLE diff_live ON COMMIT DROP AS
+SELECT live_head AS head_id, CAST(sum(documents) AS bigint) AS documents, count(*) AS classes
+FROM diff_class WHERE live_head IS NOT NULL GROUP BY 1;
+CREATE UNIQUE INDEX ON diff_live (head_id);
+CREATE TEMP TABLE diff_new ON COMMIT DROP AS
+SELECT new_head AS head_id, CAST(sum(documents) AS bigint) AS documents, count(*) AS classes
+FROM diff_class WHERE new_head IS NOT NULL GROUP BY 1;
+CREATE UNIQUE INDEX ON diff_new (head_id);
+ANALYZE diff_class;
+ANALYZE diff_live;
+ANALYZE diff_new
+
+-- name: create_diff_common
+-- The pairs of documents that two generations have in common, by the heads that make them pairs in each, with how many
+-- they are, their first documents and both similarities. Twins have one head; none of the parts counts a pair of another.
+-- A pair of heads can stand for very many classes at both ends, where twins of one generation are none in the other: so
+-- classes are met from the end that has fewer, and where both have many from the pairs of the other generation. What is
+-- known of families of twins misleads the planner: the order of the joins is the one below, and each is hashed.
+SET LOCAL join_collapse_limit = 1;
+SET LOCAL enable_nestloop = off;
+SET LOCAL enable_mergejoin = off;
+CREATE TEMP TABLE diff_common ON COMMIT DROP AS
+WITH parted AS MATERIALIZED (
+    -- Classes that share their head in the live generation with another class.
+    SELECT class.* FROM diff_class AS class JOIN diff_live ON head_id = live_head
+    WHERE classes > 1 AND new_head IS NOT NULL
+), joined AS MATERIALIZED (
+    SELECT class.* FROM diff_class AS class JOIN diff_new ON head_id = new_head
+    WHERE classes > 1 AND live_head IS NOT NULL
+), live_pair AS NOT MATERIALIZED (
+    SELECT pair.left_id, pair.right_id, pair.similarity, l.classes * r.classes <= {most_classes} AS is_light,
+        CASE WHEN l.classes <= r.classes THEN pair.left_id ELSE pair.right_id END AS few_id,
+        CASE WHEN l.classes <= r.classes THEN pair.right_id ELSE pair.left_id END AS many_id
+    FROM {live_pair} AS pair
+    JOIN diff_live AS l ON l.head_id = pair.left_id
+    JOIN diff_live AS r ON r.head_id = pair.right_id
+), new_pair AS NOT MATERIALIZED (
+    SELECT pair.left_id, pair.right_id, pair.similarity,
+        CASE WHEN l.classes <= r.classes THEN pair.left_id ELSE pair.right_id END AS few_id,
+        CASE WHEN l.classes <= r.classes THEN pair.right_id ELSE pair.left_id END AS many_id
+    FROM {new_pair} AS pair
+    JOIN diff_new AS l ON l.head_id = pair.left_id
+    JOIN diff_new AS r ON r.head_id = pair.right_id
+), heavy AS MATERIALIZED (
+    SELECT left_id, right_id, similarity FROM live_pair WHERE NOT is_light
+), heavy_class AS MATERIALIZED (
+    SELECT class.* FROM diff_class AS class
+    WHERE new_head IS NOT NULL AND live_head IN (SELECT left_id FROM heavy UNION SELECT right_id FROM heavy)
+)
+-- Twins in both.
+SELECT live_head AS live_left, live_head AS live_right, new_head AS new_left, new_head AS new_right,
+    documents * (documents - 1) / 2 AS pairs, doc_id AS left_id, last_id AS right_id,
+    CAST(1 AS double precision) AS live_similarity, CAST(1 AS double precision) AS new_similarity
+FROM diff_class
+WHERE documents > 1 AND live_head IS NOT NULL AND new_head IS NOT NULL
+UNION ALL
+-- Twins in the live generation, a pair in the new one.
+SELECT one.live_head, one.live_head, pair.left_id, pair.right_id, one.documents * other.documents,
+    one.doc_id, other.doc_id, 1, pair.similarity
+FROM new_pair AS pair
+JOIN parted AS one ON one.new_head = pair.few_id
+JOIN parted AS other ON other.new_head = pair.many_id AND other.live_head = one.live_head
+UNION ALL
+-- A pair in the live generation, twins in the new one.
+SELECT pair.left_id, pair.right_id, one.new_head, one.new_head, one.documents * other.documents,
+    one.doc_id, other.doc_id, pair.similarity, 1
+FROM live_pair AS pair
+JOIN joined AS one ON one.live_head = pair.few_id
+JOIN joined AS other ON other.live_head = pair.many_id AND other.new_head = one.new_head
+UNION ALL
+-- A pair in both.
+SELECT live.left_id, live.right_id, new.left_id, new.right_id, one.documents * other.documents,
+    one.doc_id, other.doc_id, live.similarity, new.similarity
+FROM live_pair AS live
+JOIN diff_class AS one ON one.live_head = live.left_id AND one.new_head IS NOT NULL
+JOIN diff_class AS other ON other.live_head = live.right_id AND other.new_head IS NOT NULL
+JOIN {new_pair} AS new ON new.left_id = least(one.new_head, other.new_head)
+    AND new.right_id = greatest(one.new_head, other.new_head)
+WHERE live.is_light
+UNION ALL
+SELECT live.left_id, live.right_id, new.left_id, new.right_id, one.documents * other.documents,
+    one.doc_id, other.doc_id, live.similarity, new.similarity
+FROM {new_pair} AS new
+JOIN heavy_class AS one ON one.new_head = new.left_id
+JOIN heavy_class AS other ON other.new_head = new.right_id
+JOIN heavy AS live ON live.left_id = least(one.live_head, other.live_head)
+    AND live.right_id = greatest(one.live_head, other.live_head);
+SET LOCAL join_collapse_limit TO DEFAULT;
+SET LOCAL enable_nestloop TO DEFAULT;
+SET LOCAL enable_mergejoin TO DEFAULT;
+ANALYZE diff_common
+
+-- name: count_diff_pairs
+-- Pairs of documents, twins expanded: those of the live generation, those of the new one, those that both have, and those of
+-- these whose similarity differs. After create_diff_common.
+SELECT
+    (SELECT coalesce(sum(l.documents * r.documents), 0)
+        FROM {live_pair} AS pair
+        JOIN diff_live AS l ON l.head_id = pair.left_id
+        JOIN diff_live AS r ON r.head_id = pair.right_id)
+    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM diff_live),
+    (SELECT coalesce(sum(l.documents * r.documents), 0)
+        FROM {new_pair} AS pair
+        JOIN diff_new AS l ON l.head_id = pair.left_id
+        JOIN diff_new AS r ON r.head_id = pair.right_id)
+    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM diff_new),
+    coalesce(sum(pairs), 0),
+    coalesce(sum(pairs) FILTER (WHERE abs(live_similarity - new_similarity) > {tolerance}), 0)
+FROM diff_common
+
+-- name: create_diff_overlaps
+-- How many documents each cluster of one generation shares with each of another; a cluster is NULL for documents that are
+-- in none there.
+CREATE TEMP TABLE diff_overlap ON COMMIT DROP AS
+SELECT live.cluster_id AS live_cluster, new.cluster_id AS new_cluster, count(*) AS documents
+FROM {live_member} AS live FULL JOIN {new_member} AS new USING (doc_id)
+GROUP BY 1, 2;
+CREATE INDEX ON diff_overlap (live_cluster);
+CREATE INDEX ON diff_overlap (new_cluster);
+ANALYZE diff_overlap
+
+-- name: count_diff_clusters
+-- What became of clusters. Matched are those whose documents, as far as they are in clusters, are in one cluster of the other
+-- generation and are all that it has of any. After create_diff_overlaps; reads the survivors of both.
+WITH live AS (
+    SELECT live_cluster AS cluster_id, sum(documents) AS documents, count(new_cluster) AS parts, min(new_cluster) AS part
+    FROM diff_overlap WHERE live_cluster IS NOT NULL GROUP BY 1
+), new AS (
+    SELECT new_cluster AS cluster_id, sum(documents) AS documents, count(live_cluster) AS parts, min(live_cluster) AS part
+    FROM diff_overlap WHERE new_cluster IS NOT NULL GROUP BY 1
+), matched AS (
+    SELECT live.cluster_id AS live_cluster, new.cluster_id AS new_cluster, live.documents > shared.documents AS lost,
+        new.documents > shared.documents AS gained
+    FROM live
+    JOIN new ON new.cluster_id = live.part AND new.part = live.cluster_id
+    JOIN diff_overlap AS shared ON shared.live_cluster = live.cluster_id AND shared.new_cluster = new.cluster_id
+    WHERE live.parts = 1 AND new.parts = 1
+), kept AS (
+    SELECT count(*) FILTER (WHERE NOT lost AND NOT gained) AS same, count(*) FILTER (WHERE gained AND NOT lost) AS grown,
+        count(*) FILTER (WHERE lost AND NOT gained) AS shrunk, count(*) FILTER (WHERE lost AND gained) AS changed
+    FROM matched
+), survivors AS (
+    SELECT count(*) AS changed
+    FROM matched
+    JOIN {live_member} AS before ON before.cluster_id = matched.live_cluster AND before.is_survivor
+    JOIN {new_member} AS after ON after.cluster_id = matched.new_cluster AND after.is_survivor
+    WHERE before.doc_id <> after.doc_id
+)
+SELECT (SELECT count(*) FROM live), (SELECT count(*) FROM new), kept.same, kept.grown, kept.shrunk, kept.changed,
+    (SELECT count(*) FROM new WHERE parts = 0), (SELECT count(*) FROM live WHERE parts = 0),
+    (SELECT count(*) FROM new WHERE parts > 1), (SELECT count(*) FROM live WHERE parts > 1), survivors.changed
+FROM kept CROSS JOIN survivors
+
+-- name: read_diff_rescored
+-- Some pairs of both generations whose similarity differs, chosen by a hash of their documents: two documents, for how many
+-- pairs they stand, and of each generation whether they are twins, their similarity and shared bands. After
+-- create_diff_common.
+SELECT chosen.left_id, chosen.right_id, chosen.pairs, chosen.live_left = chosen.live_right, chosen.live_similarity,
+    live.shared_bands, chosen.new_left = chosen.new_right, chosen.new_similarity, new.shared_bands
+FROM (
+    SELECT * FROM diff_common
+    WHERE abs(live_similarity - new_similarity) > {tolerance}
+    ORDER BY hashint8extended(left_id, right_id), left_id, right_id
+    LIMIT %(amount)s
+) AS chosen
+LEFT JOIN {live_pair} AS live ON live.left_id = chosen.live_left AND live.right_id = chosen.live_right
+LEFT JOIN {new_pair} AS new ON new.left_id = chosen.new_left AND new.right_id = chosen.new_right
+ORDER BY hashint8extended(chosen.left_id, chosen.right_id), chosen.left_id, chosen.right_id
+
+-- name: read_diff_standings
+-- How some documents stand in a generation: whether they are there at all, what they are signed with, and whether the index
+-- still has to be brought in line with them. Relies on the keys.
+SELECT asked.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
+    signature.feature_digest, signature.sketch,
+    EXISTS (SELECT FROM nearsim.work
+        WHERE work.generation_id = {generation_id} AND work.doc_id = asked.doc_id AND work.stage IN ('sign', 'search')
+            AND work.set_aside_at IS NULL)
+FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS asked (doc_id)
+LEFT JOIN nearsim.document ON document.doc_id = asked.doc_id
+LEFT JOIN {signature} AS signature ON signature.doc_id = asked.doc_id
+
+-- name: read_diff_absent
+-- Some pairs of one generation that the other has not, chosen by a hash of the heads that make them pairs: whether they are
+-- twins, their similarity and shared bands, for how many pairs of documents they stand, and two documents. A class of the
+-- left head is looked for that lacks something of the right head, then what it lacks. Relies on the indexes of diff_class
+-- and of the pairs. After create_diff_common.
+WITH common AS (
+    SELECT {left} AS left_id, {right} AS right_id, sum(pairs) AS pairs FROM diff_common GROUP BY 1, 2
+), tie AS MATERIALIZED (
+    SELECT tie.left_id, tie.right_id, tie.similarity, tie.shared_bands, tie.pairs - coalesce(common.pairs, 0) AS pairs
+    FROM (
+        SELECT pair.left_id, pair.right_id, pair.similarity, pair.shared_bands, l.documents * r.documents AS pairs
+        FROM {pair} AS pair
+        JOIN {family} AS l ON l.head_id = pair.left_id
+        JOIN {family} AS r ON r.head_id = pair.right_id
+        UNION ALL
+        SELECT head_id, head_id, 1, NULL, documents * (documents - 1) / 2 FROM {family} WHERE documents > 1
+    ) AS tie
+    LEFT JOIN common USING (left_id, right_id)
+    WHERE tie.pairs > coalesce(common.pairs, 0)
+    ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
+    LIMIT %(amount)s
+)
+SELECT tie.left_id = tie.right_id, tie.similarity, tie.shared_bands, tie.pairs, one.doc_id, other.doc_id
+FROM tie
+CROSS JOIN LATERAL (
+    SELECT class.* FROM diff_class AS class
+    WHERE class.{head} = tie.left_id
+        AND (SELECT documents FROM {family} WHERE head_id = tie.right_id) >
+            (SELECT coalesce(sum(twin.documents), 0) FROM diff_class AS twin
+                WHERE twin.{head} = tie.right_id AND twin.{other_head} = class.{other_head})
+            + (SELECT coalesce(sum(paired.documents), 0)
+                FROM (
+                    SELECT right_id FROM {other_pair} WHERE left_id = class.{other_head}
+                    UNION ALL SELECT left_id FROM {other_pair} WHERE right_id = class.{other_head}
+                ) AS partner (head_id)
+                JOIN diff_class AS paired
+                    ON paired.{head} = tie.right_id AND paired.{other_head} = partner.head_id)
+    ORDER BY class.doc_id
+    LIMIT 1
+) AS one
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN class.doc_id = one.doc_id THEN class.last_id ELSE class.doc_id END AS doc_id
+    FROM diff_class AS class
+    WHERE class.{head} = tie.right_id
+        AND (class.doc_id <> one.doc_id OR one.{other_head} IS NULL AND one.documents > 1)
+        AND (class.{other_head} = one.{other_head}) IS NOT TRUE
+        AND NOT EXISTS (
+            SELECT FROM {other_pair} AS pair
+            WHERE pair.left_id = least(one.{other_head}, class.{other_head})
+                AND pair.right_id = greatest(one.{other_head}, class.{other_head})
+        )
+    ORDER BY class.doc_id
+    LIMIT 1
+) AS other
+ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
+
+-- name: read_diff_clusters
+-- Some clusters of one generation whose documents are in several of the other, chosen by a hash of their numbers, each with
+-- the largest of these: numbers, sizes, how many documents they share, and survivors. After create_diff_overlaps; relies on its
+-- indexes and on those of the leaves on (cluster_id, is_survivor, doc_id).
+WITH whole AS MATERIALIZED (
+    SELECT {whole} AS cluster_id, sum(documents) AS documents, count({part}) AS parts
+    FROM diff_overlap
+    WHERE {whole} IS NOT NULL
+    GROUP BY 1
+    HAVING count({part}) > 1
+    ORDER BY hashint8extended({whole}, 0), 1
+    LIMIT %(amount)s
+)
+SELECT whole.cluster_id, whole.documents, whole.parts, kept.doc_id, named.external_id, named.title,
+    part.cluster_id, size.documents, part.documents, part_kept.doc_id, part_named.external_id, part_named.title
+FROM whole
+CROSS JOIN LATERAL (
+    SELECT {part} AS cluster_id, documents FROM diff_overlap
+    WHERE {whole} = whole.cluster_id AND {part} IS NOT NULL
+    ORDER BY documents DESC, 1
+    LIMIT %(parts)s
+) AS part
+CROSS JOIN LATERAL (
+    SELECT sum(documents) AS documents FROM diff_overlap WHERE {part} = part.cluster_id
+) AS size
+LEFT JOIN {whole_member} AS kept ON kept.cluster_id = whole.cluster_id AND kept.is_survivor
+LEFT JOIN {part_member} AS part_kept ON part_kept.cluster_id = part.cluster_id AND part_kept.is_survivor
+LEFT JOIN nearsim.document AS named ON named.doc_id = kept.doc_id
+LEFT JOIN nearsim.document AS part_named ON part_named.doc_id = part_kept.doc_id
+ORDER BY hashint8extended(whole.cluster_id, 0), whole.cluster_id, part.documents DESC, part.cluster_id

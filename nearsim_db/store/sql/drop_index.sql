@@ -1,2 +1,0 @@
--- Drop an index while its table is read and written.
-DROP INDEX CONCURRENTLY {index}

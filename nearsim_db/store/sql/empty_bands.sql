@@ -1,2 +1,0 @@
--- An interrupted load of band rows begins anew.
-TRUNCATE {band}

@@ -1,0 +1,31 @@
+-- name: hold_generations
+-- Nobody else changes the states of a profile's generations until this transaction ends. In one order, so that two who do
+-- this wait for each other instead of both.
+SELECT generation_id FROM nearsim.generation WHERE profile_id = %(profile_id)s ORDER BY generation_id FOR NO KEY UPDATE
+
+-- name: mark_ready
+-- Generations that are catching up, of which no work has waited for two seconds, are ready. What failed or was set aside
+-- does not count. Relies on work_not_tried.
+UPDATE nearsim.generation SET state = 'ready', ready_at = clock_timestamp()
+FROM nearsim.profile
+WHERE generation.state = 'catching_up' AND profile.profile_id = generation.profile_id
+    AND NOT EXISTS (
+        SELECT FROM nearsim.work
+        WHERE work.generation_id = generation.generation_id AND work.attempts = 0
+            AND work.queued_at < clock_timestamp() - interval '2 seconds')
+    AND NOT EXISTS (
+        SELECT FROM nearsim.change
+        WHERE (change.collection_id = profile.collection_id OR change.collection_id IS NULL)
+            AND change.changed_at < clock_timestamp() - interval '2 seconds')
+RETURNING generation.generation_id
+
+-- name: let_answer
+-- Switch to another generation, in one call that is a transaction.
+SELECT state, retired_id FROM nearsim.let_answer(%(generation_id)s, CAST(%(before)s AS text[]), %(wait)s)
+
+-- name: count_up
+-- Add to the figures of a generation.
+UPDATE nearsim.generation SET figures = figures || (
+    SELECT jsonb_object_agg(key, coalesce(CAST(figures ->> key AS bigint), 0) + CAST(value AS bigint))
+    FROM jsonb_each_text(%(counted)s))
+WHERE generation_id = %(generation_id)s

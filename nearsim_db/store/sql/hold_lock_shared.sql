@@ -1,2 +1,0 @@
--- Hold an advisory lock with others until the transaction ends, and let the server end it where it is idle for too long.
-SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_advisory_xact_lock_shared(%(kind)s, %(id)s)

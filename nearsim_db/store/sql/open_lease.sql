@@ -1,2 +1,0 @@
--- A worker begins.
-INSERT INTO nearsim.lease (worker) VALUES (%(worker)s) RETURNING lease_id

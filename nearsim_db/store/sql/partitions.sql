@@ -1,0 +1,126 @@
+-- name: create_leaves
+-- A generation's own tables, standalone until they are loaded: attaching them later does not lock the parents for long.
+-- The CHECK on generation_id spares ATTACH its scan. They get the owner of their parents, and readers what they may read.
+CREATE TABLE IF NOT EXISTS {signature} (
+    LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
+    CHECK (generation_id = {generation_id}));
+ALTER TABLE {signature} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {band} (
+    LIKE nearsim.band INCLUDING DEFAULTS INCLUDING GENERATED,
+    CHECK (generation_id = {generation_id}));
+ALTER TABLE {band} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {similar_pair} (
+    LIKE nearsim.similar_pair INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
+    PRIMARY KEY (left_id, right_id),
+    CHECK (generation_id = {generation_id}));
+ALTER TABLE {similar_pair} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {cluster_member} (
+    LIKE nearsim.cluster_member INCLUDING DEFAULTS,
+    PRIMARY KEY (doc_id),
+    UNIQUE (cluster_id, is_survivor, doc_id),
+    CHECK (generation_id = {generation_id}));
+ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+SELECT nearsim.adopt_leaves({generation_id})
+
+-- name: attach_leaves
+-- The loaded tables become partitions; their CHECKs spare the scan. From now on they note what is done to them, for events.
+ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.band ATTACH PARTITION {band} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.similar_pair ATTACH PARTITION {similar_pair} FOR VALUES IN ({generation_id});
+ALTER TABLE nearsim.cluster_member ATTACH PARTITION {cluster_member} FOR VALUES IN ({generation_id});
+SELECT nearsim.watch_generation({generation_id})
+
+-- name: find_pending_detaches
+-- The partition whose detach from a parent was interrupted, by whomever; until that is finished no other can be detached.
+SELECT relname FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_class ON pg_class.oid = inhrelid
+WHERE inhparent = pg_catalog.to_regclass(%(parent)s) AND inhdetachpending
+
+-- name: finish_detach
+-- The second half of a detach that was interrupted.
+ALTER TABLE {parent} DETACH PARTITION {leaf} FINALIZE
+
+-- name: read_attachment
+-- Whether a table is a partition.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = pg_catalog.to_regclass(%(leaf)s))
+
+-- name: detach_leaf
+-- A partition leaves without blocking who reads or writes the others; not to be run in a transaction.
+ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
+
+-- name: drop_leaves
+-- A generation's own tables go.
+DROP TABLE IF EXISTS {cluster_member}, {similar_pair}, {band}, {signature}
+
+-- name: count_generation
+-- What a generation holds. Pairs are counted with twins expanded, as they are answered. Relies on the index on head_id.
+WITH family AS MATERIALIZED (
+    SELECT head_id, count(*) + 1 AS members FROM {signature} WHERE head_id <> doc_id GROUP BY head_id
+)
+SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHERE head_id <> doc_id),
+    (SELECT coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)), 0)
+        FROM {similar_pair} AS pair
+        LEFT JOIN family AS l ON l.head_id = pair.left_id
+        LEFT JOIN family AS r ON r.head_id = pair.right_id)
+    + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family),
+    (SELECT count(*) FROM {similar_pair}),
+    (SELECT count(DISTINCT cluster_id) FROM {cluster_member}), (SELECT count(*) FROM {cluster_member}),
+    pg_total_relation_size(CAST(%(signature)s AS regclass)), pg_total_relation_size(CAST(%(band)s AS regclass)),
+    pg_total_relation_size(CAST(%(pair)s AS regclass))
+FROM {signature}
+
+-- name: vacuum_leaf
+-- Visibility for index-only scans, statistics for the planner.
+VACUUM (ANALYZE) {leaf}
+
+-- name: analyze_parents
+-- What the planner knows of a join whose generation it does not know; the server looks at parents only when told to.
+-- Numbers alone, so that nothing of a document's text is kept in the samples. A table that somebody else is at is left out.
+ANALYZE (SKIP_LOCKED)
+    {only} nearsim.signature (generation_id, doc_id, head_id),
+    {only} nearsim.similar_pair (generation_id, left_id, right_id),
+    {only} nearsim.cluster_member (generation_id, doc_id, cluster_id)
+
+-- name: find_outgrown
+-- Whether the partitions of a parent, as they were analyzed last, have twice the rows that it had then. Where the user may
+-- not analyze it, nothing is to be done.
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_class AS parent
+    JOIN pg_catalog.pg_inherits ON inhparent = parent.oid
+    JOIN pg_catalog.pg_class AS leaf ON leaf.oid = inhrelid
+    WHERE parent.relnamespace = pg_catalog.to_regnamespace('nearsim')
+        AND parent.relname IN ('signature', 'similar_pair', 'cluster_member')
+        AND pg_catalog.pg_has_role(parent.relowner, 'USAGE')
+    GROUP BY parent.oid
+    HAVING sum(greatest(leaf.reltuples, 0)) > 2 * greatest(parent.reltuples, 0))
+
+-- name: read_leaf_bytes
+-- What tables take on disk with their indexes and TOAST, as the last VACUUM of each saw it: to measure it would wait for who
+-- loads them. Those that are not there take nothing.
+WITH leaf AS (SELECT to_regclass(name) AS id FROM unnest(CAST(%(tables)s AS text[])) AS named (name))
+SELECT coalesce(sum(CAST(relpages AS bigint)), 0) * CAST(current_setting('block_size') AS bigint)
+FROM pg_catalog.pg_class
+WHERE oid IN (
+    SELECT id FROM leaf
+    UNION SELECT indexrelid FROM pg_catalog.pg_index JOIN leaf ON indrelid = id
+    UNION SELECT reltoastrelid FROM pg_catalog.pg_class AS heap JOIN leaf ON heap.oid = id
+    UNION SELECT indexrelid FROM pg_catalog.pg_class AS heap JOIN leaf ON heap.oid = id
+        JOIN pg_catalog.pg_index ON indrelid = reltoastrelid)
+
+-- name: read_holders
+-- The sessions that hold locks on tables, or that read since before a detach of one of these was begun: as process, user and
+-- application, the longest transaction first.
+WITH given AS (
+    SELECT to_regclass(name) AS relation FROM unnest(CAST(%(tables)s AS text[])) AS named (name)
+), pending AS (
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits JOIN given ON inhrelid = relation WHERE inhdetachpending) AS any
+)
+SELECT format('process %%s (%%s%%s)', activity.pid, activity.usename,
+    CASE WHEN activity.application_name = '' THEN '' ELSE ', ' || activity.application_name END)
+FROM pg_catalog.pg_stat_activity AS activity, pending
+WHERE activity.datname = current_database() AND activity.pid <> pg_backend_pid()
+    AND (EXISTS (
+            SELECT FROM pg_catalog.pg_locks JOIN given USING (relation)
+            WHERE pg_locks.pid = activity.pid AND pg_locks.granted)
+        OR pending.any AND activity.backend_xmin IS NOT NULL
+            AND activity.xact_start < clock_timestamp() - interval '1 second')
+ORDER BY activity.xact_start, activity.pid

@@ -1,3 +1,0 @@
--- Say that two documents of a collection belong together, by external_id.
-SELECT verdict_id FROM nearsim.pin_pair(
-    CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)

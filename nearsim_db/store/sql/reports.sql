@@ -1,0 +1,235 @@
+-- name: count_corpus
+-- The documents of a collection: all, those with a title, a source, a date; sources; the first and the last date; and the
+-- verdicts that stand. Reads all documents of the collection; relies on verdict_collection.
+SELECT count(*), count(title), count(source), count(published_at), count(DISTINCT source),
+    to_char(min(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    to_char(max(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    (SELECT count(*) FROM nearsim.verdict
+        WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL),
+    (SELECT count(*) FROM nearsim.verdict
+        WHERE collection_id = %(collection_id)s AND verdict = 'vetoed' AND undone_at IS NULL)
+FROM nearsim.document WHERE collection_id = %(collection_id)s
+
+-- name: count_similarities
+-- Stored pairs by similarity, in equal steps from a least one to 1 counted from 0: those whose texts have the same numbers, and
+-- the others. Reads all pairs, and all signatures twice.
+SELECT greatest(least(width_bucket(pair.similarity, %(least)s, 1, %(steps)s), %(steps)s), 1) - 1 AS step,
+    count(*) FILTER (WHERE l.numbers_digest = r.numbers_digest), count(*) FILTER (WHERE l.numbers_digest <> r.numbers_digest)
+FROM {similar_pair} AS pair
+JOIN {signature} AS l ON l.doc_id = pair.left_id
+JOIN {signature} AS r ON r.doc_id = pair.right_id
+GROUP BY step
+
+-- name: read_cluster_facts
+-- Every cluster by what makes it suspicious: how members compare with the survivor, how many were never found alike with it
+-- (chained), how many have other numbers, sources and dates. Twins of the survivor are alike at 1. Where the survivor was
+-- deleted, the first member stands in for it. Reads members, signatures and documents once, and pairs by key or all of them.
+WITH member AS MATERIALIZED (
+    SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest,
+        document.source, CASE WHEN isfinite(document.published_at) THEN document.published_at END AS published_at
+    FROM {cluster_member} AS member
+    JOIN {signature} AS signature USING (doc_id)
+    JOIN nearsim.document USING (doc_id)
+), survivor AS (
+    SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
+    FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
+)
+SELECT member.cluster_id, survivor.doc_id, count(*),
+    count(*) FILTER (WHERE member.doc_id <> survivor.doc_id AND likeness.similarity IS NULL),
+    avg(likeness.similarity) FILTER (WHERE member.doc_id <> survivor.doc_id),
+    min(likeness.similarity) FILTER (WHERE member.doc_id <> survivor.doc_id),
+    count(*) FILTER (WHERE member.numbers_digest <> survivor.numbers_digest),
+    count(DISTINCT member.source),
+    date_part('epoch', max(member.published_at) - min(member.published_at))
+FROM member
+JOIN survivor USING (cluster_id)
+LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
+    AND pair.right_id = greatest(member.head_id, survivor.head_id)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
+) AS likeness (similarity)
+GROUP BY member.cluster_id, survivor.doc_id
+HAVING count(*) > 1
+
+-- name: read_cluster_details
+-- The first members of some clusters: the survivor, then those never found alike with it, then the least similar. Relies on
+-- the leaf's index on (cluster_id, is_survivor, doc_id) and on the primary keys.
+WITH member AS MATERIALIZED (
+    SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest
+    FROM {cluster_member} AS member
+    JOIN {signature} AS signature USING (doc_id)
+    WHERE member.cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
+        AND EXISTS (SELECT FROM nearsim.document WHERE document.doc_id = member.doc_id)
+), survivor AS (
+    SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
+    FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
+), ranked AS (
+    SELECT member.cluster_id, member.doc_id, member.doc_id = survivor.doc_id AS survives, likeness.similarity,
+        member.numbers_digest <> survivor.numbers_digest AS numbers_differ,
+        row_number() OVER (
+            PARTITION BY member.cluster_id
+            ORDER BY member.doc_id <> survivor.doc_id, likeness.similarity NULLS FIRST, member.doc_id
+        ) AS place
+    FROM member
+    JOIN survivor USING (cluster_id)
+    LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
+        AND pair.right_id = greatest(member.head_id, survivor.head_id)
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
+    ) AS likeness (similarity)
+)
+SELECT ranked.cluster_id, document.external_id, document.title, document.source,
+    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), ranked.survives, ranked.similarity, ranked.numbers_differ
+FROM ranked
+JOIN nearsim.document USING (doc_id)
+WHERE ranked.place <= %(members)s
+ORDER BY ranked.cluster_id, ranked.place
+
+-- name: count_sources
+-- The sources of a collection, those with most documents in clusters first: documents, those in clusters, clusters in which
+-- theirs was published first, survivors, and how many sources there are. Reads documents and members.
+WITH member AS (
+    SELECT doc_id, is_survivor, document.published_at IS NOT NULL
+        AND row_number() OVER (PARTITION BY cluster_id ORDER BY document.published_at, doc_id) = 1 AS is_first
+    FROM {cluster_member} JOIN nearsim.document USING (doc_id)
+)
+SELECT document.source, count(*), count(member.doc_id), count(*) FILTER (WHERE member.is_first),
+    count(*) FILTER (WHERE member.is_survivor), count(*) OVER ()
+FROM nearsim.document LEFT JOIN member USING (doc_id)
+WHERE document.collection_id = %(collection_id)s
+GROUP BY document.source
+ORDER BY count(member.doc_id) DESC, count(*) DESC, document.source COLLATE "C"
+LIMIT %(amount)s
+
+-- name: count_copies
+-- Pairs of documents by their two sources, the smaller name first: how many, how often the document of each was published
+-- first and how long the other took (median), how often both at once, and how many rows there are in all; of one source with
+-- itself every pair is of the first kind. These are the stored pairs, and each twin with its head: not every twin with every
+-- other. Reads pairs, signatures and documents.
+WITH pair AS (
+    SELECT left_id, right_id FROM {similar_pair}
+    UNION ALL
+    SELECT head_id, doc_id FROM {signature} WHERE head_id <> doc_id
+), dated AS MATERIALIZED (
+    SELECT
+        CASE WHEN ordered.is_so THEN a.source ELSE b.source END COLLATE "C" AS one,
+        CASE WHEN ordered.is_so THEN b.source ELSE a.source END COLLATE "C" AS other,
+        CASE WHEN a.source IS NOT DISTINCT FROM b.source THEN abs(later.seconds)
+            WHEN ordered.is_so THEN later.seconds ELSE - later.seconds END AS delay
+    FROM pair
+    JOIN nearsim.document AS a ON a.doc_id = pair.left_id
+    JOIN nearsim.document AS b ON b.doc_id = pair.right_id
+    CROSS JOIN LATERAL (
+        SELECT coalesce(a.source COLLATE "C" <= b.source COLLATE "C", b.source IS NULL)
+    ) AS ordered (is_so)
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN isfinite(a.published_at) AND isfinite(b.published_at)
+            THEN date_part('epoch', b.published_at - a.published_at) END
+    ) AS later (seconds)
+)
+SELECT one, other, count(*),
+    count(*) FILTER (WHERE delay > 0), percentile_cont(0.5) WITHIN GROUP (ORDER BY delay) FILTER (WHERE delay > 0),
+    count(*) FILTER (WHERE delay < 0), percentile_cont(0.5) WITHIN GROUP (ORDER BY - delay) FILTER (WHERE delay < 0),
+    count(*) FILTER (WHERE delay = 0), count(*) OVER ()
+FROM dated
+GROUP BY one, other
+ORDER BY count(*) DESC, one, other
+LIMIT %(amount)s
+
+-- name: read_large_buckets
+-- The largest buckets of two or more members, each with the first of them, and over all of these: how many there are, how many
+-- are over the bucket limit (0: no limit), how many links it leaves out. Relies on the index on (bucket_hash, doc_id).
+WITH bucket AS MATERIALIZED (
+    SELECT bucket_hash, members,
+        CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
+            THEN (members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2 ELSE 0 END AS left_out
+    FROM nearsim.count_buckets({generation_id})
+)
+SELECT large.bucket_hash, large.members, large.left_out, first.names,
+    (SELECT count(*) FROM bucket),
+    (SELECT count(*) FROM bucket WHERE %(bucket_limit)s > 0 AND members > %(bucket_limit)s),
+    (SELECT sum(left_out) FROM bucket)
+FROM (SELECT * FROM bucket ORDER BY members DESC, bucket_hash LIMIT %(amount)s) AS large
+CROSS JOIN LATERAL (
+    SELECT array_agg(coalesce(document.title, document.external_id) ORDER BY member.doc_id) AS names
+    FROM (SELECT doc_id FROM {band} WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s) AS member
+    JOIN nearsim.document USING (doc_id)
+) AS first
+ORDER BY large.members DESC, large.bucket_hash
+
+-- name: read_featureless
+-- The first documents that have no features, and how long their texts are in characters. Reads all signatures, and documents by
+-- document_pkey.
+SELECT document.external_id, document.title, document.source, coalesce(document.body_length, length(document.body), 0)
+FROM (SELECT doc_id FROM {signature} WHERE feature_count = 0 ORDER BY doc_id LIMIT %(amount)s) AS empty
+JOIN nearsim.document USING (doc_id)
+ORDER BY doc_id
+
+-- name: read_lowest_pairs
+-- The least similar stored pairs, with a cluster each is in. Reads all pairs, and the rest by key.
+SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
+    pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
+FROM (SELECT * FROM {similar_pair} ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
+JOIN {signature} AS l ON l.doc_id = pair.left_id
+JOIN {signature} AS r ON r.doc_id = pair.right_id
+LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+ORDER BY pair.similarity, pair.left_id, pair.right_id
+
+-- name: read_renumbered_pairs
+-- The most similar stored pairs whose texts have different numbers, with a cluster each is in. Reads all pairs and signatures.
+SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
+    pair.union_size, true, member.cluster_id
+FROM (
+    SELECT found.* FROM {similar_pair} AS found
+    JOIN {signature} AS l ON l.doc_id = found.left_id
+    JOIN {signature} AS r ON r.doc_id = found.right_id
+    WHERE l.numbers_digest <> r.numbers_digest
+    ORDER BY found.similarity DESC, found.left_id, found.right_id LIMIT %(amount)s
+) AS pair
+LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
+
+-- name: read_spread_pairs
+-- One stored pair of each step of similarity from a least one to 1, chosen by a hash of its documents, with a cluster it is in.
+-- Reads all pairs, and the rest by key.
+SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
+    pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
+FROM (
+    SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
+    FROM {similar_pair}
+    GROUP BY least(width_bucket(similarity, %(least)s, 1, %(steps)s), %(steps)s)
+) AS step
+JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id = step.chosen[3]
+JOIN {signature} AS l ON l.doc_id = pair.left_id
+JOIN {signature} AS r ON r.doc_id = pair.right_id
+LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+ORDER BY pair.similarity, pair.left_id, pair.right_id
+
+-- name: read_texts
+-- Some documents as people read them, wherever body_of finds their texts: up to so many characters of the text, its length, and
+-- whether it is not the one that was signed. Relies on document_pkey and on the primary key of the signatures.
+SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
+    document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    document.revision <> signature.revision
+        OR coalesce(document.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
+FROM nearsim.document
+JOIN {signature} AS signature USING (doc_id)
+CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
+WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+
+-- name: read_texts_elsewhere
+-- As read_texts, of a collection that follows a table which the caller may read. Relies on document_pkey and on the table's own
+-- key, which is asked for each document (the LIMIT forbids to join otherwise).
+SELECT followed.doc_id, followed.external_id, followed.title, left(text.body, %(characters)s), length(text.body),
+    followed.source, to_char(followed.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    followed.revision <> signature.revision
+        OR coalesce(followed.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
+FROM nearsim.document AS followed
+JOIN {signature} AS signature USING (doc_id)
+LEFT JOIN LATERAL (
+    SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
+) AS there ON followed.body_digest IS NOT NULL
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END
+) AS text (body)
+WHERE followed.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))

@@ -1,2 +1,0 @@
--- A role is a member of one of ours no longer.
-REVOKE {role} FROM {user}

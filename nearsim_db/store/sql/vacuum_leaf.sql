@@ -1,2 +1,0 @@
--- Visibility for index-only scans, statistics for the planner.
-VACUUM (ANALYZE) {leaf}

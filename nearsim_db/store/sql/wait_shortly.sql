@@ -1,2 +1,0 @@
--- This session waits for locks only so long, as others wait behind it.
-SELECT set_config('lock_timeout', %(milliseconds)s, false)

@@ -1,0 +1,255 @@
+-- name: dispatch_changes
+-- Turn noted changes into work for every generation of their collections: to sign, or to link only. A change is taken by
+-- deleting it, never by a cursor over ids or times, which commit late. Work that is there already stays, to be done again if
+-- a worker is at it.
+WITH taken AS (
+    DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
+        LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
+    RETURNING collection_id, doc_id, coalesce(stage, 'sign') AS stage
+), chosen AS MATERIALIZED (
+    SELECT profile.collection_id, generation.generation_id
+    FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
+    WHERE generation.state <> 'abandoned' AND profile.collection_id IN (SELECT taken.collection_id FROM taken)
+    FOR KEY SHARE OF generation
+), queued AS (
+    INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
+    SELECT DISTINCT chosen.generation_id, taken.doc_id, taken.stage FROM taken JOIN chosen USING (collection_id)
+    ORDER BY 1, 3 DESC, 2
+    ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+        again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
+        queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
+    WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+)
+SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken
+
+-- name: queue_pending
+-- Queue what the index does not reflect: documents without a signature of their revision, and signatures without one.
+-- Documents older than an age count as absent.
+INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
+SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
+FROM (
+    SELECT doc_id, revision FROM nearsim.document
+    WHERE collection_id = %(collection_id)s
+        AND coalesce(published_at, created_at)
+            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+) AS document
+FULL JOIN {signature} AS signature USING (doc_id)
+WHERE document.revision IS DISTINCT FROM signature.revision
+ORDER BY 2
+ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
+    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
+WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+
+-- name: queue_work
+-- Queue documents for a stage; what a worker is at right now will be done again. Relies on work_pkey.
+INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, due_at)
+SELECT {generation_id}, doc_id, %(stage)s, now() + make_interval(secs => %(delay)s)
+FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
+ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+    again = stored.lease_id IS NOT NULL, attempts = 0, reached = 0, error = NULL, set_aside_at = NULL,
+    due_at = least(stored.due_at, excluded.due_at),
+    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
+WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
+
+-- name: find_work
+-- The generations and stages that have work to take now, those of one collection or of all lasting ones. Work of a
+-- generation that is being built waits for it. The order makes both queries walk their index up to the first row that is
+-- free, whatever the planner thinks of a queue's size. Relies on work_not_tried and
+-- work_tried_before.
+SELECT generation.generation_id, stage.name
+FROM nearsim.generation
+JOIN nearsim.profile USING (profile_id)
+JOIN nearsim.collection USING (collection_id)
+CROSS JOIN unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stage (name, position)
+CROSS JOIN LATERAL (
+    (SELECT FROM nearsim.work
+    WHERE work.generation_id = generation.generation_id AND work.stage = stage.name AND work.attempts = 0
+        AND work.lease_id IS NULL AND work.due_at <= clock_timestamp()
+    ORDER BY work.generation_id, work.stage, work.doc_id LIMIT 1)
+    UNION ALL
+    (SELECT FROM nearsim.work
+    WHERE work.generation_id = generation.generation_id AND work.stage = stage.name AND work.attempts > 0
+        AND work.lease_id IS NULL AND work.set_aside_at IS NULL AND work.due_at <= clock_timestamp()
+    ORDER BY work.generation_id, work.stage, work.attempts, work.doc_id LIMIT 1)
+    LIMIT 1
+) AS free
+WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+ORDER BY generation.generation_id, stage.position
+
+-- name: take_work
+-- Lease the next batch of one stage, in doc_id order, to a worker whose own lease still stands; what others are at is
+-- skipped. Relies on work_not_tried.
+WITH alive AS (
+    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+), free AS MATERIALIZED (
+    SELECT ctid FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
+        AND due_at <= clock_timestamp()
+    ORDER BY doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+)
+UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
+FROM alive
+WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
+RETURNING work.doc_id, work.reached, work.attempts
+
+-- name: retake_work
+-- The same for work that failed before or whose worker died: a few at the second attempt, later ones each alone, so that
+-- what cannot be done does not take others with it. Relies on work_tried_before.
+WITH alive AS (
+    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+), free AS MATERIALIZED (
+    SELECT ctid FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts > 0
+        AND attempts BETWEEN %(least)s AND %(most)s AND lease_id IS NULL
+        AND set_aside_at IS NULL AND due_at <= clock_timestamp()
+    ORDER BY attempts, doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+)
+UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
+FROM alive
+WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
+RETURNING work.doc_id, work.reached, work.attempts
+
+-- name: finish_work
+-- Take documents off a stage's queue, in the transaction that stores what was done; returns those whose lease still
+-- stands. What changed again meanwhile stays queued, as new. Relies on work_pkey.
+WITH mine AS MATERIALIZED (
+    SELECT doc_id, again FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+        AND lease_id = %(lease_id)s
+    ORDER BY doc_id FOR UPDATE
+), done AS (
+    DELETE FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE NOT again))
+), kept AS (
+    UPDATE nearsim.work
+    SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
+    WHERE generation_id = {generation_id} AND stage = %(stage)s
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE again))
+)
+SELECT doc_id FROM mine ORDER BY doc_id
+
+-- name: hold_work
+-- Work stays under a lease until this transaction ends; no row where it is no longer. Relies on work_pkey.
+SELECT doc_id FROM nearsim.work
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
+FOR UPDATE
+
+-- name: continue_work
+-- A slice of an anchor's work is done: the rest is free again, from `reached` on, or from the beginning if the anchor
+-- was queued anew meanwhile. Returns nothing if the lease was lost. Relies on work_pkey.
+UPDATE nearsim.work SET lease_id = NULL, again = false, attempts = 0, error = NULL,
+    reached = CASE WHEN again THEN 0 ELSE %(reached)s END
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
+RETURNING doc_id
+
+-- name: release_work
+-- Give work back as it was taken. Relies on work_pkey.
+UPDATE nearsim.work SET lease_id = NULL
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND lease_id = %(lease_id)s
+
+-- name: fail_work
+-- Work went wrong: it waits, each time longer, and after the last delay it is set aside with the error. Returns what was
+-- set aside. What changed meanwhile begins anew. Locked in the order in which dispatchers lock it, too. Relies on
+-- work_pkey.
+WITH mine AS MATERIALIZED (
+    SELECT doc_id FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+        AND lease_id = %(lease_id)s
+    ORDER BY doc_id FOR UPDATE
+)
+UPDATE nearsim.work SET lease_id = NULL, again = false, error = %(error)s,
+    attempts = CASE WHEN again THEN 0 ELSE attempts + 1 END,
+    due_at = clock_timestamp() + make_interval(
+        secs => coalesce((CAST(%(delays)s AS double precision[]))[CASE WHEN again THEN 1 ELSE attempts + 1 END], 0)),
+    set_aside_at = CASE
+        WHEN NOT again AND attempts + 1 > cardinality(CAST(%(delays)s AS double precision[])) THEN clock_timestamp() END
+FROM mine
+WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = mine.doc_id
+RETURNING work.doc_id, set_aside_at IS NOT NULL
+
+-- name: find_unfinished
+-- Whether work of one stage that was queued before a moment is still to be done or being done. What failed and waits for
+-- another attempt later does not count; what was put off for a moment, because its text was being changed, does. Relies on
+-- work_pkey.
+SELECT EXISTS (
+    SELECT FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
+        AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR attempts = 0 OR due_at <= clock_timestamp()))
+
+-- name: count_work
+-- The queue's length, without what was set aside, and what was set aside.
+SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
+FROM nearsim.work WHERE generation_id = {generation_id}
+
+-- name: list_work
+-- The work of one collection or of all lasting ones, what was set aside first, then what failed. Reads the whole queue.
+SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, profile.name, work.generation_id, work.stage,
+    state.name, work.attempts, work.due_at, work.queued_at, lease.worker, work.error
+FROM nearsim.generation
+JOIN nearsim.profile USING (profile_id)
+JOIN nearsim.collection USING (collection_id)
+JOIN nearsim.work USING (generation_id)
+LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
+LEFT JOIN nearsim.lease USING (lease_id)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN work.set_aside_at IS NOT NULL THEN 'set aside' WHEN work.lease_id IS NOT NULL THEN 'being done'
+        WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
+) AS state (name)
+WHERE generation.state <> 'abandoned'
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+    AND (work.stage = %(stage)s OR %(stage)s IS NULL)
+    AND (work.attempts > 0 OR NOT %(failed)s)
+ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id
+
+-- name: retry_work
+-- Work that failed or was set aside, and that nobody is at, is due at once, with all but one of its attempts before
+-- it again and apart from new work. Relies on work_tried_before.
+WITH chosen AS MATERIALIZED (
+    SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
+    FROM nearsim.generation
+    JOIN nearsim.profile USING (profile_id)
+    JOIN nearsim.collection USING (collection_id)
+    JOIN nearsim.work USING (generation_id)
+    LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
+    WHERE work.attempts > 0 AND work.lease_id IS NULL
+        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+        AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
+    ORDER BY work.generation_id, work.stage, work.doc_id
+    FOR UPDATE OF work
+)
+UPDATE nearsim.work SET set_aside_at = NULL, attempts = 1, due_at = now()
+FROM chosen
+WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AND work.doc_id = chosen.doc_id
+RETURNING chosen.id
+
+-- name: discard_work
+-- Work that failed or was set aside, and that nobody is at, is not done at all. What is to be told stays: consumers would
+-- miss it for good. Relies on work_tried_before.
+WITH chosen AS MATERIALIZED (
+    SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
+    FROM nearsim.generation
+    JOIN nearsim.profile USING (profile_id)
+    JOIN nearsim.collection USING (collection_id)
+    JOIN nearsim.work USING (generation_id)
+    LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
+    WHERE work.attempts > 0 AND work.lease_id IS NULL AND work.stage <> 'tell'
+        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+        AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
+    ORDER BY work.generation_id, work.stage, work.doc_id
+    FOR UPDATE OF work
+)
+DELETE FROM nearsim.work USING chosen
+WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AND work.doc_id = chosen.doc_id
+RETURNING chosen.id
+
+-- name: clear_work
+-- The queue of a generation that is given up. What others are at is skipped: waiting for it would end in deadlocks, as they
+-- take several stages in orders of their own. They finish it, or it goes with the generation. Relies on work_pkey.
+DELETE FROM nearsim.work
+WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM nearsim.work WHERE generation_id = {generation_id} FOR UPDATE SKIP LOCKED))

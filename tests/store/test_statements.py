@@ -1,0 +1,33 @@
+"""The SQL blocks of the store: each with a name of its own, a purpose and a caller."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import nearsim_db
+from nearsim_db.store.statements import parse_blocks
+
+PACKAGE = Path(nearsim_db.__file__).parent
+FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))
+BLOCKS = [block for file in FILES for block in parse_blocks(file.read_text("utf-8"))]
+
+
+def test_a_file_holds_nothing_but_blocks_in_at_most_400_lines() -> None:
+    for file in FILES:
+        text = file.read_text("utf-8")
+        assert text.startswith("-- name: "), file.name
+        assert len(text.splitlines()) <= 400, file.name
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, times in Counter(name for name, _ in BLOCKS).items() if times > 1] == []
+
+
+def test_every_block_has_a_purpose_and_a_statement() -> None:
+    for name, text in BLOCKS:
+        assert re.fullmatch(r"(-- \S.*\n)+[^-\s](.|\n)*", text), name
+
+
+def test_every_block_is_used() -> None:
+    code = "\n".join(file.read_text("utf-8") for file in PACKAGE.rglob("*.py"))
+    assert [name for name, _ in BLOCKS if f'"{name}"' not in code] == []
