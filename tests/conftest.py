@@ -1,49 +1,45 @@
-"""Real servers of every major at hand, and a fresh database for each test, cloned from a template."""
+"""Which tests run and on which server, and a fresh database for each."""
 
-import itertools
-import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from zlib import crc32
+from collections.abc import Iterator
+from contextlib import ExitStack
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 from xdist.scheduler import LoadScopeScheduling
 
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.store import schema
 from nearsim_db.store.engine import open_engine
-from tests.servers import server_binaries, server_home
+from tests.servers.databases import Server, Servers
+from tests.servers.npm_programs import VERSIONS, why_not_fetched
+from tests.servers.programs import newest_major, oldest_major, programs
 
-# How fast examples come depends on what else the machine does.
+# The speed at which examples are generated depends on the machine's load.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-_SERVERS = {binaries.major: binaries for binaries in server_binaries()}
-_SETTINGS = {
-    "fsync": "off",
-    "full_page_writes": "off",
-    "listen_addresses": "",
-    "shared_buffers": "64MB",
-    "max_connections": "60",
-    "wal_level": "logical",
-    # As the embedded server has it: to compile a plan takes longer than any query of a test.
-    "jit": "off",
-}
-_NUMBERS = itertools.count()
-
-# What takes longest comes first, so that what is left for the end is short and no process waits for another.
+# The longest run first, so that the processes finish at about the same time.
 _ORDER = ("contract", "store", "migration", "acceptance", "golden", "unit")
-
-Fill = Callable[[str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `make load` and `make each` ask for."""
-    parser.addoption("--documents", type=int, default=5_000, help="how many are reindexed under load")
-    parser.addoption("--each-major", action="store_true", help="run what any major could do on each")
+    """The option of `make test-all`."""
+    parser.addoption("--all", action="store_true", help="every test, each database test on every major")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """The servers of this run, and the majors that are missing."""
+    if not config.getoption("all"):
+        return [
+            f"PostgreSQL {newest_major()}; tests marked each_major also on {oldest_major()} (--all: every major)"
+        ]
+    missing = [f"{major} left out: {why_not_fetched(major)}" for major in VERSIONS if major not in programs()]
+    return [f"PostgreSQL {', '.join(map(str, programs()))}", *missing]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Repeat at the end which majors were missing."""
+    for line in pytest_report_header(config) if config.getoption("all") else []:
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -58,76 +54,36 @@ def _scope(nodeid: str) -> str:
     return "contract" if _folder(nodeid) == "contract" else nodeid.rsplit("::", 1)[0]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests in the order of their folders; leave each to one major, unless they are to run on each."""
-    items.sort(key=lambda item: _ORDER.index(_folder(item.nodeid)))
-    if config.getoption("each_major"):
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a database test on the newest major, on the oldest too if marked each_major, or on all with --all."""
+    if "major" not in metafunc.fixturenames:
         return
-    alike: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        alike.setdefault(re.sub(r"\bpg\d+\b", "", item.nodeid), []).append(item)
-    kept = {id(group[crc32(name.encode()) % len(group)]) for name, group in alike.items()}
-    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
-    items[:] = [item for item in items if id(item) in kept]
+    if metafunc.config.getoption("all"):
+        majors = sorted(programs(), reverse=True)
+    elif metafunc.definition.get_closest_marker("each_major"):
+        majors = sorted({newest_major(), oldest_major()}, reverse=True)
+    else:
+        majors = [newest_major()]
+    metafunc.parametrize("major", majors, indirect=True, ids="pg{}".format, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put tests in the order of their folders, and leave out the slow ones unless --all is given."""
+    items.sort(key=lambda item: _ORDER.index(_folder(item.nodeid)))
+    slow = [item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)]
+    if slow and not config.getoption("all"):
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+def _reason(item: pytest.Item, mark: pytest.Mark) -> str:
+    if len(mark.args) != 1 or not mark.args[0]:
+        raise pytest.UsageError(f"{item.nodeid}: slow takes one argument, the reason")
+    return str(mark.args[0])
 
 
 def _folder(nodeid: str) -> str:
     return nodeid.split("/")[1]
-
-
-class Servers:
-    """Servers by major version, started when first asked for, each with a template that has the schema in it."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self._clusters: dict[int, Cluster] = {}
-        self._filled: dict[tuple[int, Fill], str] = {}
-
-    def new_database(self, major: int, template: str = "template_nearsim") -> tuple[Engine, str]:
-        """A database of its own with the schema in place: an administrator's engine to drop it, and its URL."""
-        cluster = self._clusters.get(major) or self._start(major)
-        name = f"test_{next(_NUMBERS)}"
-        admin = open_engine(cluster.dsn("postgres")).execution_options(isolation_level="AUTOCOMMIT")
-        # Copying files takes half as long as logging their blocks.
-        _run(admin, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
-        return admin, cluster.dsn(name)
-
-    @contextmanager
-    def database(self, major: int, fill: Fill | None = None) -> Iterator[str]:
-        """The URL of a database for the block, with the schema in place, or a copy of one that was filled once."""
-        admin, url = self.new_database(major, self._template(major, fill) if fill else "template_nearsim")
-        yield url
-        _run(admin, f'DROP DATABASE "{_name(url)}" WITH (FORCE)')
-        admin.dispose()
-
-    def _template(self, major: int, fill: Fill) -> str:
-        if (major, fill) not in self._filled:
-            admin, url = self.new_database(major)
-            admin.dispose()
-            fill(url)
-            self._filled[major, fill] = _name(url)
-        return self._filled[major, fill]
-
-    def _start(self, major: int) -> Cluster:
-        home = self._stack.enter_context(server_home())
-        cluster = Cluster(_SERVERS[major], home / "data", home / "socket", _SETTINGS)
-        cluster.initialise("template_nearsim")
-        cluster.start()
-        self._stack.callback(cluster.stop)
-        engine = open_engine(cluster.dsn("template_nearsim"))
-        schema.upgrade(engine)
-        engine.dispose()
-        self._clusters[major] = cluster
-        return cluster
-
-
-def _name(url: str) -> str:
-    return url.split("/")[3].split("?")[0]
-
-
-def _run(admin: Engine, command: str) -> None:
-    with admin.connect() as connection:
-        connection.execute(text(command))
 
 
 @pytest.fixture(scope="session")
@@ -137,25 +93,23 @@ def servers() -> Iterator[Servers]:
         yield Servers(stack)
 
 
-@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def database_url(request: pytest.FixtureRequest, servers: Servers) -> Iterator[str]:
-    """A fresh database with the schema in it, on each major."""
-    with servers.database(request.param) as url:
-        yield url
+@pytest.fixture(scope="module")
+def major(request: pytest.FixtureRequest) -> int:
+    """The server's major; also a seed, so that each major runs different random histories."""
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(servers: Servers, major: int) -> Server:
+    """The server that this test runs on, chosen by its mark."""
+    return servers.of_major(major)
 
 
 @pytest.fixture
-def newest_url(servers: Servers) -> Iterator[str]:
-    """A fresh database on the newest major, for what does not depend on the major."""
-    with servers.database(max(_SERVERS)) as url:
+def database_url(server: Server) -> Iterator[str]:
+    """A fresh database with the schema."""
+    with server.database() as url:
         yield url
-
-
-@pytest.fixture
-def major(database_url: str) -> int:
-    """The server's major, which seeds what is drawn at random: each major tries other histories."""
-    with psycopg.connect(database_url) as connection:
-        return connection.info.server_version // 10000
 
 
 @pytest.fixture

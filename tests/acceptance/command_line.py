@@ -9,9 +9,6 @@ from typing import Any
 from typer.testing import CliRunner
 
 from nearsim_db.cli.app import app
-from tests.servers import server_binaries
-
-NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
 
 STORM = (
     "A storm crossed the northern coast on Monday night and left three villages without power until the "

@@ -8,12 +8,6 @@ from tests.acceptance.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, C
 
 
 @pytest.fixture
-def database_url(newest_url: str) -> str:
-    """What the commands do in the database is tested on each major in tests/store."""
-    return newest_url
-
-
-@pytest.fixture
 def nearsim(database_url: str, tmp_path: Path) -> CommandLine:
     """`nearsim` on a database with the schema and nothing else."""
     return CommandLine({"NEARSIM_DATABASE_URL": database_url, "NEARSIM_HOME": str(tmp_path / "home")})

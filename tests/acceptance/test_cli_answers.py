@@ -13,7 +13,6 @@ import pytest
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,
-    NEWEST_MAJOR,
     STORM,
     STORM_AGAIN,
     STORM_LATER,
@@ -22,7 +21,6 @@ from tests.acceptance.command_line import (
     write_jsonl,
 )
 
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 SHOWN_EVIDENCE = ["similarity", "common", "union", "estimate", "bands"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 NEAR, ALL = counts(STORM, STORM_AGAIN)

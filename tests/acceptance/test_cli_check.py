@@ -10,7 +10,6 @@ import pytest
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,
-    NEWEST_MAJOR,
     STORM,
     STORM_AGAIN,
     STORM_LATER,
@@ -19,7 +18,6 @@ from tests.acceptance.command_line import (
     write_jsonl,
 )
 
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 STORED = [
     {"id": "storm", "text": STORM},
     {"id": "storm-twin", "text": STORM},

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 from nearsim_db.lsh import fixed_point, parse
-from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine
+from tests.acceptance.command_line import CommandLine
 
 PAGE = Path(__file__).parents[2] / "docs" / "curves.md"
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -174,7 +174,6 @@ def test_a_picture_without_matplotlib(
     assert "or(4, and(4))" in plain.succeed("curve", "4x4").out
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_what_a_profile_does(nearsim: CommandLine) -> None:
     rule = "match.amplification=and(2, or(16, and(4)))"
     nearsim.succeed("profile", "create", "both", "--collection", "news", "--set", rule, "--quiet")

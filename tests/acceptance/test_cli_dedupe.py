@@ -10,15 +10,12 @@ import pytest
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,
-    NEWEST_MAJOR,
     STORM,
     STORM_AGAIN,
     STORM_LATER,
     CommandLine,
     write_jsonl,
 )
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 
 @pytest.fixture

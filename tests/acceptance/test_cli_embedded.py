@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.command_line import CommandLine
-from tests.servers import server_home
+from tests.servers.homes import server_home
 
 
 @pytest.fixture

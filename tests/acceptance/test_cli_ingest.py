@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from nearsim_db.server.processes import wait_until
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,
-    NEWEST_MAJOR,
     STORM,
     STORM_AGAIN,
     CommandLine,
@@ -23,7 +21,6 @@ from tests.acceptance.command_line import (
     write_jsonl,
 )
 
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 DEADLINE_SECONDS = 20.0
 
 

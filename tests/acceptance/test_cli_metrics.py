@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.command_line import NEWEST_MAJOR, STORM, STORM_AGAIN, CommandLine
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+from tests.acceptance.command_line import STORM, STORM_AGAIN, CommandLine
 
 BAG = ["--set", "shingle.scheme=bag"]
 EUCLIDEAN = [*BAG, "--set", "sketch.family=projection", "--set", "match.threshold=2"]

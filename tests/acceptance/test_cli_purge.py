@@ -3,11 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.acceptance.command_line import NEWEST_MAJOR, STORM, STORM_AGAIN, CommandLine, write_jsonl
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+from tests.acceptance.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
 
 
 def test_a_purge_names_every_place(filled: CommandLine, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.command_line import CommandLine
-from tests.conftest import Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import fill
 from tests.workers import BLOCKED, PATIENCE_SECONDS, application, running, wait_until
 
@@ -45,9 +45,9 @@ KEYS = {
 
 
 @pytest.fixture
-def url(servers: Servers) -> Iterator[str]:
+def url(server: Server) -> Iterator[str]:
     """A collection with a live index."""
-    with servers.database(18, fill) as url:
+    with server.database(fill) as url:
         yield url
 
 

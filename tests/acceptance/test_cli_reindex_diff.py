@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.command_line import NEWEST_MAJOR, STORM, CommandLine, write_jsonl
+from tests.acceptance.command_line import STORM, CommandLine, write_jsonl
 from tests.acceptance.test_cli_report import ATTACK, Elements
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 EDITED = STORM.replace("Monday", "Tuesday")
 

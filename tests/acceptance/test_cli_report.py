@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.acceptance.command_line import NEWEST_MAJOR, STORM, CommandLine, write_jsonl
-from tests.conftest import Servers
+from tests.acceptance.command_line import STORM, CommandLine, write_jsonl
+from tests.servers.databases import Server
 
 CHROMIUM = Path("/usr/bin/chromium")
-ON_ONE_MAJOR = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 ATTACK = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(2)>"
 TURNED = "\u202edesrever\u2066 \x07\x1b[31m"
 CAN_FETCH = {"src", "href", "action", "data", "poster", "srcset", "background", "formaction", "ping"}
@@ -50,11 +49,14 @@ def records() -> Iterator[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def page_file(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A report on texts that mean harm, with rejects."""
-    admin, url = servers.new_database(NEWEST_MAJOR)
-    admin.dispose()
-    folder = tmp_path_factory.mktemp("report")
+    with server.database() as url:
+        yield write_report(url, tmp_path_factory.mktemp("report"))
+
+
+def write_report(url: str, folder: Path) -> Path:
+    """Ingest the records and write the report on them into the folder."""
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
     given = write_jsonl(folder / "given.jsonl", records())
     given.write_text(given.read_text() + "{broken\n[1]\n[2]\n")
@@ -219,7 +221,6 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     assert complaints == []
 
 
-@ON_ONE_MAJOR
 def test_figures_as_json(filled: CommandLine, tmp_path: Path) -> None:
     found = filled.succeed("report", "--json", "--top", 1, "--diffs", 1).document()
     assert found["stats"] == filled.succeed("stats", "--json").document()
@@ -232,7 +233,6 @@ def test_figures_as_json(filled: CommandLine, tmp_path: Path) -> None:
     assert json.loads(path.read_text()).keys() == found.keys()
 
 
-@ON_ONE_MAJOR
 def test_a_page_also_where_nothing_is_there(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("collection", "create", "empty")
     assert "the collection has no profile yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out
@@ -245,7 +245,6 @@ def test_a_page_also_where_nothing_is_there(nearsim: CommandLine, stories: Path)
     assert "There are no pairs to draw" in nearsim.succeed("report", "-p", "exact", "--output", "-").out
 
 
-@ON_ONE_MAJOR
 def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--output PATH" in filled.fail("report", exit_code=2)
     path = tmp_path / "report.html"

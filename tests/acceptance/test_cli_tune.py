@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.recipe import load
-from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine, write_jsonl
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True, ids=["newest"])
+from tests.acceptance.command_line import CommandLine, write_jsonl
 
 
 @pytest.fixture

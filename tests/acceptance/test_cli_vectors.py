@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine, write_jsonl
+from tests.acceptance.command_line import CommandLine, write_jsonl
 from tests.vector_world import Pairs, alike, made_up
 
 VECTORS = made_up(directions=5)
@@ -19,8 +19,6 @@ sketch = {family = "hyperplane", input = "vector", k = 1024}
 bands = {count = 128, rows = 8}
 match = {threshold = 0.9, bucket_limit = 0}
 """
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 
 @pytest.fixture

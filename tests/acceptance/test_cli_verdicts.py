@@ -2,11 +2,7 @@
 
 import csv
 
-import pytest
-
-from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+from tests.acceptance.command_line import CommandLine
 
 
 def clusters(nearsim: CommandLine) -> list[set[str]]:

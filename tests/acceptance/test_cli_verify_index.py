@@ -1,11 +1,8 @@
 """The command verify-index."""
 
 import psycopg
-import pytest
 
-from tests.acceptance.command_line import NEWEST_MAJOR, CommandLine
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
+from tests.acceptance.command_line import CommandLine
 
 
 def test_a_sound_index(filled: CommandLine) -> None:

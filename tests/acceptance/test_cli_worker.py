@@ -15,7 +15,8 @@ from nearsim_db.server.cluster import Cluster
 from nearsim_db.store import queue, schema
 from nearsim_db.store.engine import open_engine
 from tests.acceptance.command_line import CommandLine
-from tests.servers import server_binaries, server_home
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
 from tests.workers import BLOCKED, IDLE, Application, application, ask, running, wait_until
 
 INSERT = """
@@ -126,11 +127,10 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
         assert quiet.ends() == 0 and len(quiet.lines) == 1
 
 
-def test_a_worker_goes_on_after_its_server_was_killed() -> None:
-    binaries = server_binaries()[-1]
+def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
     with server_home() as home:
         settings = {"listen_addresses": "", "shared_buffers": "64MB"}
-        cluster = Cluster(binaries, home / "data", home / "socket", settings)
+        cluster = Cluster(programs()[major], home / "data", home / "socket", settings)
         cluster.initialise("living")
         cluster.start()
         engine = open_engine(cluster.dsn("living"))

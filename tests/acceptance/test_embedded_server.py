@@ -17,10 +17,11 @@ import sqlalchemy
 from nearsim_db.errors import ServerError
 from nearsim_db.server import ensure_running, start, status, stop
 from nearsim_db.server.account import server_account
-from nearsim_db.server.binaries import Binaries, installed_binaries
+from nearsim_db.server.binaries import installed_binaries
 from nearsim_db.server.cluster import Cluster
 from nearsim_db.server.processes import wait_until
-from tests.servers import server_binaries, server_home, watchdogs
+from tests.servers.homes import server_home, watchdogs
+from tests.servers.programs import programs
 
 QUICK = {"fsync": "off", "shared_buffers": "16MB"}
 DEADLINE_SECONDS = 60.0
@@ -309,13 +310,13 @@ def test_a_home_of_another_user_is_refused(home: Path) -> None:
         ensure_running(home)
 
 
-@pytest.mark.parametrize("binaries", server_binaries(), ids=lambda one: f"postgresql-{one.major}")
-def test_a_cluster_of_any_major_version_starts_and_stops(home: Path, binaries: Binaries) -> None:
-    cluster = Cluster(binaries, home / "data", home / "socket", QUICK)
+@pytest.mark.each_major
+def test_a_cluster_of_any_major_version_starts_and_stops(home: Path, major: int) -> None:
+    cluster = Cluster(programs()[major], home / "data", home / "socket", QUICK)
     cluster.initialise()
     cluster.start()
     cluster.start()
-    assert str(ask(cluster.dsn(), "SHOW server_version")).startswith(str(binaries.major))
+    assert str(ask(cluster.dsn(), "SHOW server_version")).startswith(str(major))
     assert ask(cluster.dsn("postgres"), "SHOW fsync") == "off"
     assert ask(cluster.dsn(), "SELECT lower('ÄÉ')") == "äé"
     assert cluster.stop()

@@ -17,9 +17,9 @@ MOST_MILLISECONDS = 50
 LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
 
 
-def test_nobody_notices(newest_url: str, pytestconfig: pytest.Config) -> None:
+def test_nobody_notices(database_url: str, pytestconfig: pytest.Config) -> None:
     documents: int = pytestconfig.getoption("documents")
-    world = ordeal.make_world(newest_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
+    world = ordeal.make_world(database_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
     seen = ordeal.run(world, LOAD)
     figures = judging.figures(seen, LOAD)
 

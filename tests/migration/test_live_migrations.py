@@ -53,9 +53,9 @@ LONGEST_WAIT = "1s"
 
 
 @pytest.fixture
-def engine(newest_url: str) -> Iterator[Engine]:
+def engine(database_url: str) -> Iterator[Engine]:
     """A fresh database on the newest major, with the schema in place."""
-    engine = open_engine(newest_url)
+    engine = open_engine(database_url)
     yield engine
     engine.dispose()
 
@@ -107,21 +107,21 @@ def go_on(url: str, name: str) -> None:
 
 
 def test_nobody_waits_long_behind_any_step(
-    engine: Engine, newest_url: str, upgrader: ThreadPoolExecutor
+    engine: Engine, database_url: str, upgrader: ThreadPoolExecutor
 ) -> None:
     with engine.connect() as connection:
         installed = described(connection)
     first, *steps = revisions()
     begin_at(engine, first)
-    with application(newest_url) as other:
+    with application(database_url) as other:
         other.execute(sql.SQL(FILL).format(recipe=orjson.dumps(to_mapping(Recipe())).decode()))
         waited = set()
         for revision in steps:
-            with reader_of_everything(newest_url):
+            with reader_of_everything(database_url):
                 step = upgrader.submit(schema.upgrade, engine, revision)
                 if wait_for(other, step):
                     waited.add(revision)
-                go_on(newest_url, revision)
+                go_on(database_url, revision)
             assert step.result(30) == revision
         assert {"0003", "0009", "0011", "0012"} <= waited
         assert other.execute("SELECT count(*) FROM nearsim.document").fetchone() == (9 + len(steps),)
@@ -133,10 +133,10 @@ def test_nobody_waits_long_behind_any_step(
         assert described(connection) == installed
 
 
-def test_who_loses_patience_says_for_whom_and_goes_on_later(engine: Engine, newest_url: str) -> None:
+def test_who_loses_patience_says_for_whom_and_goes_on_later(engine: Engine, database_url: str) -> None:
     begin_at(engine, "0011")
-    nearsim = CommandLine({"NEARSIM_DATABASE_URL": newest_url})
-    with reader_of_everything(newest_url) as reader:
+    nearsim = CommandLine({"NEARSIM_DATABASE_URL": database_url})
+    with reader_of_everything(database_url) as reader:
         holder = f"process {reader.info.backend_pid} (nearsim, long report)"
         outcome = nearsim.run("db", "init", "--patience", 1)
     assert outcome.exit_code == 1
@@ -152,11 +152,11 @@ def test_who_loses_patience_says_for_whom_and_goes_on_later(engine: Engine, newe
 
 
 def test_a_second_upgrader_waits_for_the_first(
-    engine: Engine, newest_url: str, upgrader: ThreadPoolExecutor
+    engine: Engine, database_url: str, upgrader: ThreadPoolExecutor
 ) -> None:
     begin_at(engine, "0011")
     said: Queue[str] = Queue()
-    with reader_of_everything(newest_url), application(newest_url) as other:
+    with reader_of_everything(database_url), application(database_url) as other:
         first = upgrader.submit(schema.upgrade, engine)
         wait_until(other, BLOCKED)
         with pytest.raises(SchemaError, match=r"is being upgraded by process \d+ \(nearsim, nearsim\)"):
@@ -167,9 +167,9 @@ def test_a_second_upgrader_waits_for_the_first(
     assert first.result(30) == second.result(30) == schema.newest_revision()
 
 
-def test_what_was_broken_off_goes_on(engine: Engine, newest_url: str) -> None:
+def test_what_was_broken_off_goes_on(engine: Engine, database_url: str) -> None:
     begin_at(engine, "0002")
-    with psycopg.connect(newest_url) as snapshot, application(newest_url) as other:
+    with psycopg.connect(database_url) as snapshot, application(database_url) as other:
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
         snapshot.execute("SELECT 1")
         with pytest.raises(SchemaError, match=f"process {snapshot.info.backend_pid}"):

@@ -15,6 +15,8 @@ from nearsim_db.errors import SchemaError
 from nearsim_db.store import migrating, schema, tables
 from nearsim_db.store.engine import open_engine
 
+pytestmark = pytest.mark.each_major
+
 ROOT = Path(__file__).parents[2]
 REVISION_DEFAULT = ("modify_default", "nearsim", "document", "revision")
 
@@ -87,15 +89,15 @@ def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
         )
 
 
-def test_a_newer_schema_is_used_until_its_floor_is_raised(newest_url: str) -> None:
-    engine = open_engine(newest_url)
+def test_a_newer_schema_is_used_until_its_floor_is_raised(database_url: str) -> None:
+    engine = open_engine(database_url)
     following = f"{int(schema.newest_revision()) + 1:04d}"
     for oldest in ("0015", schema.newest_revision()):
         pretend(engine, following, oldest)
         with engine.begin() as connection:
             assert schema.check(connection) == following
         assert schema.upgrade(engine) == following
-        Database.connect(newest_url).close()
+        Database.connect(database_url).close()
     refused = rf"{following}.*newer nearsim"
     pretend(engine, following, following)
     with engine.begin() as connection, pytest.raises(SchemaError, match=refused):
@@ -108,8 +110,8 @@ def test_a_newer_schema_is_used_until_its_floor_is_raised(newest_url: str) -> No
     engine.dispose()
 
 
-def test_an_older_schema_is_not_used(newest_url: str) -> None:
-    engine = open_engine(newest_url)
+def test_an_older_schema_is_not_used(database_url: str) -> None:
+    engine = open_engine(database_url)
     with engine.begin() as connection:
         schema.downgrade(connection, "-1")
         with pytest.raises(SchemaError, match=f"needs {schema.newest_revision()}; run: nearsim db init"):

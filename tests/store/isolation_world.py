@@ -12,8 +12,8 @@ from psycopg import sql
 
 from nearsim_db import Document, Index, access
 from nearsim_db.database import Database
-from tests.conftest import Servers
 from tests.logins import login, user_of
+from tests.servers.databases import Server
 from tests.store.function_trials import TRIALS
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -171,10 +171,13 @@ def nodes(plan: Row) -> Iterator[Row]:
 
 
 @contextmanager
-def two_tenants(servers: Servers, major: int) -> Iterator[World]:
+def two_tenants(server: Server) -> Iterator[World]:
     """North is there, and its reader looks round; then comes the other, and it looks again."""
-    admin, url = servers.new_database(major)
-    with login(url, "nearsim_reader") as reader, login(url, "nearsim_writer") as writer:
+    with (
+        server.database() as url,
+        login(url, "nearsim_reader") as reader,
+        login(url, "nearsim_writer") as writer,
+    ):
         own = tenant(url, "north", "plain")
         with Database.connect(url) as database:
             access.grant(database, user_of(reader), "reader", ["north"])
@@ -206,6 +209,3 @@ def two_tenants(servers: Servers, major: int) -> Iterator[World]:
         make_busy(url, foreign)
         together = look_round(url, reader, own, names)
         yield World(url, reader, writer, own, foreign, alone, together)
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f'DROP DATABASE "{url.split("/")[3].split("?")[0]}" WITH (FORCE)')
-    admin.dispose()

@@ -3,15 +3,11 @@
 import math
 from itertools import pairwise
 
-import pytest
 from sqlalchemy import text
 
 from nearsim_db import Document, Index, lsh
 from nearsim_db.encode import Encoder
 from nearsim_db.recipe import Recipe, override
-from tests.servers import server_binaries
-
-NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
 
 CONSTRUCTIONS = {
     "and-or": "or(20, and(5))",
@@ -55,7 +51,6 @@ def agrees(construction: lsh.Amplification, matched: list[bool]) -> bool:
     return sum(votes) >= wanted
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_candidates_are_as_frequent_as_the_algebra_says(database_url: str) -> None:
     documents = write_pairs()
     with Index.connect(database_url) as index:

@@ -10,6 +10,8 @@ from nearsim_db.database import Database
 from nearsim_db.store.relations import Columns
 from tests.workers import Application, application, ask, wait_until
 
+pytestmark = pytest.mark.each_major
+
 TABLE = "CREATE TABLE public.story (id bigint PRIMARY KEY, body text)"
 SLOT = "a_test"
 

@@ -13,10 +13,7 @@ from nearsim_db.database import Database
 from nearsim_db.errors import ConflictError
 from nearsim_db.reindex import Reindex
 from nearsim_db.store.statements import PARENTS
-from tests.conftest import Servers
-from tests.servers import server_binaries
-
-NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
+from tests.servers.databases import Server
 
 _LENGTH = 40
 _FAMILIES = 10
@@ -40,16 +37,16 @@ def _fill(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def mended(servers: Servers) -> Iterator[Database]:
+def mended(server: Server) -> Iterator[Database]:
     """An index that every test leaves as it was built."""
-    with servers.database(NEWEST_MAJOR, _fill) as url, Database.connect(url) as database:
+    with server.database(_fill) as url, Database.connect(url) as database:
         yield database
 
 
 @pytest.fixture
-def database(servers: Servers) -> Iterator[Database]:
+def database(server: Server) -> Iterator[Database]:
     """The same for one test alone."""
-    with servers.database(NEWEST_MAJOR, _fill) as url, Database.connect(url) as database:
+    with server.database(_fill) as url, Database.connect(url) as database:
         yield database
 
 

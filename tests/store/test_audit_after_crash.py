@@ -10,16 +10,18 @@ from nearsim_db import Document, Index
 from nearsim_db.audit import verify
 from nearsim_db.database import Database
 from nearsim_db.server.cluster import Cluster
-from tests.servers import server_binaries, server_home
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
 
 _BODY = "one text of some words that many others nearly are but for the number at its very end which is"
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    newest = max(server_binaries(), key=lambda one: one.major)
+def cluster(major: int) -> Iterator[Cluster]:
     with server_home() as home:
-        cluster = Cluster(newest, home / "data", home / "socket", {"fsync": "off", "shared_buffers": "16MB"})
+        cluster = Cluster(
+            programs()[major], home / "data", home / "socket", {"fsync": "off", "shared_buffers": "16MB"}
+        )
         cluster.initialise()
         cluster.start()
         yield cluster

@@ -17,10 +17,10 @@ _SEEDS = 1
 
 @pytest.mark.parametrize("name", ["limit 1", "limit 2", "stars", "numbers"])
 def test_what_is_in_the_making_is_no_fault(
-    newest_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(newest_url, WORLDS[name])
-    with world.index, psycopg.connect(newest_url, autocommit=True) as monitor:
+    world = World(database_url, WORLDS[name])
+    with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         for seed in range(_SEEDS):
             rng = random.Random(f"{name} {seed}")
             monkeypatch.setattr(rounds, "_BATCHES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})

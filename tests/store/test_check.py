@@ -12,7 +12,6 @@ import pytest
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import NotFoundError
 from nearsim_db.recipe import from_mapping
-from tests.majors import on_newest
 from tests.store.word_sets import shingles
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -109,7 +108,6 @@ def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> Non
     assert "d11" in {one.external_id for one in index.similar("again")}
 
 
-@on_newest
 def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe(verify="estimate"))
     index.add(Document(name, body=body) for name, body in texts.items())
@@ -119,13 +117,11 @@ def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str
     assert matches[0].similarity == 1.0
 
 
-@on_newest
 def test_documents_without_features_match_nothing(index: Index, texts: dict[str, str]) -> None:
     index.add([Document("empty"), Document("a", body=texts["f0-0"])])
     assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
 
 
-@on_newest
 def test_characters_that_the_database_cannot_hold(index: Index) -> None:
     body = "a text with an odd character \0 in it and another \ud800 that cannot be stored either"
     index.add([Document("odd", body=body)])
@@ -188,7 +184,6 @@ def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], databa
     assert states == [("idle",)]
 
 
-@on_newest
 def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe())
     index.add(Document(name, body=body) for name, body in texts.items())
@@ -199,7 +194,6 @@ def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> No
     assert together == alone * 5
 
 
-@on_newest
 def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
     """A profile that is dropped and made again under its name, with another threshold."""
     question, names = Document("new", body=texts["f0-0"]), []
@@ -242,7 +236,6 @@ def test_a_connection_that_was_lost_is_opened_anew(
     assert index.check(question) == before
 
 
-@on_newest
 def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, str]) -> None:
     index.add(
         Document(name, title, body) for (name, body), title in zip(texts.items(), "ab" * 60, strict=True)
@@ -251,7 +244,6 @@ def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, 
         assert index.similar_to_text(body, title) == index.check(Document("new", title, body))
 
 
-@on_newest
 def test_without_an_index_there_is_no_answer(index: Index) -> None:
     with pytest.raises(NotFoundError, match="no collection"):
         index.check(Document("new", body="any text"))

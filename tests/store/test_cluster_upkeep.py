@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from nearsim_db import Document, Index
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.steps import link
-from tests.majors import in_turn
 from tests.store.cluster_world import MAY, World
 
 
@@ -48,11 +47,9 @@ def open_connection(connection: Connection) -> Iterator[Connection]:
     connection.rollback()
 
 
-@in_turn(
-    ("keep", ["earliest", "latest", "longest", "source:B,A"]),
-    ("linkage", ["connected", "representative"]),
-    ("numbers_differ", ["link", "keep-apart"]),
-)
+@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
+@pytest.mark.parametrize("linkage", ["connected", "representative"])
+@pytest.mark.parametrize("keep", ["earliest", "latest", "longest", "source:B,A"])
 def test_any_upkeep_ends_like_a_whole_link(
     open_connection: Connection, keep: str, linkage: str, numbers_differ: str
 ) -> None:
@@ -164,12 +161,9 @@ def test_a_smaller_document_gives_the_cluster_its_name(open_connection: Connecti
     assert {cluster for cluster, _ in world.stored().values()} == {2}
 
 
-@in_turn(
-    (
-        "linkage, clusters",
-        [("connected", {("a", "b", "c", "d")}), ("representative", {("a", "b"), ("c", "d")})],
-    ),
-    ("one_by_one", [False, True]),
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize(
+    "linkage, clusters", [("connected", {("a", "b", "c", "d")}), ("representative", {("a", "b"), ("c", "d")})]
 )
 def test_a_chain_of_headlines(
     database_url: str, linkage: str, clusters: set[tuple[str, ...]], one_by_one: bool

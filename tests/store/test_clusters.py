@@ -7,7 +7,6 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.recipe import Recipe, override
-from tests.majors import in_turn
 
 TEXT = "the harbour master said that the old ferry would sail again before the end of the week"
 
@@ -26,18 +25,16 @@ COPIES = [
 ]
 
 
-@in_turn(
-    (
-        "keep, survivor",
-        [
-            ("earliest", "first"),
-            ("latest", "undated"),
-            ("longest", "undated"),
-            ("source:Wire,Herald", "third"),
-            ("source:Gazette,Herald", "second"),
-            ("source:Gazette", "first"),
-        ],
-    )
+@pytest.mark.parametrize(
+    "keep, survivor",
+    [
+        ("earliest", "first"),
+        ("latest", "undated"),
+        ("longest", "undated"),
+        ("source:Wire,Herald", "third"),
+        ("source:Gazette,Herald", "second"),
+        ("source:Gazette", "first"),
+    ],
 )
 def test_keep_policy(database_url: str, keep: str, survivor: str) -> None:
     with Index.connect(database_url) as index:

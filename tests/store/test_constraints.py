@@ -8,8 +8,9 @@ from sqlalchemy.exc import IntegrityError
 
 from nearsim_db import Document, Index
 from nearsim_db.store.engine import open_engine
-from tests.conftest import _SERVERS, Servers
-from tests.majors import in_turn
+from tests.servers.databases import Server
+
+pytestmark = pytest.mark.each_major
 
 FILL = [
     Document("a", "One", "a story of some length that is told in exactly the same words twice over"),
@@ -55,16 +56,16 @@ def fill(url: str) -> None:
         assert [(pair.left, pair.right) for pair in index.pairs()] == [("a", "b")]
 
 
-@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def filled(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Engine]:
+@pytest.fixture
+def filled(server: Server) -> Iterator[Engine]:
     """That index."""
-    with servers.database(request.param, fill) as url:
+    with server.database(fill) as url:
         engine = open_engine(url)
         yield engine
         engine.dispose()
 
 
-@in_turn(("name", list(BREAKING)), on="filled")
+@pytest.mark.parametrize("name", list(BREAKING))
 def test_database_refuses(filled: Engine, name: str) -> None:
     with filled.connect() as connection, pytest.raises(IntegrityError, match=name):
         connection.execute(text(BREAKING[name]))

@@ -12,6 +12,8 @@ from nearsim_db.store.sources import Source
 from tests.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
 from tests.workers import Application, ask
 
+pytestmark = pytest.mark.each_major
+
 
 def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
     before = ask(app, CATALOG)

@@ -9,6 +9,8 @@ from nearsim_db.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.catalog import list_generations
 
+pytestmark = pytest.mark.each_major
+
 STORIES = [Document(f"d{number}", body="one two three four five six seven") for number in range(4)]
 LEAVES = text(
     "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "

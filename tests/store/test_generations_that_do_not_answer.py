@@ -17,7 +17,7 @@ from nearsim_db.report import Options, gather
 from nearsim_db.store import backlog, generations, worklist
 from nearsim_db.store.catalog import Generation
 from nearsim_db.worker import Worker
-from tests.conftest import _SERVERS, Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,
     RECIPE,
@@ -47,8 +47,8 @@ def with_twin(url: str) -> None:
 
 
 @pytest.fixture
-def url(servers: Servers) -> Iterator[str]:
-    with servers.database(max(_SERVERS), with_twin) as found:
+def url(server: Server) -> Iterator[str]:
+    with server.database(with_twin) as found:
         yield found
 
 

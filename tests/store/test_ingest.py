@@ -13,7 +13,6 @@ from nearsim_db import Document, Index
 from nearsim_db import ingest as ingest_module
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.readers import Source
-from tests.majors import in_turn, on_newest
 
 
 def write(file: Path, *records: object) -> Path:
@@ -34,7 +33,7 @@ def index(database_url: str) -> Index:
     return Index.connect(database_url)
 
 
-@in_turn(("batch", [2, 1000]))
+@pytest.mark.parametrize("batch", [2, 1000])
 def test_of_equal_ids_the_last_wins_and_the_earlier_is_a_reject(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
@@ -83,14 +82,12 @@ def test_unchanged_documents_are_left_alone(index: Index) -> None:
         assert after[:9] == before[:9] and after[9] > before[9]
 
 
-@on_newest
 def test_strict_stops_at_the_first_reject(index: Index, tmp_path: Path) -> None:
     file = write(tmp_path / "in.jsonl", {"id": "a", "text": "fine"}, "{", {"id": "b", "text": "not reached"})
     with index, pytest.raises(InputError, match=r"in\.jsonl, line 2"):
         index.ingest(Source([file]), strict=True)
 
 
-@on_newest
 def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
     with index:
         file = write(tmp_path / "in.jsonl", {"id": "a", "text": "new"}, {"id": "b", "text": "new"}, "x")
@@ -106,7 +103,6 @@ def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
             index.get("c")
 
 
-@on_newest
 def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path: Path) -> None:
     text = "the very same words stand in all of these documents"
     whole = gzip.compress(
@@ -120,7 +116,6 @@ def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path:
         assert index.stats()["indexed"] == index.stats()["documents"] > 1000
 
 
-@on_newest
 def test_characters_that_the_database_cannot_hold(index: Index, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(
@@ -137,7 +132,6 @@ def test_characters_that_the_database_cannot_hold(index: Index, tmp_path: Path) 
         assert index.get("bytes")["body"] == "caf\ufffd"
 
 
-@on_newest
 def test_documents_given_in_python_are_cleaned_and_checked_too(index: Index) -> None:
     with index:
         summary = index.add(
@@ -161,7 +155,6 @@ def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:
         assert index.stats()["no_features"] == 4
 
 
-@on_newest
 def test_a_large_document(index: Index) -> None:
     words = " ".join(f"{number:01000}" for number in range(50_000))
     assert len(words) > 50_000_000

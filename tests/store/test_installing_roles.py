@@ -16,9 +16,12 @@ from nearsim_db.errors import DatabaseError
 from nearsim_db.server.cluster import Cluster
 from nearsim_db.store import schema
 from nearsim_db.store.engine import open_engine
-from tests.conftest import _SERVERS, _SETTINGS
 from tests.logins import ROLES, as_user, fill, login, user_of
-from tests.servers import server_home
+from tests.servers.databases import SETTINGS
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
+
+pytestmark = pytest.mark.each_major
 
 _NUMBERS = itertools.count()
 
@@ -54,11 +57,11 @@ class Bare:
             connection.execute(command)
 
 
-@pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def bare_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def bare_cluster(major: int) -> Iterator[Cluster]:
     """A server of its own, where no test has made the roles."""
     with server_home() as home:
-        cluster = Cluster(_SERVERS[request.param], home / "data", home / "socket", _SETTINGS)
+        cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
         cluster.initialise("bare")
         cluster.start()
         yield cluster

@@ -17,7 +17,6 @@ from nearsim_db.store.codec import to_bigint
 from nearsim_db.store.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import THRESHOLD, World
-from tests.majors import in_turn
 
 Pair = tuple[int, int]
 
@@ -162,7 +161,7 @@ def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         yield connection
 
 
-@in_turn(("settings", list(WORLDS.values())))
+@pytest.mark.parametrize("settings", list(WORLDS.values()))
 def test_any_interleaving_ends_as_one_process_would(
     database_url: str,
     monitor: psycopg.Connection[tuple[Any, ...]],

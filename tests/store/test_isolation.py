@@ -9,8 +9,8 @@ import pytest
 from psycopg import errors as pg
 from psycopg import sql
 
-from tests.conftest import _SERVERS, Servers
 from tests.logins import login
+from tests.servers.databases import Server
 from tests.store.function_trials import DRAWING, TRIALS, WRITING
 from tests.store.isolation_world import (
     FOREIGN,
@@ -26,10 +26,12 @@ from tests.store.isolation_world import (
     two_tenants,
 )
 
+pytestmark = pytest.mark.each_major
 
-@pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def world(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
-    with two_tenants(servers, request.param) as world:
+
+@pytest.fixture(scope="module")
+def world(server: Server) -> Iterator[World]:
+    with two_tenants(server) as world:
         yield world
 
 

@@ -14,8 +14,8 @@ from nearsim_db import Index, access
 from nearsim_db.database import Database
 from nearsim_db.records import GenerationId
 from nearsim_db.store.statements import PARENTS, Leaves
-from tests.conftest import _SERVERS, Servers
 from tests.logins import login, user_of
+from tests.servers.databases import Server
 from tests.store.isolation_world import (
     NOWHERE,
     Connection,
@@ -27,10 +27,12 @@ from tests.store.isolation_world import (
     two_tenants,
 )
 
+pytestmark = pytest.mark.each_major
 
-@pytest.fixture(scope="module", params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def world(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
-    with two_tenants(servers, request.param) as world:
+
+@pytest.fixture(scope="module")
+def world(server: Server) -> Iterator[World]:
+    with two_tenants(server) as world:
         yield world
 
 

@@ -24,7 +24,6 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import lookups
 from nearsim_db.store.engine import open_engine
 from nearsim_db.store.statements import Leaves
-from tests.majors import in_turn, on_newest
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -114,7 +113,7 @@ def test_a_document_is_no_duplicate_of_itself(index: Index) -> None:
     assert index.get("d0")["body"] == changed.body
 
 
-@in_turn(("decision", ["skip", "raise"]))
+@pytest.mark.parametrize("decision", ["skip", "raise"])
 def test_what_is_stored_as_it_is_given_is_unchanged_whatever_is_like_it(
     index: Index, decision: OnDuplicate
 ) -> None:
@@ -150,7 +149,6 @@ def test_what_others_wrote_in_plain_sql_before_the_call_is_seen(index: Index, da
     assert index.add([second], on_duplicate="skip").skipped == 1
 
 
-@on_newest
 def test_documents_without_features_are_added(index: Index) -> None:
     summary = index.add(
         [Document("a"), Document("b", body=" \0"), Document("c", body="!?")], on_duplicate="raise"
@@ -178,7 +176,6 @@ def test_all_columns_are_written_as_without_it(index: Index) -> None:
     assert rows[0] == rows[1]
 
 
-@on_newest
 def test_several_profiles_need_a_name(index: Index, database_url: str) -> None:
     first, second = family(random.Random(6), 2)
     index.create_profile("loose", recipe())
@@ -205,7 +202,7 @@ def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: 
     assert index.add([first, second], on_duplicate="skip").skipped == 1
 
 
-@in_turn(("edits", [0, 1]))
+@pytest.mark.parametrize("edits", [0, 1])
 def test_of_near_copies_added_by_many_threads_one_is_inserted(
     index: Index, database_url: str, edits: int
 ) -> None:
@@ -238,7 +235,6 @@ def test_of_near_copies_added_by_many_threads_one_is_inserted(
     assert sorted(name.split("-")[1] for name in names(index)) == [str(at) for at in range(families)]
 
 
-@on_newest
 def test_one_index_may_be_used_by_many_threads(index: Index) -> None:
     rng = random.Random(9)
     documents = family(rng, 16)
@@ -252,7 +248,7 @@ def test_one_index_may_be_used_by_many_threads(index: Index) -> None:
         assert sum(pool.map(add, range(8))) == 1
 
 
-@in_turn(("on_duplicate", ["flag", "skip"]))
+@pytest.mark.parametrize("on_duplicate", ["flag", "skip"])
 def test_full_buckets_are_decided_by_the_candidate_relation(
     index: Index, database_url: str, on_duplicate: OnDuplicate
 ) -> None:
@@ -296,7 +292,6 @@ with Index.connect(url) as index:
 """
 
 
-@on_newest
 def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, database_url: str) -> None:
     index.create_profile("p", recipe())
     index.build()

@@ -16,6 +16,8 @@ from nearsim_db.store import bands, pairs, partitions, signatures
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import Leaves, statement
 
+pytestmark = pytest.mark.each_major
+
 LEAVES = Leaves(GenerationId(7))
 HEADS, BANDS, LIMIT = 20_000, 8, 16
 HOT = 5

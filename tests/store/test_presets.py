@@ -53,12 +53,12 @@ def documents() -> list[Document]:
 
 
 @pytest.mark.parametrize("name", presets.names())
-def test_preset(name: str, documents: list[Document], newest_url: str) -> None:
+def test_preset(name: str, documents: list[Document], database_url: str) -> None:
     recipe = presets.load(name)
     profile = resolve(recipe)
     wanted = true_pairs(profile, documents)
     assert wanted, "a preset that pairs nothing of the sample is not tested"
-    with Index.connect(newest_url, profile=name) as index:
+    with Index.connect(database_url, profile=name) as index:
         index.create_profile(name, recipe)
         index.add(documents)
         found = {frozenset((pair.left, pair.right)): pair.similarity for pair in index.pairs()}

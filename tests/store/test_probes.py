@@ -14,8 +14,6 @@ from nearsim_db.store import probes
 from nearsim_db.store.engine import driver
 from nearsim_db.store.statements import statement
 from nearsim_db.worker import Worker
-from tests.acceptance.command_line import NEWEST_MAJOR
-from tests.majors import in_turn
 from tests.workers import BLOCKED, Application, application, ask, running, wait_until
 
 WORDS = [f"word{number}" for number in range(300)]
@@ -25,8 +23,6 @@ READ = sql.SQL("SELECT {} FROM nearsim.similar_to_text(%s)").format(sql.SQL(COLU
 CALL = "CALL nearsim.similar_to_text(%s, collection => %s, profile => %s, deadline => %s)"
 
 Row = tuple[object, ...]
-
-newest = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 
 def texts() -> dict[str, str]:
@@ -104,7 +100,6 @@ def test_a_worker_answers_what_a_check_answers(database_url: str, index: Index, 
         assert other.execute(simple.encode()).fetchone() == ([],)
 
 
-@newest
 def test_applications_ask_and_read_in_their_own_words(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -160,7 +155,6 @@ def test_what_an_open_transaction_cannot_do(database_url: str, other: Applicatio
     assert ask(other, "SELECT count(*) FROM nearsim.probe") == 1
 
 
-@newest
 def test_a_collection_and_a_profile_are_named_where_there_are_several(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -188,7 +182,6 @@ def test_a_collection_and_a_profile_are_named_where_there_are_several(
     )
 
 
-@newest
 def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Application) -> None:
     with running(database_url), psycopg.connect(database_url) as holding:
         holding.execute("LOCK nearsim.signature_1 IN SHARE MODE")
@@ -199,7 +192,6 @@ def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Ap
         assert ask(other, BLOCKED)
 
 
-@newest
 def test_two_workers_answer_each_probe_once(database_url: str, index: Index, other: Application) -> None:
     other.execute("CREATE TABLE public.answered AS SELECT 0 AS worker, probe_id FROM nearsim.probe")
     other.execute(
@@ -220,7 +212,6 @@ def test_two_workers_answer_each_probe_once(database_url: str, index: Index, oth
     assert ask(other, "SELECT count(*) FROM public.answered") == len(bodies)
 
 
-@newest
 def test_a_killed_worker_leaves_its_probes_to_the_next(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -237,7 +228,6 @@ def test_a_killed_worker_leaves_its_probes_to_the_next(
     assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []
 
 
-@newest
 def test_probes_go_with_their_time_their_collection_and_purged_texts(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -257,7 +247,6 @@ def test_probes_go_with_their_time_their_collection_and_purged_texts(
     assert ask(other, "SELECT count(*) FROM nearsim.probe_match") == 0
 
 
-@newest
 def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -274,17 +263,15 @@ def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
         assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
 
 
-@in_turn(
-    (
-        "column, value, constraint",
-        [
-            ("min_similarity", "NaN", "probe_min_similarity_possible"),
-            ("min_similarity", "-0.1", "probe_min_similarity_possible"),
-            ("min_similarity", "1.1", "probe_min_similarity_possible"),
-            ("asked_at", "infinity", "probe_moments_finite"),
-            ("deadline", "-infinity", "probe_moments_finite"),
-        ],
-    )
+@pytest.mark.parametrize(
+    "column, value, constraint",
+    [
+        ("min_similarity", "NaN", "probe_min_similarity_possible"),
+        ("min_similarity", "-0.1", "probe_min_similarity_possible"),
+        ("min_similarity", "1.1", "probe_min_similarity_possible"),
+        ("asked_at", "infinity", "probe_moments_finite"),
+        ("deadline", "-infinity", "probe_moments_finite"),
+    ],
 )
 def test_what_cannot_be_asked_by_hand(
     connection: Connection, column: str, value: str, constraint: str
@@ -330,7 +317,6 @@ def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
         assert [one.probe_id for one in probes.take(connection, None, 8)] == [3601, 3603, 3605, 3607, 3609]
 
 
-@newest
 def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other: Application) -> None:
     body = texts()["f5-0"]
     with running(database_url) as worker:

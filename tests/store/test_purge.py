@@ -21,7 +21,6 @@ from nearsim_db.store import catalog, documents, queue
 from nearsim_db.store.engine import open_engine
 from nearsim_db.store.queue import Stage
 from tests.interleaving import Actor, Schedule, step_through
-from tests.majors import in_turn
 from tests.store.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
 WORD = "zyxwvutsecret"
@@ -160,9 +159,9 @@ def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
     }
 
 
-@in_turn(
-    ("state", ["retired", "abandoned", "live"]), ("attached", [True, False]), ("reproducible", [True, False])
-)
+@pytest.mark.parametrize("reproducible", [True, False])
+@pytest.mark.parametrize("attached", [True, False])
+@pytest.mark.parametrize("state", ["retired", "abandoned", "live"])
 def test_generations_of_any_state_forget(
     database_url: str, state: str, attached: bool, reproducible: bool
 ) -> None:
@@ -311,7 +310,7 @@ def _purge_only(index: Index, engine: Engine) -> list[str]:
     return forget.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
 
 
-@in_turn(("seed", range(6)))
+@pytest.mark.parametrize("seed", range(6))
 def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, seed: int) -> None:
     """Two workers at every stage and a purge, one statement at a time."""
     rng = random.Random(100 * major + seed)

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from nearsim_db import Database, Index
 from nearsim_db.errors import BuildStoppedError, ConflictError, NotFoundError
 from nearsim_db.reindex import Reindex
-from tests.conftest import Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,
     Killed,
@@ -25,9 +25,9 @@ from tests.store.reindex_world import (
 
 
 @pytest.fixture
-def database(servers: Servers) -> Iterator[Database]:
+def database(server: Server) -> Iterator[Database]:
     """A collection with a live index, on the newest major."""
-    with servers.database(18, fill) as url, Database.connect(url) as database:
+    with server.database(fill) as url, Database.connect(url) as database:
         yield database
 
 

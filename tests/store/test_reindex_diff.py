@@ -53,9 +53,9 @@ def check_samples(
 
 
 @pytest.mark.parametrize("most_classes", [0, 6, 100])
-def test_random_generations(newest_url: str, most_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_generations(database_url: str, most_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diffs, "_MOST_CLASSES", most_classes)
-    engine = open_engine(newest_url)
+    engine = open_engine(database_url)
     totals: Counter[str] = Counter()
     for seed in range(8):
         rng = random.Random(f"{seed} {most_classes}")
@@ -101,10 +101,10 @@ def test_random_generations(newest_url: str, most_classes: int, monkeypatch: pyt
     engine.dispose()
 
 
-def test_why_pairs_are_lost_and_gained(newest_url: str) -> None:
+def test_why_pairs_are_lost_and_gained(database_url: str) -> None:
     edited = STORY.replace("harbour", "station")
     texts = {"one": STORY, "two": edited, "twin": STORY, "number": "1 2 3", "numbers": "1 2 3"}
-    with Index.connect(newest_url) as index:
+    with Index.connect(database_url) as index:
         index.create_profile(
             "default",
             override(Recipe(), ["shingle.k=1", "match.threshold=0.8", "bands.count=128", "bands.rows=1"]),

@@ -11,9 +11,11 @@ from nearsim_db import Database, dropping
 from nearsim_db.reindex import Reindex
 from nearsim_db.store import catalog, partitions
 from nearsim_db.store.catalog import Generation
-from tests.conftest import Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
 from tests.workers import application, running, wait_until
+
+pytestmark = pytest.mark.each_major
 
 SHORTLY = 0.3
 
@@ -27,10 +29,10 @@ def two_generations(url: str) -> None:
         one.promote()
 
 
-@pytest.fixture(params=(15, 18), ids=lambda major: f"pg{major}")
-def url(request: pytest.FixtureRequest, servers: Servers) -> Iterator[str]:
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
     """A retired generation and a live one; how partitions are detached depends on the major."""
-    with servers.database(request.param, two_generations) as url:
+    with server.database(two_generations) as url:
         yield url
 
 
@@ -124,13 +126,13 @@ def test_two_who_drop_the_same(url: str, database: Database) -> None:
     assert nothing_is_left(database)
 
 
-def test_a_worker_drops_what_was_held(newest_url: str) -> None:
-    two_generations(newest_url)
-    with Database.connect(newest_url) as database, running(newest_url) as worker:
-        with reader(newest_url, "similar_pair_1"):
+def test_a_worker_drops_what_was_held(database_url: str) -> None:
+    two_generations(database_url)
+    with Database.connect(database_url) as database, running(database_url) as worker:
+        with reader(database_url, "similar_pair_1"):
             assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
         worker.says("dropped generation 1")
-        with application(newest_url) as other:
+        with application(database_url) as other:
             wait_until(other, "SELECT NOT EXISTS (SELECT FROM nearsim.generation WHERE generation_id = 1)")
         assert nothing_is_left(database)
         assert coming(database).state == "live"

@@ -7,16 +7,16 @@ from sqlalchemy import text
 
 from nearsim_db import Database, Index
 from nearsim_db.reindex import Reindex
-from tests.conftest import Servers
 from tests.followed_table import assert_as_ingested, words, write
+from tests.servers.databases import Server
 from tests.store.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.workers import Application
 
 
 @pytest.fixture
-def filled(servers: Servers) -> Iterator[Database]:
+def filled(server: Server) -> Iterator[Database]:
     """A collection with a live index, on the newest major."""
-    with servers.database(18, fill) as url, Database.connect(url) as filled:
+    with server.database(fill) as url, Database.connect(url) as filled:
         yield filled
 
 

@@ -13,7 +13,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.reindex import Reindex
 from nearsim_db.store import backlog, worklist
 from nearsim_db.worker import Worker
-from tests.conftest import _SERVERS, Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,
     Killed,
@@ -29,8 +29,8 @@ from tests.store.test_purge import doc_id_of, traces_of_id
 
 
 @pytest.fixture
-def url(servers: Servers) -> Iterator[str]:
-    with servers.database(max(_SERVERS), fill) as found:
+def url(server: Server) -> Iterator[str]:
+    with server.database(fill) as found:
         yield found
 
 

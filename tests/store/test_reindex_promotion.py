@@ -11,7 +11,7 @@ from nearsim_db import Database
 from nearsim_db.errors import ConflictError
 from nearsim_db.reindex import Reindex, turns
 from nearsim_db.store import catalog
-from tests.conftest import Servers
+from tests.servers.databases import Server
 from tests.store.reindex_world import LOWER, fill, pairs_of, reader, states
 from tests.workers import application, ask, wait_until
 
@@ -27,9 +27,9 @@ def ready(url: str) -> None:
 
 
 @pytest.fixture
-def url(servers: Servers) -> Iterator[str]:
+def url(server: Server) -> Iterator[str]:
     """A live generation, and one that is ready."""
-    with servers.database(18, ready) as url:
+    with server.database(ready) as url:
         yield url
 
 

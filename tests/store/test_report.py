@@ -16,12 +16,9 @@ from nearsim_db.records import CollectionId
 from nearsim_db.report import Options, gather
 from nearsim_db.store import report_pairs, reports
 from nearsim_db.store.statements import Leaves
-from tests.acceptance.command_line import NEWEST_MAJOR
-from tests.conftest import Servers
 from tests.followed_table import words
+from tests.servers.databases import Server
 from tests.store.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents
-
-ON_ONE_MAJOR = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 SOURCES = ["Wire", "Courier", None, "Éclair"]
 LAST = "\uffff"  # no source comes after all others
@@ -42,11 +39,9 @@ def dated(documents: list[Document]) -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def world(servers: Servers) -> Iterator[World]:
+def world(server: Server) -> Iterator[World]:
     """A collection that is only read."""
-    admin, url = servers.new_database(NEWEST_MAJOR)
-    admin.dispose()
-    with Index.connect(url) as index:
+    with server.database() as url, Index.connect(url) as index:
         yield World.build(index, RULES, dated(write_documents(3)))
 
 
@@ -222,7 +217,6 @@ def test_buckets_are_counted_and_the_largest_named(world: World, leaves: Leaves,
     assert all(len(one.names) == 2 for one in found.largest)
 
 
-@ON_ONE_MAJOR
 def test_a_text_that_was_purged_or_changed_is_not_shown_as_it_was(own: World) -> None:
     (pair, *_) = stored(own)
     purged, changed = pair
@@ -249,7 +243,6 @@ def test_a_whole_report_also_of_dates_beyond_what_python_knows(own: World) -> No
     assert len({(one.left.external_id, one.right.external_id) for one in index.comparisons}) == 7
 
 
-@ON_ONE_MAJOR
 def test_texts_of_a_followed_table_are_read_where_they_are(story: Index, database: Database) -> None:
     found = gather(database, story.collection, None, Options())
     assert found.index is not None and found.index.comparisons
@@ -259,7 +252,6 @@ def test_texts_of_a_followed_table_are_read_where_they_are(story: Index, databas
         assert words(int(one.left.external_id) % 2, int(one.left.external_id)) in shown
 
 
-@ON_ONE_MAJOR
 def test_a_snapshot_writes_nothing(engine: Engine) -> None:
     with pytest.raises(DatabaseError, match="read-only"), reports.snapshot(engine) as connection:
         connection.execute(text("DELETE FROM nearsim.document"))

@@ -14,12 +14,11 @@ from sqlalchemy import text
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
 from nearsim_db.recipe import Recipe, from_mapping
-from tests.majors import in_turn, on_newest
 from tests.store.word_sets import shingles, similarity
 
 WORDS = [f"word{number}" for number in range(400)]
 FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
-every_family = in_turn(("family", FAMILIES))
+every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
@@ -110,7 +109,6 @@ def test_answers_are_those_of_the_exact_sets_within_the_error(
         assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
 
 
-@on_newest
 def test_small_sets_are_told_exactly_by_bottom_k(index: Index) -> None:
     rng = random.Random(5)
     texts = {f"d{number}": " ".join(rng.choices("abcd", k=12)) for number in range(60)}
@@ -145,7 +143,6 @@ def test_a_recipe_of_the_family_finds_its_pairs(index: Index, texts: dict[str, s
     assert {tuple(sorted((pair.left, pair.right))) for pair in index.pairs()} == left & found
 
 
-@on_newest
 def test_estimates_may_verify_bottom_k(index: Index, texts: dict[str, str]) -> None:
     index.create_profile(
         "p", from_mapping({"sketch": {"family": "bottom_k"}, "match": {"verify": "estimate"}})
@@ -314,7 +311,6 @@ def test_vetoed_pairs_are_no_duplicates_and_pinned_ones_are(
     assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
 
 
-@on_newest
 def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper = Deduper(index, sketch_bytes=10_000, answer_bytes=3_000)
@@ -326,7 +322,6 @@ def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
         assert len(deduper._state.sketches) <= 8 and len(deduper._state.answers) <= 4
 
 
-@on_newest
 def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
     ids = list(fill(index, texts).values())
     rng = random.Random(7)
@@ -357,7 +352,6 @@ def test_a_connection_that_was_lost_is_opened_anew(
     assert deduper.dedupe(list(ids.values())) == before
 
 
-@on_newest
 def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) -> None:
     for least in (0.0, 1.1, -0.5):
         with pytest.raises(RecipeError, match=str(least)):
@@ -371,7 +365,6 @@ def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) ->
         Deduper(index).dedupe([1], min_similarity=0.0)
 
 
-@on_newest
 def test_what_is_no_id_is_refused_or_not_indexed(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper, near = Deduper(index), ids["s0-0"]

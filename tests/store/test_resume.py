@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from nearsim_db import Index
-from tests.majors import on_newest
 
 SOURCE = """
 import json, os, signal, sys
@@ -86,7 +85,6 @@ def uninterrupted(database_url: str, tmp_path: Path) -> list[tuple[object, objec
     return found
 
 
-@on_newest
 def test_killed_again_and_again(
     database_url: str, tmp_path: Path, uninterrupted: list[tuple[object, object]]
 ) -> None:

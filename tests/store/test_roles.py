@@ -14,6 +14,8 @@ from nearsim_db import Document, Index
 from nearsim_db.recipe import Recipe
 from tests.logins import TEXTS, fill, login, user_of
 
+pytestmark = pytest.mark.each_major
+
 _NUMBERS = itertools.count()
 
 # (table, columns) that may be written; None stands for all of them.

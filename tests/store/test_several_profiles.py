@@ -15,7 +15,7 @@ from nearsim_db.database import Database
 from nearsim_db.recipe import Recipe, override
 from nearsim_db.reindex import Reindex
 from nearsim_db.worker import Worker
-from tests.conftest import _SERVERS, Servers
+from tests.servers.databases import Server
 
 Pairs = dict[tuple[str, str], dict[str, float]]
 
@@ -46,8 +46,8 @@ def fill(url: str) -> None:
 
 
 @pytest.fixture
-def url(servers: Servers) -> Iterator[str]:
-    with servers.database(max(_SERVERS), fill) as found:
+def url(server: Server) -> Iterator[str]:
+    with server.database(fill) as found:
         yield found
 
 

@@ -16,7 +16,6 @@ from nearsim_db.profile import resolve
 from nearsim_db.recipe import Recipe, override, to_mapping
 from nearsim_db.store import schema
 from nearsim_db.store.engine import driver
-from tests.servers import server_binaries
 from tests.store.sql_world import RULES, World, write_documents
 
 TEXTS = [
@@ -121,11 +120,9 @@ def test_what_is_no_amplification_is_refused_as_in_the_package(connection: Conne
             driver(connection).execute("SELECT nearsim.match_probability(0.5, %s)", [text])
 
 
-NEWEST_MAJOR = max(binaries.major for binaries in server_binaries())
 OR_AND = "and(2, or(20, and(3)))"
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None:
     rules = [rule for rule in RULES if not rule.startswith(("match.min", "bands."))]
     with Index.connect(database_url) as index:

@@ -13,7 +13,6 @@ from nearsim_db.recipe import Recipe, override
 from nearsim_db.sketch import band_keys
 from nearsim_db.store.codec import to_bigint
 from nearsim_db.store.engine import driver
-from tests.majors import in_turn
 
 K = 128
 SHAPES = [
@@ -34,7 +33,8 @@ def sketches(kind: str) -> NDArray[np.generic]:
     return words.view(kind)
 
 
-@in_turn(("kind", list(KINDS)), ("scheme", ["mix64", "xor", "djb2a-joined"]))
+@pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_keys_are_those_of_the_package(connection: Connection, kind: str, scheme: str) -> None:
     given, (width, is_signed) = sketches(kind), KINDS[kind]
     for bands, rows in SHAPES:
@@ -55,18 +55,16 @@ def test_keys_by_default_are_mix64_of_four_bytes(connection: Connection) -> None
     assert row == (to_bigint(band_keys(given, 32, 4)).tolist()[0],)
 
 
-@in_turn(
-    (
-        "arguments, complaint",
-        [
-            ("257, 1", "257 bands are impossible"),
-            ("0, 4", "0 bands are impossible"),
-            ("33, 4", "33 bands of 4 rows do not fit a sketch of 128 positions"),
-            ("4, 0", "4 bands of 0 rows do not fit"),
-            ("4, 4, 1, 5", "512 bytes are no sketch with 5 bytes a position"),
-            ("4, 4, 1, 4, 'md5'", "there is no band hash 'md5'"),
-        ],
-    )
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        ("257, 1", "257 bands are impossible"),
+        ("0, 4", "0 bands are impossible"),
+        ("33, 4", "33 bands of 4 rows do not fit a sketch of 128 positions"),
+        ("4, 0", "4 bands of 0 rows do not fit"),
+        ("4, 4, 1, 5", "512 bytes are no sketch with 5 bytes a position"),
+        ("4, 4, 1, 4, 'md5'", "there is no band hash 'md5'"),
+    ],
 )
 def test_the_impossible_is_refused(connection: Connection, arguments: str, complaint: str) -> None:
     command = f"SELECT nearsim.band_keys(decode(repeat('00', 512), 'hex'), {arguments})"

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from nearsim_db import lsh
 from nearsim_db.sketch import make_family
 from nearsim_db.store.engine import driver
-from tests.majors import in_turn
 
 BANDINGS = [(1, 1), (4, 4), (20, 5), (25, 2), (32, 4), (40, 3), (256, 16), (128, 1)]
 SIMILARITIES = [0.0, 1e-9, 0.001, 0.05, 0.2, 0.35, 0.5, 0.7, 0.8, 0.95, 0.999, 1 - 1e-12, 1.0]
@@ -72,21 +71,19 @@ def test_as_many_bands_as_an_integer_counts(connection: Connection) -> None:
     assert found == pytest.approx([1, every + all_but_one, every], rel=1e-6)
 
 
-@in_turn(
-    (
-        "call, complaint",
-        [
-            ("match_probability(0.5, 0, 4)", "0 bands of 4 rows are impossible"),
-            ("match_probability(0.5, 4, -1)", "4 bands of -1 rows are impossible"),
-            ("match_probability(1.5, 4, 4)", "a similarity of 1.5 is outside"),
-            ("match_probability('NaN', 4, 4)", "a similarity of NaN is outside"),
-            ("match_probability(0.5, 4, 4, 0)", "a minimum of 0 shared bands"),
-            ("estimate('\\x0011', '\\x001122')", "sketches of 2 and 3 bytes"),
-            ("estimate('\\x001122', '\\x001122')", "3 bytes are no sketch with 4 bytes a position"),
-            ("estimate('', '')", "0 bytes are no sketch"),
-            ("estimate('\\x00', '\\x00', 0)", "0 bytes a position"),
-        ],
-    )
+@pytest.mark.parametrize(
+    "call, complaint",
+    [
+        ("match_probability(0.5, 0, 4)", "0 bands of 4 rows are impossible"),
+        ("match_probability(0.5, 4, -1)", "4 bands of -1 rows are impossible"),
+        ("match_probability(1.5, 4, 4)", "a similarity of 1.5 is outside"),
+        ("match_probability('NaN', 4, 4)", "a similarity of NaN is outside"),
+        ("match_probability(0.5, 4, 4, 0)", "a minimum of 0 shared bands"),
+        ("estimate('\\x0011', '\\x001122')", "sketches of 2 and 3 bytes"),
+        ("estimate('\\x001122', '\\x001122')", "3 bytes are no sketch with 4 bytes a position"),
+        ("estimate('', '')", "0 bytes are no sketch"),
+        ("estimate('\\x00', '\\x00', 0)", "0 bytes a position"),
+    ],
 )
 def test_the_impossible_is_refused(connection: Connection, call: str, complaint: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):

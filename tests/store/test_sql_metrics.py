@@ -18,7 +18,6 @@ from nearsim_db.recipe import Recipe, override
 from nearsim_db.records import Match
 from nearsim_db.store.engine import driver
 from nearsim_db.worker import Worker
-from tests.acceptance.command_line import NEWEST_MAJOR
 from tests.store.sql_world import write_documents
 
 BAG = ['fields=["body"]', "shingle.scheme=bag", "bands.count=40", "bands.rows=3", "match.min_shared_bands=2"]
@@ -195,7 +194,6 @@ def check_why(index: Index, words: Words, expected: set[tuple[int, int]]) -> Non
     assert len(reasons) > 1
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_estimated_pairs_have_the_distance_of_their_estimate(database_url: str) -> None:
     rules = [*BAG, *RULES["euclidean"], "match.verify=estimate"]
     with Index.connect(database_url) as index:
@@ -210,7 +208,6 @@ def test_estimated_pairs_have_the_distance_of_their_estimate(database_url: str) 
         assert {one.distance for one in index.pairs()} == distances | {0}
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_vectors_are_compared_whatever_the_texts_say(database_url: str) -> None:
     rules = [
         "sketch.family=projection",

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, text
 from docs.generate_sql import PAGE, QUERIES, render
 from nearsim_db import Document, Index
 from nearsim_db.store.engine import driver
-from tests.acceptance.command_line import NEWEST_MAJOR
+
+pytestmark = pytest.mark.each_major
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
 NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
@@ -67,7 +68,6 @@ def count(connection: Connection, name: str) -> int:
     return int(str(counted))
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_the_page_is_what_the_schema_says(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
     assert render(connection, page) == page, "run: make docs"

@@ -13,7 +13,6 @@ from nearsim_db import Document, Index, lsh
 from nearsim_db.errors import NotFoundError
 from nearsim_db.recipe import to_mapping
 from nearsim_db.store.engine import driver
-from tests.majors import in_turn
 from tests.store.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 
 MINIMUM = 5  # of shared bands, so that every reason is met
@@ -225,7 +224,9 @@ def test_numbers_of_a_newer_text_are_not_set_beside_those_of_the_signed_one(data
         assert (found["numbers_differ"], found["numbers_only_left"]) == (True, ["77"])
 
 
-@in_turn(("command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]))
+@pytest.mark.parametrize(
+    "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
+)
 def test_no_document_is_none_to_ask_about(connection: Connection, command: str) -> None:
     driver(connection).execute(
         "INSERT INTO nearsim.collection (name) VALUES ('c');"

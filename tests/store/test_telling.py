@@ -24,9 +24,9 @@ ALIKE = "one two three four five six"
 
 
 @pytest.fixture
-def index(newest_url: str) -> Iterator[Index]:
+def index(database_url: str) -> Iterator[Index]:
     """An index of a collection that is empty."""
-    with Index.connect(newest_url) as index:
+    with Index.connect(database_url) as index:
         yield index
 
 
@@ -38,15 +38,15 @@ def slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_changes_between_slices_is_told_once(
-    index: Index, newest_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    index: Index, database_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every commit tells the difference in what has been told, whether a slice or a change comes first."""
     rng, slices = random.Random(seed), 0
     index.add(unlike(14))
     (generation, _), *_ = index.profiles()
     with (
-        psycopg.connect(newest_url) as writing,
-        application(newest_url) as reading,
+        psycopg.connect(database_url) as writing,
+        application(database_url) as reading,
         index.database.lease() as lease_id,
     ):
         for _ in range(12):
@@ -76,12 +76,12 @@ def test_what_changes_between_slices_is_told_once(
 
 @pytest.mark.usefixtures("slices")
 def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
-    index: Index, newest_url: str, monkeypatch: pytest.MonkeyPatch
+    index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.add(Document(f"d{number}", body=ALIKE) for number in range(6))
     (generation, _), *_ = index.profiles()
     engine, leaves = index.database.engine, generation.leaves
-    with application(newest_url) as reading, engine.connect() as holding:
+    with application(database_url) as reading, engine.connect() as holding:
         watcher = Watcher(index.database, reading)
         for state in (RETIRED, LIVE):
             reading.execute(state)
@@ -113,11 +113,11 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
 
 
 @pytest.mark.usefixtures("slices")
-def test_who_promotes_writes_two_events(index: Index, newest_url: str) -> None:
+def test_who_promotes_writes_two_events(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))
     index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
     reindex = Reindex(index.database, "default")
-    with application(newest_url) as reading:
+    with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
         made = reindex.start(settings=["match.threshold=0.3"])
@@ -140,10 +140,10 @@ def test_who_promotes_writes_two_events(index: Index, newest_url: str) -> None:
         watcher.catch_up()
 
 
-def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, newest_url: str) -> None:
+def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, database_url: str) -> None:
     """Its events are due from whoever tells the generation, so that this one has to wait."""
     index.add(unlike(4))
-    with application(newest_url) as reading, psycopg.connect(newest_url) as writing:
+    with application(database_url) as reading, psycopg.connect(database_url) as writing:
         watcher = Watcher(index.database, reading)
         reading.execute(RETIRED)
         change(writing, INSERT_PAIR, "_1", 1, 2, 0.5)
@@ -151,7 +151,7 @@ def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, newest_u
         writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
         promoting = Thread(target=reading.execute, args=(LIVE,))
         promoting.start()
-        with application(newest_url) as looking:
+        with application(database_url) as looking:
             wait_until(looking, BLOCKED)
         writing.commit()
         promoting.join()
@@ -161,11 +161,11 @@ def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, newest_u
 
 
 @pytest.mark.usefixtures("slices")
-def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, newest_url: str) -> None:
+def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))
     index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
-    writers = [Thread(target=write_often, args=(newest_url, seed)) for seed in range(2)]
-    with at_work([Worker(newest_url) for _ in range(2)]), application(newest_url) as reading:
+    writers = [Thread(target=write_often, args=(database_url, seed)) for seed in range(2)]
+    with at_work([Worker(database_url) for _ in range(2)]), application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         for writer in writers:
             writer.start()
@@ -178,9 +178,9 @@ def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, new
         assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
 
 
-def test_an_older_schema_tells_the_rest_at_once(index: Index, newest_url: str) -> None:
+def test_an_older_schema_tells_the_rest_at_once(index: Index, database_url: str) -> None:
     index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
-    with application(newest_url) as reading:
+    with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         for state in (RETIRED, LIVE):
             reading.execute(state)
@@ -193,10 +193,10 @@ def test_an_older_schema_tells_the_rest_at_once(index: Index, newest_url: str) -
         assert [one.kind for one in index.events()][-1] == "pair_found"
 
 
-def test_a_temporary_collection_is_not_told_of(index: Index, newest_url: str) -> None:
+def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) -> None:
     index.collection = "passing"
     with index.database.temporary_collection("passing"):
         index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
-        with application(newest_url) as reading:
+        with application(database_url) as reading:
             assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
             assert ask(reading, "SELECT count(told_left_id) FROM nearsim.generation") == 0

@@ -11,7 +11,6 @@ from nearsim_db.errors import InputError
 from nearsim_db.recipe import Recipe
 from nearsim_db.records import ReadDocument
 from nearsim_db.store import documents
-from tests.acceptance.command_line import NEWEST_MAJOR
 from tests.vector_world import alike, cosine, found, made_up, recipe
 from tests.workers import IDLE, Application, application, ask, running, wait_until
 
@@ -20,8 +19,6 @@ SAME = b"""
 UPDATE nearsim.document SET vector = (SELECT vector FROM nearsim.document WHERE external_id = %s) WHERE external_id = %s
 """
 REFUSAL = "profile 'default' compares vectors, and a text by itself has none"
-
-pytestmark = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 
 def given(**changed: list[float]) -> list[Document]:

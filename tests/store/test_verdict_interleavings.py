@@ -12,7 +12,6 @@ from nearsim_db import rounds, steps
 from nearsim_db.store.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import Statement, World
-from tests.majors import in_turn
 
 SEEDS = 4
 BANDS = ["match.bucket_limit=3", "bands.count=8", "bands.rows=1", "shingle.k=1"]
@@ -103,7 +102,7 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
     return len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
 
 
-@in_turn(("settings", list(WORLDS.values())))
+@pytest.mark.parametrize("settings", list(WORLDS.values()))
 def test_verdicts_among_writers_and_workers(
     database_url: str, settings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from nearsim_db.steps import link
 from nearsim_db.store import partitions
 from nearsim_db.store.engine import driver, open_engine
 from nearsim_db.store.queue import Stage
-from tests.majors import in_turn
 from tests.store.cluster_world import MAY, World
 
 KEEPS = ["earliest", "latest", "longest", "source:B,A"]
@@ -81,7 +80,8 @@ def judge(world: World, rng: random.Random) -> None:
         world.judge(rng.choice(["pin_pair", "pin_pair", "veto_pair"]), left, right)
 
 
-@in_turn(("linkage", ["connected", "representative"]), ("numbers_differ", ["link", "keep-apart"]))
+@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
+@pytest.mark.parametrize("linkage", ["connected", "representative"])
 def test_clusters_obey_verdicts_whatever_happens(
     open_connection: Connection, linkage: str, numbers_differ: str
 ) -> None:
@@ -155,26 +155,24 @@ def test_documents_are_named_by_their_own_ids_too(session: Session) -> None:
     assert [row[7] for row in ledger(session)] == [False, True]
 
 
-@in_turn(
-    (
-        "call, message",
-        [
-            ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
-            ("veto_pair(1, 99, 'x')", "there is no document 99"),
-            ("veto_pair(1, NULL, 'x')", "there is no document null"),
-            ("pin_pair(3, 4, 'x')", "documents 3 and 4 are of different collections"),
-            ("pin_pair(1, 2, ' ')", "needs a reason"),
-            ("pin_pair(1, 2, NULL)", "needs a reason"),
-            ("pin_pair(1, 2, 'x', '')", "somebody who decides"),
-            ("undo_verdict(1, 2, 'x')", "no verdict stands on documents 1 and 2"),
-            ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
-            ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
-            ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
-            ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
-            ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are of different collections"),
-            ("undo_verdict('c', 'a', 'x')", "no verdict stands on documents 'c' and 'a'"),
-        ],
-    )
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
+        ("veto_pair(1, 99, 'x')", "there is no document 99"),
+        ("veto_pair(1, NULL, 'x')", "there is no document null"),
+        ("pin_pair(3, 4, 'x')", "documents 3 and 4 are of different collections"),
+        ("pin_pair(1, 2, ' ')", "needs a reason"),
+        ("pin_pair(1, 2, NULL)", "needs a reason"),
+        ("pin_pair(1, 2, 'x', '')", "somebody who decides"),
+        ("undo_verdict(1, 2, 'x')", "no verdict stands on documents 1 and 2"),
+        ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
+        ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
+        ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
+        ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
+        ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are of different collections"),
+        ("undo_verdict('c', 'a', 'x')", "no verdict stands on documents 'c' and 'a'"),
+    ],
 )
 def test_what_cannot_be_decided_is_refused(session: Session, call: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as refused:
@@ -272,7 +270,8 @@ def grouped(*names: str) -> set[frozenset[str]]:
     return {frozenset(one) for one in names}
 
 
-@in_turn(("existing", [False, True]), ("linked", [False, True]))
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("existing", [False, True])
 def test_a_verdict_during_a_build_reaches_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch, linked: bool, existing: bool
 ) -> None:

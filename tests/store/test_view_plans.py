@@ -12,7 +12,9 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
 from nearsim_db.store.engine import driver, open_engine
 from nearsim_db.store.statements import PARENTS, Leaves, statement
-from tests.conftest import _SERVERS, Servers
+from tests.servers.databases import Server
+
+pytestmark = pytest.mark.each_major
 
 LIVE, RETIRED = Leaves(GenerationId(7)), Leaves(GenerationId(8))
 VIEWS = (
@@ -71,10 +73,10 @@ def fill(url: str) -> None:
     engine.dispose()
 
 
-@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def analyst(request: pytest.FixtureRequest, servers: Servers) -> Iterator[Connection]:
+@pytest.fixture
+def analyst(server: Server) -> Iterator[Connection]:
     """A session as analysts have it."""
-    with servers.database(request.param, fill) as url:
+    with server.database(fill) as url:
         engine = open_engine(url)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             inner = driver(connection)

@@ -13,7 +13,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.records import Cluster
 from nearsim_db.store.engine import driver
-from tests.conftest import _SERVERS, Servers
+from tests.servers.databases import Server
 from tests.store.sql_world import EMPTY, RULES, World, fill, filled, world
 
 LIMIT = 3
@@ -26,9 +26,9 @@ def small(database_url: str) -> Iterator[World]:
         yield found
 
 
-@pytest.fixture(params=sorted(_SERVERS, reverse=True), ids=lambda major: f"pg{major}")
-def whole(request: pytest.FixtureRequest, servers: Servers) -> Iterator[World]:
-    with servers.database(request.param, fill) as url, filled(url) as found:
+@pytest.fixture
+def whole(server: Server) -> Iterator[World]:
+    with server.database(fill) as url, filled(url) as found:
         yield found
 
 

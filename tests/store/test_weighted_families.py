@@ -17,11 +17,6 @@ from nearsim_db.encode import Encoder
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import from_mapping
 from nearsim_db.sketch import FAMILIES, make_family
-from tests.acceptance.command_line import NEWEST_MAJOR
-from tests.servers import server_binaries
-
-OLDEST_MAJOR = min(binaries.major for binaries in server_binaries())
-newest = pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 
 THRESHOLDS = {"dart_minhash": 0.7, "hyperplane": 0.9, "projection": 3.5}
 VECTOR_THRESHOLDS = {"dart_minhash": 0.8, "hyperplane": 0.99, "projection": 1.25}
@@ -140,7 +135,6 @@ def dimensions(vector: list[float]) -> Weights:
     return {place: float(np.float32(one)) for place, one in enumerate(vector) if one}
 
 
-@newest
 @every_family
 @every_weighting
 def test_pairs_and_look_ups_are_those_of_brute_force(
@@ -170,11 +164,7 @@ def test_pairs_and_look_ups_are_those_of_brute_force(
         assert named == {other for pair in expected if name in pair for other in pair} - {name}
 
 
-@pytest.mark.parametrize(
-    ("family", "database_url"),
-    [("dart_minhash", NEWEST_MAJOR), ("hyperplane", NEWEST_MAJOR), ("projection", OLDEST_MAJOR)],
-    indirect=["database_url"],
-)
+@pytest.mark.parametrize("family", ["dart_minhash", "hyperplane", "projection"])
 def test_vectors_are_compared_as_texts_are(
     index: Index, vectors: dict[str, list[float]], family: str
 ) -> None:
@@ -196,7 +186,6 @@ def test_vectors_are_compared_as_texts_are(
     assert index.check(Document("new", vector=vectors["zeros"])) == []
 
 
-@newest
 @every_family
 def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str, str], family: str) -> None:
     rules = recipe(family, sketch={"weights": "log"}, match={"verify": "estimate"})
@@ -231,7 +220,6 @@ def estimates(rules: Recipe, texts: dict[str, str]) -> Named:
     return {(names[one], names[other]): guess for (one, other), guess in zip(pairs, guessed, strict=True)}
 
 
-@newest
 @every_family
 def test_result_sets_are_judged_in_the_metrics_own_scale(
     index: Index, texts: dict[str, str], family: str
@@ -252,7 +240,6 @@ def test_result_sets_are_judged_in_the_metrics_own_scale(
         assert 8 <= sum(one.keep for one in judged) < 48
 
 
-@newest
 def test_a_number_below_0_leaves_no_features_to_weighted_jaccard(index: Index) -> None:
     index.create_profile("p", recipe("dart_minhash", sketch={"input": "vector"}))
     index.add([Document("a", vector=[1.0, -1.0]), Document("b", vector=[1.0, 1.0])])

@@ -19,7 +19,6 @@ from nearsim_db.steps import Context
 from nearsim_db.store.engine import driver, open_engine
 from nearsim_db.store.statements import Leaves, statement
 from tests.interleaving import Actor, Schedule, step_through
-from tests.majors import in_turn
 from tests.store.test_index_model import (
     THRESHOLD,
     assert_bands_are_exact,
@@ -103,7 +102,8 @@ def context_of(index: Index) -> Context:
     return index._context(*index._live())
 
 
-@in_turn(("bucket_limit", [0, 2, 64]), ("seed", [1, 2]))
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("bucket_limit", [0, 2, 64])
 def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
     database_url: str, bucket_limit: int, seed: int
 ) -> None:
@@ -145,7 +145,7 @@ def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
         assert set(fresh) == set(stored)
 
 
-@in_turn(("slice", [2_000, 7, 1]))
+@pytest.mark.parametrize("slice", [2_000, 7, 1])
 def test_anchors_of_a_full_bucket_expire_in_bulk(
     database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +186,7 @@ def test_of_twins_only_those_that_stay_become_heads(
         assert next(index.clusters()).survivor == "d3"
 
 
-@in_turn(("crash_at", [1, 2, 4, 9, 14]))
+@pytest.mark.parametrize("crash_at", [1, 2, 4, 9, 14])
 def test_a_sweep_that_died_is_finished_by_the_next(
     database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

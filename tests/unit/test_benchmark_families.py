@@ -15,7 +15,6 @@ from nearsim_db.encode import Encoder
 from nearsim_db.profile import resolve
 from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.records import Document
-from tests.acceptance.command_line import NEWEST_MAJOR
 
 RECIPES = Path(families.__file__).parent / "recipes"
 TEXTS = [
@@ -98,7 +97,6 @@ def test_pairs_are_counted() -> None:
     assert (judged.right, judged.reported, judged.recall, judged.precision) == (3, 4, 2 / 3, 0.75)
 
 
-@pytest.mark.parametrize("database_url", [NEWEST_MAJOR], indirect=True)
 def test_an_index_is_judged(database_url: str, documents: list[Document]) -> None:
     judged = families.measure(database_url, documents, recipe("hyperplane", 0.5), seeds=2)
     assert judged.seeds == 2

@@ -14,7 +14,7 @@ from nearsim_db.server import binaries
 from nearsim_db.server.account import Account, server_account
 from nearsim_db.server.cluster import connection_uri, require_private
 from nearsim_db.server.embedded import ServerHome
-from tests.servers import server_home
+from tests.servers.homes import server_home
 
 ACCOUNT = Account("somebody", os.geteuid(), os.getegid())
 

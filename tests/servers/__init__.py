@@ -1,0 +1,1 @@
+"""PostgreSQL servers that the tests start: their programs, by major version, and a fresh database per test."""
