@@ -130,7 +130,7 @@ def test_texts_that_mean_harm_are_only_shown(page_file: Path) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}: make unit installs it where it can")
+        pytest.skip(f"there is no {CHROMIUM}: make browser installs it where it can")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         yield started
