@@ -29,13 +29,14 @@ from benchmarks.in_memory import (
 )
 from benchmarks.measure import describe_machine, machine
 from benchmarks.truth import LEAST_SIMILARITY, Flags, Truth, read_documents, read_truth, wilson_interval
-from nearsim_db.database import Database
-from nearsim_db.encode import Encoder
 from nearsim_db.index import Index
-from nearsim_db.metrics import which_reach
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.records import Document
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import which_reach
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.store.database import Database
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
 SEEDS = 20
@@ -162,7 +163,7 @@ def pairs_of_database(
     """What an index of the documents reports: (left row, right row, intersection, union), left < right."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     name = f"accuracy-{os.getpid()}"
-    with database.temporary_collection(name), Index(database, name) as index:
+    with temporary_collection(database, name), Index(database, name) as index:
         index.create_profile("accuracy", recipe)
         index.add(documents)
         return {

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import Ints
-from nearsim_db.encode import Encoder
+from nearsim_db.similarity.encoder import Encoder
 
 Matrix = npt.NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from benchmarks.corpus import generator
 from benchmarks.lexicon import invent_words
 from benchmarks.measure import describe_machine, machine, ratio, spread
 from benchmarks.own_server import binaries_by_major, own_server
-from nearsim_db.store.statements import statement
+from nearsim_db.store.driver.statements import statement
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

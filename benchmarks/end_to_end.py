@@ -25,12 +25,13 @@ import xxhash
 from benchmarks import peers
 from benchmarks.measure import StepTimes, describe_machine, machine, ratio, spread, take_turns
 from benchmarks.truth import LEAST_SIMILARITY, read_documents, read_truth
-from nearsim_db.database import Database
 from nearsim_db.errors import RecipeError
 from nearsim_db.index import Index
-from nearsim_db.metrics import reaches, which_reach
+from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.readers import Source
-from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.similarity.metrics import reaches, which_reach
+from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.store.database import Database
 
 NEARSIM, UNVERIFIED, VERIFIED = "nearsim", "datasketch", "datasketch, verified"
 
@@ -53,7 +54,7 @@ class Contest:
     def run_nearsim(self) -> None:
         """A collection, a profile, the file into it. The collection goes when the contest ends."""
         name = f"end-to-end-{os.getpid()}-{next(self._numbers)}"
-        self.stack.enter_context(self.database.temporary_collection(name))
+        self.stack.enter_context(temporary_collection(self.database, name))
         self.steps = StepTimes()
         index = Index(self.database, name, progress=self.steps)
         index.create_profile("benchmark", self.recipe)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from benchmarks.in_memory import PAIRS_AT_ONCE, bucket_pairs, distinct
 from benchmarks.truth import Flags, Ints
-from nearsim_db.metrics import exact_threshold, intersections, which_reach
+from nearsim_db.similarity.metrics import exact_threshold, intersections, which_reach
 
 Ids = npt.NDArray[np.uint64]
 

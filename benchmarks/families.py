@@ -22,11 +22,12 @@ from benchmarks.in_memory import FeatureSets, read_features
 from benchmarks.measure import describe_machine, machine
 from benchmarks.tfidf import with_vectors
 from benchmarks.truth import Ints, read_documents, wilson_interval
-from nearsim_db.encode import Encoder
 from nearsim_db.index import Index
-from nearsim_db.profile import Profile, resolve
-from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.records import Document
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tu
     """The pairs of an index as left * n + right; and how many candidates a head had."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     name = f"families-{os.getpid()}"
-    with Index.connect(url, collection=name) as index, index.database.temporary_collection(name):
+    with Index.connect(url, collection=name) as index, temporary_collection(index.database, name):
         index.create_profile("families", recipe)
         index.add(documents)
         ends = np.array([(rows[pair.left], rows[pair.right]) for pair in index.pairs()], np.int64)

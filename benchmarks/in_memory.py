@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.truth import Ints
-from nearsim_db.batches import Signatures
-from nearsim_db.encode import Encoder
-from nearsim_db.metrics import count_overlaps, which_reach
 from nearsim_db.records import Document
-from nearsim_db.verify import screen
+from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import count_overlaps, which_reach
+from nearsim_db.similarity.screening import screen
 
 Ids = npt.NDArray[np.uint64]
 

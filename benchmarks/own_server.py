@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from nearsim_db.database import Database
-from nearsim_db.server.account import server_account
-from nearsim_db.server.binaries import Binaries, embedded_binaries
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.server.configuration import embedded_settings
+from nearsim_db.store.database import Database
+from nearsim_db.store.embedded.account import server_account
+from nearsim_db.store.embedded.binaries import Binaries, embedded_binaries
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.configuration import embedded_settings
 
 _DEBIAN = Path("/usr/lib/postgresql")
 

@@ -17,12 +17,12 @@ from benchmarks.exact import exact_pairs
 from benchmarks.in_memory import Overlaps, find_pairs, read_features, sketch_heads
 from benchmarks.measure import describe_machine, machine
 from benchmarks.truth import read_documents
-from nearsim_db import presets
-from nearsim_db.encode import Encoder
-from nearsim_db.metrics import which_reach
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import override
 from nearsim_db.records import Document
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import which_reach
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import override
 
 THRESHOLDS = (0.2, 0.3, 0.5, 0.7)
 

@@ -24,10 +24,10 @@ from benchmarks.living.speed import percentiles
 from benchmarks.measure import describe_machine, machine, ratio, spread, take_turns
 from benchmarks.own_server import own_server
 from nearsim_db import Deduper, Document, Index
-from nearsim_db.jit import compiled
-from nearsim_db.profile import make_family
-from nearsim_db.recipe import Recipe, from_mapping
-from nearsim_db.sketch import UNDECIDED, Family
+from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.profile import make_family
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.similarity.sketch import UNDECIDED, Family
 
 _SIZE = 100
 _COPIES = 30  # of the documents of a set, those drawn from few clusters

@@ -30,13 +30,14 @@ from benchmarks.in_memory import FeatureSets, distinct, read_features
 from benchmarks.measure import StepTimes, describe_machine, machine
 from benchmarks.templates import with_family
 from benchmarks.truth import Ints, read_documents
-from nearsim_db.cluster import connected_components
-from nearsim_db.database import Database
-from nearsim_db.encode import Encoder
 from nearsim_db.index import Index
-from nearsim_db.profile import resolve
+from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.readers import Source
-from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.similarity.clustering import connected_components
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.store.database import Database
 
 RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 FIGURES = (
@@ -168,7 +169,7 @@ def run_case(
         name,
         *settings,
     ]
-    with database.temporary_collection(name):
+    with temporary_collection(database, name):
         done = subprocess.run(
             command + (["--database", url] if url else []), stdout=subprocess.PIPE, text=True, check=True
         )

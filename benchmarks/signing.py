@@ -24,13 +24,13 @@ from benchmarks.corpus import generator
 from benchmarks.language import Language
 from benchmarks.measure import Spread, describe_machine, machine, ratio, spread, take_turns
 from benchmarks.truth import read_documents
-from nearsim_db.backend import Backend
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import load, override
-from nearsim_db.text import classes
-from nearsim_db.text.kernels import text_kernels
-from nearsim_db.text.normalise import folder, from_texts
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import load, override
+from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text.kernels import text_kernels
+from nearsim_db.similarity.text.normalise import folder, from_texts
 
 RECIPE = Path(__file__).parent / "recipes" / "c5.toml"
 K, BANDS, ROWS, SHINGLE = 128, 32, 4, 5

@@ -19,15 +19,15 @@ from benchmarks.exact import exact_pairs
 from benchmarks.in_memory import Overlaps, find_pairs, linked_pairs, read_features, sketch_heads
 from benchmarks.measure import describe_machine, machine
 from benchmarks.truth import read_documents
-from nearsim_db import presets
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
+from nearsim_db.analysis.tuning import Proposal, Wishes, draw, tune
+from nearsim_db.analysis.tuning.sampling import MOST_DOCUMENTS
+from nearsim_db.analysis.tuning.tuning import RECALL
 from nearsim_db.readers import Source
-from nearsim_db.recipe import Recipe, load, override
-from nearsim_db.settings import from_environment
-from nearsim_db.tune import Proposal, Wishes, draw, tune
-from nearsim_db.tune.sampling import MOST_DOCUMENTS
-from nearsim_db.tune.tuning import RECALL
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.store.settings import from_environment
 
 
 @dataclass(frozen=True, slots=True)

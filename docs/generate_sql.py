@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from benchmarks.own_server import binaries_by_major, own_server
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
 
 DOCS = Path(__file__).parent
 PAGE, QUERIES = DOCS / "sql.md", DOCS / "queries"

@@ -3,8 +3,8 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from nearsim_db.store import migrating, schema, tables
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.schema import migration_locks, revisions, tables
 
 # `nearsim db init` tries again what did not get its locks; here one attempt is made. Others may have to wait as long.
 _WAIT_MILLISECONDS = 400
@@ -29,14 +29,14 @@ def run(connection: Connection, *, apart: bool, patience_seconds: float) -> None
 def run_alone(url: str) -> None:
     """What the command `alembic` does: as the only one, and without keeping others waiting."""
     engine = open_engine(url)
-    with schema.alone(engine, _PATIENCE_SECONDS):
+    with revisions.alone(engine, _PATIENCE_SECONDS):
         with engine.begin() as connection:
-            schema.ensure_namespace(connection)
-        with migrating.own_session(engine) as connection:
-            migrating.limit_upgrade(connection, _WAIT_MILLISECONDS)
+            revisions.ensure_namespace(connection)
+        with migration_locks.own_session(engine) as connection:
+            migration_locks.limit_upgrade(connection, _WAIT_MILLISECONDS)
             connection.commit()
             run(connection, apart=True, patience_seconds=_PATIENCE_SECONDS)
-        migrating.validate_constraints(engine, _PATIENCE_SECONDS)
+        migration_locks.validate_constraints(engine, _PATIENCE_SECONDS)
     engine.dispose()
 
 
@@ -48,6 +48,6 @@ if given.get("connection") is not None:
         patience_seconds=given.get("patience_seconds", 0.0),
     )
 else:
-    from nearsim_db.address import database_url
+    from nearsim_db.store.url import database_url
 
     run_alone(database_url())

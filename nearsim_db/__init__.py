@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from nearsim_db.errors import DuplicateError, NearsimError
-from nearsim_db.recipe import Recipe
 from nearsim_db.records import (
     Cluster,
     Document,
@@ -15,11 +14,12 @@ from nearsim_db.records import (
     Pair,
     Reject,
 )
+from nearsim_db.similarity.recipe import Recipe
 
 if TYPE_CHECKING:
-    from nearsim_db.database import Database
     from nearsim_db.index import Index
-    from nearsim_db.result_set import Deduper
+    from nearsim_db.search.result_set import Deduper
+    from nearsim_db.store.database import Database
 
 __all__ = [
     "Cluster",
@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 _HEAVY = {
-    "Database": "nearsim_db.database",
-    "Deduper": "nearsim_db.result_set",
+    "Database": "nearsim_db.store.database",
+    "Deduper": "nearsim_db.search.result_set",
     "Index": "nearsim_db.index",
 }
 

@@ -16,6 +16,7 @@ NearsimError
 └── ServerError             the embedded server cannot be started or stopped
 """
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -123,3 +124,25 @@ class SchemaError(DatabaseError):
 
 class ServerError(NearsimError):
     """The embedded server cannot be started or stopped."""
+
+
+DEFAULT = "default"  # what a collection or a profile is called that need not be named
+
+
+def advice(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
+    """A command for a collection, and a profile of it, as "nearsim reindex diff body -c news".
+
+    What is called default is left out. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
+    argument, and the latter always.
+    """
+    words = ["nearsim", *command.split()]
+    if command.startswith("profile ") or profile != DEFAULT:
+        words += [profile] if command.startswith(("reindex ", "profile ")) else ["-p", profile]
+    if collection != DEFAULT:
+        words += ["-c", collection]
+    return shlex.join([*words, *more])
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, as "1 document" or "2,000 documents"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

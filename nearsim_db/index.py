@@ -6,11 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db import follow, forget, pitfalls, profiles, serving
-from nearsim_db.answers import Answers
-from nearsim_db.database import Database
-from nearsim_db.encode import Encoder
 from nearsim_db.errors import (
+    DEFAULT,
     ConflictError,
     DuplicateError,
     FingerprintError,
@@ -18,17 +15,16 @@ from nearsim_db.errors import (
     NotFoundError,
     RecipeError,
 )
-from nearsim_db.events import Event, Follower, choose, read
-from nearsim_db.follow import Swept
-from nearsim_db.forget import Purged
-from nearsim_db.guard import Guard
-from nearsim_db.ingest import Ingest
-from nearsim_db.lookup import Lookups, Serving
-from nearsim_db.profile import Profile, resolve, restore
-from nearsim_db.progress import Progress, silent
+from nearsim_db.indexing import attached_table, profiles
+from nearsim_db.indexing import purge as purging
+from nearsim_db.indexing.attached_table import Swept
+from nearsim_db.indexing.catch_up import Upkeep
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.ingest import Ingest
+from nearsim_db.indexing.ingest_checked import Guard
+from nearsim_db.indexing.purge import Purged
 from nearsim_db.readers import CountedLengths, RejectWriter, from_documents
 from nearsim_db.readers.vectors import checked_vector
-from nearsim_db.recipe import Recipe
 from nearsim_db.records import (
     Cluster,
     CollectionId,
@@ -37,18 +33,25 @@ from nearsim_db.records import (
     Match,
     OnDuplicate,
     Pair,
+    Progress,
     ReadDocument,
     Reject,
     Verdict,
+    silent,
 )
-from nearsim_db.steps import Context
-from nearsim_db.store import attachments, catalog, documents, verdicts
+from nearsim_db.search.answers import Answers
+from nearsim_db.search.events import Event, Follower, choose, read
+from nearsim_db.search.lookup import Lookups, Serving
+from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile, resolve, restore
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store import catalog, documents, verdicts
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.catalog import Collection, Generation
-from nearsim_db.store.engine import translated
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.verdicts import Decision
-from nearsim_db.upkeep import Upkeep
-
-DEFAULT = serving.DEFAULT
 
 
 class Index:
@@ -158,7 +161,7 @@ class Index:
         """
         collection_id = self._get_collection().collection_id
         with translated(), self._upkeep.unbuilt_kept(collection_id):
-            swept = follow.sweep(self.database.engine, collection_id, self._progress)
+            swept = attached_table.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
         self._upkeep.bring_up_to_date(collection_id)
         return swept
@@ -260,8 +263,8 @@ class Index:
         """
         collection_id = self._get_collection().collection_id
         with translated():
-            follow.refuse_kept(self.database.engine, collection_id, list(external_ids))
-            purged = forget.purge(
+            attached_table.refuse_kept(self.database.engine, collection_id, list(external_ids))
+            purged = purging.purge(
                 self.database.engine,
                 collection_id,
                 list(external_ids),
@@ -288,7 +291,7 @@ class Index:
         if not name.strip():
             raise ConflictError("a profile needs a name")
         profile = resolve(recipe)
-        self.warnings += pitfalls.of_profile(profile)
+        self.warnings += recipe_warnings.of_profile(profile)
         collection = self._writable(dry_run=False)
         assert collection is not None
         with self.database.transaction() as connection:

@@ -1,6 +1,6 @@
 """The plain values that cross the boundaries: documents in, pairs and clusters out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, TypeVar
@@ -162,3 +162,26 @@ class Verdict:
     undone_by: str | None
     undone_why: str | None
     undone_at: datetime | None
+
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notable:
+    """Something worth a line: the event by its name, a message for people, and the facts in it for programs."""
+
+    event: str
+    message: str
+    level: Level = "info"
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+Tell = Callable[[Notable], None]
+
+# (what is being done, how much is done, how much there is or None when that is not known)
+Progress = Callable[[str, int, int | None], None]
+
+
+def silent(step: str, done: int, total: int | None) -> None:
+    """Report nothing."""

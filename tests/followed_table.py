@@ -2,10 +2,12 @@
 
 import random
 
-from nearsim_db import Document, Index, attach
-from nearsim_db.database import Database
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store.relations import Columns
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
 from tests.workers import Application
 
 RECIPE = override(Recipe(), ["match.threshold=0.5", "sketch.k=32", "cluster.keep=longest"])
@@ -88,4 +90,4 @@ def assert_as_ingested(database: Database, app: Application, index: Index) -> No
     assert pairs(index) == pairs(other)
     assert lasting_clusters(index, app) == lasting_clusters(other, app)
     assert len(pairs(index)) == len(list(index.pairs()))
-    database.delete_collection(other.collection)
+    delete_collection(database, other.collection)

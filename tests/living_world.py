@@ -8,12 +8,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from nearsim_db import Index, rounds
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.steps import Context
-from nearsim_db.store.engine import driver
-from nearsim_db.store.queue import STAGES, Stage
-from nearsim_db.store.statements import PARENTS
+from nearsim_db import Index
+from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import PARENTS
+from nearsim_db.store.work.queue import STAGES, Stage
 from tests.interleaving import step_through
 
 Statement = tuple[str, tuple[object, ...]]
@@ -99,9 +100,9 @@ class World:
                 for _ in range(amount):
                     stage = rng.choice(_STAGES)
                     if stage is None:
-                        rounds.dispatch(self.engine)
+                        work_queue.dispatch(self.engine)
                     else:
-                        rounds.work_once(self.engine, context, stage, lease_id)
+                        work_queue.work_once(self.engine, context, stage, lease_id)
 
         return action
 
@@ -109,10 +110,10 @@ class World:
         """One process does all that is left, as if time had passed."""
         context = self.context()
         with self.index.database.lease() as lease_id:
-            rounds.dispatch(self.engine)
+            work_queue.dispatch(self.engine)
             while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
                 for stage in STAGES:
-                    while rounds.work_once(self.engine, context, stage, lease_id):
+                    while work_queue.work_once(self.engine, context, stage, lease_id):
                         pass
 
     def _write(self, rng: random.Random) -> Statement:

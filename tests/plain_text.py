@@ -1,6 +1,6 @@
 """Normalisation, shingles and hashes in plain Python, as the design defines them: slow, and easy to believe.
 
-Written apart from `nearsim_db.text`: strings and lists of whole shingles, no tables, no prefix sums.
+Written apart from `nearsim_db.similarity.text`: strings and lists of whole shingles, no tables, no prefix sums.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ from typing import Literal
 import pytest
 from hypothesis import strategies as st
 
-from nearsim_db import recipe
+from nearsim_db.similarity import recipe
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])

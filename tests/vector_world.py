@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 
 THRESHOLD = 0.9
 

@@ -25,7 +25,7 @@ from benchmarks.living.stress import Ordeal, run_stress, strewn_documents
 from benchmarks.living.system import living_system
 from benchmarks.measure import machine
 from benchmarks.own_server import binaries_by_major
-from nearsim_db.recipe import Recipe, load, override
+from nearsim_db.similarity.recipe import Recipe, load, override
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "w3.toml"
 

@@ -8,7 +8,7 @@ import networkx
 
 from benchmarks.living.contents import Contents, Names, Text
 from benchmarks.living.shingles import shingle_set
-from nearsim_db.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe
 
 _EXAMPLES = 5
 _NOTHING: frozenset[int] = frozenset()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe
 
 _SPACES = ("Cc", "Zs", "Zl", "Zp")
 

@@ -17,10 +17,10 @@ from benchmarks.living.feed import make_templates
 from benchmarks.living.script import Write, draw_script, final_texts, play
 from benchmarks.living.system import COLLECTION, PROFILE, System, Workers, living_system
 from benchmarks.truth import read_documents
-from nearsim_db.database import Database
 from nearsim_db.index import Index
-from nearsim_db.recipe import Recipe
 from nearsim_db.records import Document
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.database import Database
 
 _FRESH = "fresh"
 _POLL_SECONDS = 0.02

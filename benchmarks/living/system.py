@@ -15,9 +15,9 @@ import psycopg
 from benchmarks.own_server import own_server
 from nearsim_db.index import Index
 from nearsim_db.readers import from_documents
-from nearsim_db.recipe import Recipe
 from nearsim_db.records import Document
-from nearsim_db.server.cluster import Cluster
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.embedded.cluster import Cluster
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

@@ -7,9 +7,9 @@ from benchmarks.living.contents import read_contents, read_large_buckets
 from benchmarks.living.script import Text
 from benchmarks.reindexing.ordeal import COLLECTION, PROFILE, World, command
 from benchmarks.reindexing.texts import SETTINGS_AFTER, recipe_before
-from nearsim_db.database import Database
-from nearsim_db.recipe import override
-from nearsim_db.reindex import Reindex
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.similarity.recipe import override
+from nearsim_db.store.database import Database
 
 _LEFT = """
 SELECT 'change', count(*) FROM nearsim.change HAVING count(*) > 0

@@ -19,13 +19,13 @@ from benchmarks.reindexing.searching import Search, search
 from benchmarks.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
 from benchmarks.reindexing.watching import Watched, watch
 from benchmarks.reindexing.writing import Written, played, write
-from nearsim_db.database import Database
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.reindex.promote import promote
 from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
-from nearsim_db.reindex import Reindex
-from nearsim_db.reindex.turns import promote
 from nearsim_db.store import generations
 from nearsim_db.store.catalog import Generation, State
+from nearsim_db.store.database import Database
 
 COLLECTION, PROFILE = "living", "benchmark"
 QUICK_TURNS = 6  # there and back, one after the other: the quickest met the least noise

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nearsim_db.recipe import Recipe, from_mapping
 from nearsim_db.records import Document
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 
 _WORDS_ASKED, _WORDS_KEPT = 30, 24
 _VOCABULARY = 30_000

@@ -7,7 +7,7 @@ Revises: 0002
 import sqlalchemy as sa
 from alembic import op
 
-from nearsim_db.store.migrating import build_indexes
+from nearsim_db.store.schema.migration_locks import build_indexes
 
 revision = "0003"
 down_revision = "0002"

@@ -10,8 +10,8 @@ from functools import cache
 import sqlalchemy as sa
 from alembic import op
 
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import from_mapping
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
 
 revision = "0004"
 down_revision = "0003"

@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-from nearsim_db.store.migrating import commit_so_far
+from nearsim_db.store.schema.migration_locks import commit_so_far
 
 revision = "0007"
 down_revision = "0006"

@@ -5,28 +5,28 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import reindex as reindexes
-from nearsim_db.cli.access import grant, isolation, revoke
-from nearsim_db.cli.answers import clusters, pairs, similar
-from nearsim_db.cli.attach import attach, detach, sweep
-from nearsim_db.cli.check import check
-from nearsim_db.cli.collections import collections
-from nearsim_db.cli.curve import curve
-from nearsim_db.cli.dedupe import dedupe
-from nearsim_db.cli.doctor import doctor
-from nearsim_db.cli.documents import delete, get, stats
-from nearsim_db.cli.events import events
+from nearsim_db.cli.commands import reindex as reindexes
+from nearsim_db.cli.commands.access import grant, isolation, revoke
+from nearsim_db.cli.commands.answers import clusters, pairs, similar
+from nearsim_db.cli.commands.attach import attach, detach, sweep
+from nearsim_db.cli.commands.check import check
+from nearsim_db.cli.commands.collections import collections
+from nearsim_db.cli.commands.curve import curve
+from nearsim_db.cli.commands.dedupe import dedupe
+from nearsim_db.cli.commands.doctor import doctor
+from nearsim_db.cli.commands.documents import delete, get, stats
+from nearsim_db.cli.commands.events import events
+from nearsim_db.cli.commands.ingest import build, ingest
+from nearsim_db.cli.commands.profiles import profiles
+from nearsim_db.cli.commands.reindex_diff import diff
+from nearsim_db.cli.commands.report import report
+from nearsim_db.cli.commands.server import db
+from nearsim_db.cli.commands.tune import tune
+from nearsim_db.cli.commands.verdicts import verdicts
+from nearsim_db.cli.commands.verify_index import verify_index
+from nearsim_db.cli.commands.work import work
+from nearsim_db.cli.commands.worker import worker
 from nearsim_db.cli.failures import Commands
-from nearsim_db.cli.ingest import build, ingest
-from nearsim_db.cli.profiles import profiles
-from nearsim_db.cli.reindex_diff import diff
-from nearsim_db.cli.report import report
-from nearsim_db.cli.server import db
-from nearsim_db.cli.tune import tune
-from nearsim_db.cli.verdicts import verdicts
-from nearsim_db.cli.verify_index import verify_index
-from nearsim_db.cli.work import work
-from nearsim_db.cli.worker import worker
 
 app = typer.Typer(
     cls=Commands,

@@ -48,7 +48,7 @@ class Commands(TyperGroup):
 
 
 def _complain(message: str) -> None:
-    from nearsim_db.cli.render import complain
+    from nearsim_db.cli.output.render import complain
 
     complain(message)
 
@@ -57,7 +57,7 @@ def _full_disk(error: NearsimError) -> str:
     """What to add where the embedded server is gone and its disk is full: the server itself can no longer say so."""
     if not isinstance(error, UnreachableError | ServerError):
         return ""
-    from nearsim_db.settings import from_environment
+    from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
     if settings.database_url is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from nearsim_db.reindex import Limits
+    from nearsim_db.admin.reindex import Limits
 
 
 def _limit(name: str, what: str) -> typer.models.OptionInfo:
@@ -27,9 +27,9 @@ def limits_of(
     lost: str | None, gained: str | None, rescored: str | None, merged: str | None, split: str | None
 ) -> "Limits":
     """The limits that options give. Raises UsageError for one that cannot be read."""
+    from nearsim_db.admin.reindex import Limits
     from nearsim_db.cli.failures import UsageError
     from nearsim_db.errors import RecipeError
-    from nearsim_db.reindex import Limits
 
     try:
         return Limits.of(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)

@@ -9,7 +9,7 @@ import typer
 from nearsim_db.cli.failures import UsageError
 
 if TYPE_CHECKING:
-    from nearsim_db.recipe import Recipe
+    from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT_COLLECTION = "default"
 
@@ -159,7 +159,7 @@ def chosen_format(format: Format | None, output: Path | None) -> Format:
 
 def chosen_recipe(file: Path | None, preset: str | None, settings: list[str] | None) -> "Recipe":
     """The recipe that the options name, the preset `default` if none, with --set applied."""
-    from nearsim_db import presets, recipe
+    from nearsim_db.similarity import presets, recipe
 
     if file is not None and preset is not None:
         raise UsageError("give either --recipe or --preset, not both")

@@ -9,7 +9,7 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
-from nearsim_db.text.clean import clean
+from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
 _FOREIGN_DELIMITERS = {",": ";\t|", "\t": ",;|"}

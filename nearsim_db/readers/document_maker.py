@@ -8,7 +8,7 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
-from nearsim_db.text.clean import clean, clean_attributes
+from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
 

@@ -6,7 +6,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.document_maker import checked_id
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
-from nearsim_db.text.clean import clean, clean_attributes
+from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 _ORIGIN = "documents"
 

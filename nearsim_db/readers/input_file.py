@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.compression import DAMAGE, DECOMPRESSORS, decompressed
-from nearsim_db.text.clean import clean
+from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
 STANDARD_INPUT = Path("-")

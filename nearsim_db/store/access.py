@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import statement
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
 
 Role = Literal["reader", "writer", "admin"]
 

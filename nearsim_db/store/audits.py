@@ -11,11 +11,11 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.arrays import packed, packed_ids
-from nearsim_db.store.codec import from_bigint, sketches_from, to_bigint
-from nearsim_db.store.engine import driver
-from nearsim_db.store.queue import Stage
-from nearsim_db.store.statements import SCHEMA, Leaves, statement
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
+from nearsim_db.store.work.queue import Stage
 
 Ids = NDArray[np.int64]
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.store.arrays import packed
-from nearsim_db.store.codec import from_bigint, to_bigint
-from nearsim_db.store.copying import copy_columns
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.codec import from_bigint, to_bigint
+from nearsim_db.store.driver.copying import copy_columns
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 

@@ -9,12 +9,12 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Connection, delete, func, insert, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from nearsim_db.advice import advice
-from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError, advice
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import partitions, tables
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store import partitions
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.schema import tables
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]

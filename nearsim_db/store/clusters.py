@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db.records import Cluster, CollectionId
-from nearsim_db.store.arrays import packed, packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 

@@ -14,9 +14,9 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import ConflictError
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver, is_missing_table, translated
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver, is_missing_table, translated
+from nearsim_db.store.driver.statements import Leaves, statement
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same
 # A pair of heads with more classes at its ends than this, multiplied, is met from the pairs of the other generation.

@@ -10,12 +10,13 @@ from psycopg import sql
 from sqlalchemy import Connection, delete, select
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
-from nearsim_db.store import sources, tables
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.sources import Source
-from nearsim_db.store.statements import statement
-from nearsim_db.store.vectors import array_literal, load_vectors
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.vectors import array_literal, load_vectors
+from nearsim_db.store.schema import tables
 
 Ids = NDArray[np.int64]
 
@@ -155,7 +156,7 @@ def stream_after(
     be let go of.
     """
     parameters = {"collection_id": collection_id, "after": after, "age": age_seconds, "vectors": vectors}
-    source = None if vectors else sources.find_source(connection, collection_id)
+    source = None if vectors else source_rows.find_source(connection, collection_id)
     if source is None:
         yield from _stream(connection, statement("read_documents_after"), parameters)
         return
@@ -186,7 +187,7 @@ def stream_documents(
         "vectors": vectors,
     }
     if len(doc_ids) > _FEW_DOCUMENTS:
-        source = None if vectors else sources.find_source(connection, collection_id)
+        source = None if vectors else source_rows.find_source(connection, collection_id)
         yield from _stream(connection, _by_id(source), parameters)
     elif few := _read_few(connection, collection_id, parameters):
         yield few
@@ -211,7 +212,7 @@ def _read_few(
     """
     rows = _read(connection, _by_id(None), parameters)
     if any(row[-1] for row in rows):
-        source = sources.find_source(connection, collection_id)
+        source = source_rows.find_source(connection, collection_id)
         rows = rows if source is None else _read(connection, _by_id(source), parameters)
     return _at_hand(rows)
 
@@ -303,8 +304,10 @@ def find_document(
     stored = {str(name): value for name, value in found.items()}
     del stored["body_length"]
     if stored.pop("body_digest") is not None and with_text:
-        source = sources.find_source(connection, collection_id)
-        stored["body"] = None if source is None else sources.read_body(connection, source, stored["doc_id"])
+        source = source_rows.find_source(connection, collection_id)
+        stored["body"] = (
+            None if source is None else source_rows.read_body(connection, source, stored["doc_id"])
+        )
     return stored
 
 

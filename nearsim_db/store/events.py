@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId, ProfileId
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.locks import Lock, hold_lock
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Kind = Literal[
     "pair_found",

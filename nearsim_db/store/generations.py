@@ -8,11 +8,12 @@ from sqlalchemy import Connection, func, select, update
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import catalog, tables
+from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation, State
-from nearsim_db.store.engine import autocommitting, driver
-from nearsim_db.store.locks import Lock, is_taken
-from nearsim_db.store.statements import statement
+from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.locks import Lock, is_taken
+from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.schema import tables
 
 COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one of a profile
 WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # their work is taken

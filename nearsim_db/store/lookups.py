@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.batches import Signatures
-from nearsim_db.store.arrays import packed
-from nearsim_db.store.codec import sketches_from, to_bigint
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.similarity.batches import Signatures
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.codec import sketches_from, to_bigint
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 STRIPES = 1024  # of a generation: more of them would let more callers in at once, but take more of the server's locks
 _STRIPE_SPACE = (

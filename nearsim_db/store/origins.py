@@ -6,8 +6,8 @@ from typing import cast
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 
 def origin(part: int, position: int) -> dict[str, object]:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.batches import VerifiedPairs
 from nearsim_db.records import Match, Pair
-from nearsim_db.store.arrays import packed
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.similarity.batches import VerifiedPairs
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 
 def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:

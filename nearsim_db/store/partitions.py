@@ -4,8 +4,8 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db.store.engine import autocommitting, damage_in, driver
-from nearsim_db.store.statements import PARENTS, SCHEMA, Leaves, statement
+from nearsim_db.store.driver.engine import autocommitting, damage_in, driver
+from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
 
 _ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (

@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.sources import find_source
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.attached.source_rows import find_source
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver, translated
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver, translated
+from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)

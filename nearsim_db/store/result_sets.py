@@ -8,9 +8,9 @@ from typing import Any, cast
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 

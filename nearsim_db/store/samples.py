@@ -5,8 +5,8 @@ from typing import cast
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import statement
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
 
 
 def sample_documents(connection: Connection, collection_id: CollectionId, size: int, seed: int) -> list[int]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db.batches import SignatureRows, Signatures
 from nearsim_db.records import CollectionId
-from nearsim_db.store.arrays import packed, packed_ids
-from nearsim_db.store.codec import sketch_bytes, sketches_from, to_bigint
-from nearsim_db.store.copying import copy_columns
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import sketch_bytes, sketches_from, to_bigint
+from nearsim_db.store.driver.copying import copy_columns
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 

@@ -5,8 +5,8 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId, Verdict
-from nearsim_db.store.arrays import packed_ids
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 Decision = Literal["pin", "veto", "undo"]

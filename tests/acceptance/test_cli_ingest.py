@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from nearsim_db.server.processes import wait_until
+from nearsim_db.store.embedded.processes import wait_until
 from tests.acceptance.command_line import (
     BRIDGE,
     HARVEST,

@@ -8,8 +8,8 @@ import psycopg
 import psycopg.sql
 import pytest
 
-from nearsim_db import presets
-from nearsim_db.recipe import Recipe, load, override, to_toml
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
 from tests.acceptance.command_line import (
     STORM,
     STORM_AGAIN,

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from nearsim_db import Index
-from nearsim_db.encode import Encoded, Encoder
-from nearsim_db.recipe import Recipe
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.store import queue, schema
-from nearsim_db.store.engine import open_engine
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.schema import revisions
+from nearsim_db.store.work import queue
 from tests.acceptance.command_line import CommandLine
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
@@ -134,7 +135,7 @@ def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
         cluster.initialise("living")
         cluster.start()
         engine = open_engine(cluster.dsn("living"))
-        schema.upgrade(engine)
+        revisions.upgrade(engine)
         engine.dispose()
         prepare(cluster.dsn("living"))
         with running(cluster.dsn("living"), "--http", "0") as worker:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.sketch import Family
+from nearsim_db.similarity.sketch import Family
 
 Matrix = NDArray[np.uint64]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch import band_keys, count_shared_bands, matched_bands, shared_bands
+from nearsim_db.similarity.sketch import band_keys, count_shared_bands, matched_bands, shared_bands
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import match_probability
-from nearsim_db.sketch import BottomK
+from nearsim_db.similarity.lsh import match_probability
+from nearsim_db.similarity.sketch import BottomK
 from tests.contract.random_sets import ragged, random_pairs, sketch_sets
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

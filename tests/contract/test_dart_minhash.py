@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.metrics import weighted_jaccard
-from nearsim_db.sketch import DartMinHash, make_family
+from nearsim_db.similarity.metrics import weighted_jaccard
+from nearsim_db.similarity.sketch import DartMinHash, make_family
 from tests.contract.random_sets import ragged
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

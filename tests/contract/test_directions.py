@@ -14,10 +14,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import Sensitivity
-from nearsim_db.sketch import Family, Hyperplane, Projection, make_family, same_bucket
-from nearsim_db.sketch.directions import draw_directions
-from nearsim_db.sketch.kernels import plain_directions
+from nearsim_db.similarity.lsh import Sensitivity
+from nearsim_db.similarity.sketch import Family, Hyperplane, Projection, make_family, same_bucket
+from nearsim_db.similarity.sketch.directions import draw_directions
+from nearsim_db.similarity.sketch.kernels import plain_directions
 from tests.contract.random_sets import Batch, ragged
 from tests.contract.variants import every_backend
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from nearsim_db.lsh import match_probability
-from nearsim_db.sketch import Decided
+from nearsim_db.similarity.lsh import match_probability
+from nearsim_db.similarity.sketch import Decided
 from tests.contract.random_sets import ragged
 from tests.contract.variants import (
     CASES,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch import MinHash
+from nearsim_db.similarity.sketch import MinHash
 from tests.contract.random_sets import ragged
 
 every_kind = pytest.mark.parametrize("functions", ["prime32", "java32"])

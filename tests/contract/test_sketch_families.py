@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.sketch import FAMILIES, UNDECIDED, make_family
+from nearsim_db.similarity.sketch import FAMILIES, UNDECIDED, make_family
 from tests.contract.random_sets import ragged
 from tests.contract.variants import (
     NEEDS_NUMBA,
@@ -197,7 +197,7 @@ def test_numba_is_neither_imported_early_nor_needed() -> None:
     script = """
 import sys
 import numpy as np
-from nearsim_db.sketch import make_family
+from nearsim_db.similarity.sketch import make_family
 family = make_family("fast_similarity", 128, 1)
 assert "numba" not in sys.modules
 sys.modules["numba"] = None

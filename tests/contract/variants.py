@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db.lsh import Sensitivity
-from nearsim_db.sketch import Family, make_family, same_bucket
+from nearsim_db.similarity.lsh import Sensitivity
+from nearsim_db.similarity.sketch import Family, make_family, same_bucket
 from tests.contract.random_sets import Batch, flatten, ragged, random_pairs
 from tests.contract.random_weights import cosine_pairs, euclidean_pairs, weighted_jaccard_pairs
 

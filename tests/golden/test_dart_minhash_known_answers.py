@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db.sketch import make_family
+from nearsim_db.similarity.sketch import make_family
 from tests.golden import plain_sketches
 from tests.golden.plain_sketches import MASK32, MASK64, fmix64
 

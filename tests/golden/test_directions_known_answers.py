@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from nearsim_db.sketch import Family, band_keys, make_family
-from nearsim_db.sketch.directions import normal_quantiles
+from nearsim_db.similarity.sketch import Family, band_keys, make_family
+from nearsim_db.similarity.sketch.directions import normal_quantiles
 from tests.golden import plain_sketches
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db import metrics, presets
-from nearsim_db.encode import Encoder
-from nearsim_db.lsh import (
+from nearsim_db.similarity import metrics, presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.lsh import (
     Sensitivity,
     and_,
     approximate_steepest_point,
@@ -19,9 +19,9 @@ from nearsim_db.lsh import (
     pick_bands,
     steepest_point,
 )
-from nearsim_db.profile import resolve
-from nearsim_db.sketch import MinHash, band_keys, make_family, shared_bands
-from nearsim_db.sketch.java import next_ints
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.sketch import MinHash, band_keys, make_family, shared_bands
+from nearsim_db.similarity.sketch.java import next_ints
 from tests.golden import plain_sketches
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from nearsim_db.backend import Backend
-from nearsim_db.recipe import from_mapping
-from nearsim_db.text import SCHEME_VERSION, Shingler
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.text import SCHEME_VERSION, Shingler
 from tests.plain_text import djb2a, every_backend, poly64
 
 KNOWN_IDS = {

@@ -7,11 +7,11 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import InternalError, OperationalError, ProgrammingError
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
 from nearsim_db.records import GenerationId
-from nearsim_db.store import schema
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.schema import revisions
 
 DESCRIBED = {
     "functions": "SELECT pg_get_functiondef(oid), obj_description(oid, 'pg_proc'), CAST(proacl AS text) "
@@ -41,10 +41,10 @@ def describe(connection: Connection) -> dict[str, list[Any]]:
 
 def test_back_to_what_was_before(engine: Engine) -> None:
     with engine.begin() as connection:
-        schema.downgrade(connection, "0010")
+        revisions.downgrade(connection, "0010")
         back = describe(connection)
-        schema.downgrade(connection, "base")
-    schema.upgrade(engine, "0010")
+        revisions.downgrade(connection, "base")
+    revisions.upgrade(engine, "0010")
     with engine.begin() as connection:
         assert describe(connection) == back
 
@@ -70,9 +70,9 @@ def test_indexes_live_and_under_construction_go_with_it(engine: Engine, database
     with engine.begin() as connection:
         before = connection.execute(pairs).all()
         assert len(before) == 1
-        schema.downgrade(connection, "0010")
+        revisions.downgrade(connection, "0010")
         driver(connection).execute(statement("create_leaves", leaves))
-    schema.upgrade(engine)
+    revisions.upgrade(engine)
     with engine.begin() as connection:
         assert connection.execute(pairs).all() == before
         assert driver(connection).execute(stored, found).fetchall() == [(1, 2)]
@@ -86,9 +86,9 @@ def test_profiles_of_other_metrics_are_not_lost(engine: Engine, database_url: st
         (InternalError, OperationalError, ProgrammingError), match="'default' of 'default'"
     )
     with refused, engine.begin() as connection:
-        schema.downgrade(connection, "0010")
+        revisions.downgrade(connection, "0010")
     with Index.connect(database_url) as index:
         index.delete_profile("default")
     with engine.begin() as connection:
-        schema.downgrade(connection, "0010")
-        assert schema.current_revision(connection) == "0010"
+        revisions.downgrade(connection, "0010")
+        assert revisions.current_revision(connection) == "0010"

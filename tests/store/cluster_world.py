@@ -11,13 +11,14 @@ import numpy as np
 from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db import profiles
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, keep_policy, override
-from nearsim_db.steps import Context, join, relink
+from nearsim_db.indexing import profiles
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.steps import join, relink
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, keep_policy, override
 from nearsim_db.store import catalog, pairs, partitions, signatures
-from nearsim_db.store.engine import driver
+from nearsim_db.store.driver.engine import driver
 
 Tie = tuple[int, int]
 MAY = datetime(2026, 5, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from nearsim_db import Index
-from nearsim_db.database import Database
+from nearsim_db.store.database import Database
 from tests.followed_table import PLAIN, attached, words, write
 from tests.workers import Application, application
 

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from nearsim_db.records import GenerationId
 from nearsim_db.store import pairs, partitions, signatures
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves
 
 Ids = tuple[int, int]
 

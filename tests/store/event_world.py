@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nearsim_db.database import Database
-from nearsim_db.events import Event, choose, read
+from nearsim_db.search.events import Event, choose, read
+from nearsim_db.store.database import Database
 from tests.workers import Application
 
 Pair = tuple[int, int]

@@ -8,7 +8,7 @@ import psycopg
 from sqlalchemy import text
 
 from nearsim_db import Database, Document, Index
-from nearsim_db.reindex import Reindex
+from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
 
@@ -32,7 +32,7 @@ def stories(count: int, edition: int = 0) -> list[Document]:
 def fill(url: str) -> None:
     """A collection of forty documents with a live generation."""
     with Index.connect(url) as index:
-        from nearsim_db.recipe import Recipe, override
+        from nearsim_db.similarity.recipe import Recipe, override
 
         index.create_profile("default", override(Recipe(), RECIPE))
         index.add(stories(40))

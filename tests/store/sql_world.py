@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from nearsim_db import Document, Index
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import Profile
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
 
 THRESHOLD, MINIMUM = 0.5, 3
 RULES = [

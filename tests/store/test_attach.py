@@ -7,12 +7,15 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from nearsim_db import Index, attach, follow
-from nearsim_db.database import Database
-from nearsim_db.store import documents, sources
-from nearsim_db.store.relations import Columns
-from nearsim_db.store.sources import Source
-from nearsim_db.worker import Worker
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.indexing import attached_table
+from nearsim_db.store import documents
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from nearsim_db.worker.worker import Worker
 from tests.followed_table import (
     LATER_PARTITION,
     PARTITIONED,
@@ -269,7 +272,7 @@ def test_texts_that_are_not_what_they_were_are_found_when_they_are_read(
 def test_an_interrupted_load_goes_on(
     app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slice_of = sources.follow_slice
+    slice_of = source_rows.follow_slice
     left = [3]
 
     def interrupted(connection: object, source: Source, start: str, amount: int) -> tuple[int, int]:
@@ -283,8 +286,8 @@ def test_an_interrupted_load_goes_on(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(follow, "_ROWS_AT_ONCE", 2)
-        patched.setattr(sources, "follow_slice", interrupted)
+        patched.setattr(attached_table, "_ROWS_AT_ONCE", 2)
+        patched.setattr(source_rows, "follow_slice", interrupted)
         left[:] = [1, 1, 1]
         with pytest.raises(KeyboardInterrupt):
             attached(database)
@@ -303,7 +306,7 @@ def test_the_key_of_the_table_is_used(story: Index, app: Application, database: 
         collection_id = connection.exec_driver_sql(
             "SELECT collection_id FROM nearsim.collection"
         ).scalar_one()
-        source = sources.get_source(connection, collection_id)
+        source = source_rows.get_source(connection, collection_id)
         inner = connection.connection.driver_connection
         assert isinstance(inner, psycopg.Connection)
         statements: dict[str, dict[str, object]] = {
@@ -335,7 +338,7 @@ def test_written_while_workers_follow(app: Application, database: Database, wher
 
     def sweep() -> None:
         for _ in range(4):
-            follow.sweep(database.engine, attachment.collection_id)
+            attached_table.sweep(database.engine, attachment.collection_id)
 
     def writer(seed: int) -> None:
         with application(where) as connection:

@@ -3,12 +3,13 @@
 import psycopg
 import pytest
 
-from nearsim_db import Index, attach
-from nearsim_db.database import Database
+from nearsim_db import Index
+from nearsim_db.admin import attach
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.notable import Notable
-from nearsim_db.store.relations import Columns
-from nearsim_db.worker import Worker
+from nearsim_db.records import Notable
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from nearsim_db.worker.worker import Worker
 from tests.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write
 from tests.workers import Application, application, ask
 

@@ -6,11 +6,12 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from nearsim_db import Document, Index, attach
-from nearsim_db.database import Database
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, InputError, NearsimError
-from nearsim_db.recipe import Recipe
-from nearsim_db.store.relations import Columns
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
 from tests.followed_table import COLUMNS, PLAIN, attached
 from tests.workers import Application, ask
 

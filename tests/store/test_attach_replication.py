@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from nearsim_db import Index, attach
-from nearsim_db.database import Database
-from nearsim_db.store.relations import Columns
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
 from tests.workers import Application, application, ask, wait_until
 
 pytestmark = pytest.mark.each_major

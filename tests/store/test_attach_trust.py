@@ -7,10 +7,12 @@ from functools import partial
 import psycopg
 import pytest
 
-from nearsim_db import Index, attach, follow
-from nearsim_db.database import Database
+from nearsim_db import Index
+from nearsim_db.admin import attach
 from nearsim_db.errors import NotFoundError
-from nearsim_db.store.relations import Columns
+from nearsim_db.indexing import attached_table
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
 from tests.followed_table import COLUMNS, attached, words
 from tests.logins import login, user_of
 from tests.workers import Application, ask
@@ -75,7 +77,7 @@ def test_neither_casts_nor_views_of_the_owner_run(
         with pytest.raises(NotFoundError, match=re.escape(reason)):
             read()
     app.execute("INSERT INTO nearsim.change (collection_id, external_id) VALUES (1, '3')")
-    follow.catch_up(database.engine)
+    attached_table.catch_up(database.engine)
     assert reason in str(ask(app, "SELECT trouble FROM nearsim.attachment"))
     assert attach.detach(database, "story", keep=False) == 10
     assert ask(app, "SELECT count(*) FROM who_ran") == 0

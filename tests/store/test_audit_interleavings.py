@@ -5,9 +5,10 @@ import random
 import psycopg
 import pytest
 
-from nearsim_db import rounds
-from nearsim_db.audit import verify, verifying
-from nearsim_db.store.queue import STAGES
+from nearsim_db.admin.verify_index import verification as verifying
+from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.indexing import work_queue
+from nearsim_db.store.work.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import World
 from tests.store.test_interleavings import WORLDS
@@ -23,7 +24,7 @@ def test_what_is_in_the_making_is_no_fault(
     with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         for seed in range(_SEEDS):
             rng = random.Random(f"{name} {seed}")
-            monkeypatch.setattr(rounds, "_BATCHES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
+            monkeypatch.setattr(work_queue, "_BATCHES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
             monkeypatch.setattr(verifying, "_DOCUMENTS_AT_ONCE", rng.choice([1, 4, 1000]))
             _play(world, monitor, rng)
 
@@ -35,7 +36,7 @@ def _play(world: World, monitor: "psycopg.Connection[tuple[object, ...]]", rng: 
 
     def audit() -> None:
         for size in sizes:
-            outcome = verify(world.index.database, world.index.collection, sample=size)
+            outcome = verify_index(world.index.database, world.index.collection, sample=size)
             assert outcome.found.faults == (), outcome
 
     actors = [Actor(f"writer {number}", world.writer(rng.random().hex(), 8)) for number in (1, 2)]
@@ -43,7 +44,7 @@ def _play(world: World, monitor: "psycopg.Connection[tuple[object, ...]]", rng: 
     try:
         schedule.run([*actors, Actor("auditor", audit)], lambda killed: None)
         world.drain()
-        drained = verify(world.index.database, world.index.collection, sample=None).found
+        drained = verify_index(world.index.database, world.index.collection, sample=None).found
         assert (drained.faults, drained.changing) == ((), 0)
     except BaseException as error:
         error.add_note(f"after these steps:\n{schedule.told()}")

@@ -6,7 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from nearsim_db import Document, Index, rounds
+from nearsim_db import Document, Index
+from nearsim_db.indexing import work_queue
 
 Backend = psycopg.Connection[tuple[Any, ...]]
 
@@ -210,7 +211,7 @@ def test_what_replication_applies_is_not_noted_and_found_by_comparing(
         index.build()
         assert index.stats()["indexed"] == 3 and {pair.left for pair in index.pairs()} == {"v"}
         backend.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
-        rounds.dispatch(index.database.engine)
+        work_queue.dispatch(index.database.engine)
         index.build()
         assert {(pair.left, pair.right) for pair in index.pairs()} == {("v", "w"), ("v", "x"), ("w", "x")}
 

@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from nearsim_db import Document, Index, attach, follow
-from nearsim_db.database import Database
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, NotFoundError
-from nearsim_db.store import sources
-from nearsim_db.store.sources import Source
+from nearsim_db.indexing import attached_table
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.database import Database
 from tests.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
 from tests.workers import Application, ask
 
@@ -20,7 +23,7 @@ def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
     ways: list[Callable[[], int]] = [
         lambda: attach.detach(database, "story", keep=False),
         lambda: attach.detach(database, "story", keep=True),
-        lambda: database.delete_collection("story"),
+        lambda: delete_collection(database, "story"),
     ]
     for leave in ways:
         attached(database)
@@ -52,7 +55,7 @@ def test_what_is_kept_is_not_signed_again(story: Index, app: Application, databa
 def test_an_interrupted_keep_goes_on(
     story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = sources.keep_texts
+    copy = source_rows.keep_texts
     left = [1, 1]
 
     def interrupted(connection: object, source: Source, after: int, amount: int) -> int | None:
@@ -62,8 +65,8 @@ def test_an_interrupted_keep_goes_on(
         return copy(connection, source, after, amount)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(follow, "_KEPT_AT_ONCE", 3)
-        patched.setattr(sources, "keep_texts", interrupted)
+        patched.setattr(attached_table, "_KEPT_AT_ONCE", 3)
+        patched.setattr(source_rows, "keep_texts", interrupted)
         with pytest.raises(KeyboardInterrupt):
             attach.detach(database, "story", keep=True)
     assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6

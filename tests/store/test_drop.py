@@ -5,7 +5,8 @@ from sqlalchemy import Engine, text
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.recipe import Recipe, override
+from nearsim_db.indexing.collections import delete_collection, temporary_collection
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.catalog import list_generations
 
@@ -41,7 +42,7 @@ def test_deleting_a_collection_takes_everything_of_it(database_url: str, engine:
     with Index.connect(database_url) as index, Index.connect(database_url, collection="other") as other:
         index.add(STORIES)
         other.add(STORIES)
-        assert index.database.delete_collection("default") == 4
+        assert delete_collection(index.database, "default") == 4
         assert leaf_tables(engine) == 4
         assert len(list(other.pairs())) == 6
         with engine.connect() as connection:
@@ -54,7 +55,7 @@ def test_a_reader_of_another_collection_is_not_waited_for(database_url: str, eng
         other.add(STORIES)
         reading = other.pairs()
         next(reading)
-        index.database.delete_collection("default")
+        delete_collection(index.database, "default")
         assert len(list(reading)) == 5
 
 
@@ -77,7 +78,7 @@ def test_leftovers_of_killed_runs_are_swept(database_url: str, engine: Engine) -
                     "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
                 )
             )
-        with database.temporary_collection("dedupe-of-a-live-run"), Database.connect(database_url):
+        with temporary_collection(database, "dedupe-of-a-live-run"):
             with engine.connect() as connection:
                 names = connection.execute(text("SELECT name FROM nearsim.collection")).scalars().all()
             assert names == ["dedupe-of-a-live-run"]

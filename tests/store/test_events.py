@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import event as hooks
 
 from nearsim_db import Document, Index
-from nearsim_db.database import Database
-from nearsim_db.events import Event
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store import schema
-from nearsim_db.worker import Worker
+from nearsim_db.search.events import Event
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.database import Database
+from nearsim_db.store.schema import revisions
+from nearsim_db.worker.worker import Worker
 from tests.store.event_world import Watcher, snapshot, told
 from tests.store.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
 from tests.workers import BLOCKED, IDLE, Application, application, ask, wait_until
@@ -295,8 +295,8 @@ def test_a_generation_that_is_live_again_is_told_again(index: Index, database_ur
 def test_what_there_was_before_is_told_by_the_migration(index: Index, database_url: str) -> None:
     index.add(Document(f"d{number}", body="one two three four") for number in range(3))
     with index.database.transaction() as connection:
-        schema.downgrade(connection, "0006")
-    schema.upgrade(index.database.engine)
+        revisions.downgrade(connection, "0006")
+    revisions.upgrade(index.database.engine)
     with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()

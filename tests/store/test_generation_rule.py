@@ -13,11 +13,12 @@ from psycopg import IsolationLevel, sql
 from psycopg.errors import DeadlockDetected, SerializationFailure
 from sqlalchemy import Connection, text
 
-from nearsim_db import Document, Index, profiles, rounds
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store import queue
-from nearsim_db.store.engine import driver, open_engine
+from nearsim_db import Document, Index
+from nearsim_db.indexing import profiles, work_queue
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.work import queue
 
 Backend = psycopg.Connection[tuple[Any, ...]]
 
@@ -103,7 +104,7 @@ def dispatch_all_day(url: str, over: threading.Event) -> None:
     """Another process that turns changes into work, for generations it may never have heard of."""
     engine = open_engine(url)
     while not over.is_set():
-        rounds.dispatch(engine)
+        work_queue.dispatch(engine)
     engine.dispose()
 
 
@@ -198,7 +199,7 @@ def test_what_such_a_dispatcher_does_not_see_is_left_to_the_next(
         assert queue.dispatch(connection, 100) == (1, False)
     assert queue.dispatch(connection, 100) == (1, False)  # with a smaller change_id than that before
     connection.rollback()
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
     index.build()
     assert_holds_the_documents(index)
 
@@ -208,7 +209,7 @@ def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Conn
     generation = profiles.create(connection, index._get_collection().collection_id, "words", profile)
     connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
     connection.commit()
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
     assert queue.count_work(connection, generation.leaves) == (1, 0)
     found = queue.find_work(connection, None)
     assert {generation_id for generation_id, _ in found} == {1} and generation.generation_id != 1

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store.codec import to_bigint
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver.engine import driver
 
 WORDS = [f"w{number}" for number in range(40)]
 THRESHOLD = 0.5

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db import ingest as ingest_module
 from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.indexing import ingest as ingest_module
 from nearsim_db.readers import Source
 
 

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db import rounds, steps
+from nearsim_db.indexing import steps, work_queue
 from nearsim_db.store import documents
-from nearsim_db.store.codec import to_bigint
-from nearsim_db.store.queue import STAGES
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.work.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import THRESHOLD, World
 
@@ -174,9 +174,9 @@ def test_any_interleaving_ends_as_one_process_would(
         for seed in range(100 * major, 100 * major + SEEDS):
             rng = random.Random(f"batches {seed}")
             batches = {stage: rng.choice([1, 2, 3]) for stage in STAGES}
-            monkeypatch.setattr(rounds, "_BATCHES", batches)
-            monkeypatch.setattr(rounds, "_MEMBERS_AT_ONCE", rng.choice([1, 2, 100]))
-            monkeypatch.setattr(rounds, "_CANDIDATES_AT_ONCE", rng.choice([1, 100]))
+            monkeypatch.setattr(work_queue, "_BATCHES", batches)
+            monkeypatch.setattr(work_queue, "_MEMBERS_AT_ONCE", rng.choice([1, 2, 100]))
+            monkeypatch.setattr(work_queue, "_CANDIDATES_AT_ONCE", rng.choice([1, 100]))
             play(world, monitor, seed)
 
 

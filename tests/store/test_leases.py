@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 import pytest
 from sqlalchemy import Connection, text
 
-from nearsim_db import Index, rounds, steps
-from nearsim_db.batches import SignatureRows
+from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
-from nearsim_db.progress import silent
-from nearsim_db.steps import Context
-from nearsim_db.store import leases, queue
+from nearsim_db.indexing import steps, work_queue
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import silent
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
-from nearsim_db.store.locks import Lock, give_lock_back, hold_lock
-from nearsim_db.store.statements import Leaves
+from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock
+from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.work import leases, queue
 
 _BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
 
@@ -57,13 +58,13 @@ def write(index: Index, *bodies: str) -> None:
                 ),
                 {"collection_id": collection_id, "body": body},
             )
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
 
 
 def edit(index: Index, body: str) -> None:
     """Every document says something else now; dispatched."""
     run(index, "UPDATE nearsim.document SET body = :body", body=body)
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
 
 
 def run(index: Index, command: str, **values: object) -> None:
@@ -126,7 +127,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
 
     with index.database.lease() as lease_id:
         monkeypatch.setattr(steps, "sign", overtaken)
-        assert rounds.work_once(index.database.engine, context_of(index), "sign", lease_id) == 3
+        assert work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id) == 3
         monkeypatch.undo()
         assert signed(index) == 0
     assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
@@ -174,7 +175,7 @@ def test_what_changes_under_a_worker_stays_queued_and_is_done_again(
     take(connection, leaves, lease_id)
     connection.commit()
     run(index, "UPDATE nearsim.document SET body = 'edited meanwhile' WHERE doc_id = 2")
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
     assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
     connection.commit()
     assert take(connection, leaves, lease_id) == [[2]]
@@ -253,10 +254,10 @@ def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not
 
     run(index, "UPDATE nearsim.document SET body = body || ' poison' WHERE doc_id = 1")
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 3")
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
     monkeypatch.setattr(steps, "sign", poisoned)
     with index.database.lease() as lease_id:
-        while rounds.work_once(index.database.engine, context_of(index), "sign", lease_id):
+        while work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id):
             run(index, "UPDATE nearsim.work SET due_at = now()")
     assert read(index, "SELECT doc_id, error FROM nearsim.work WHERE set_aside_at IS NOT NULL") == [
         (1, "ValueError: poison")
@@ -294,7 +295,7 @@ def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(i
     with index.database.lease() as lease_id:
         run(index, "DELETE FROM nearsim.lease")
         with pytest.raises(DatabaseError, match="took this process for dead"):
-            rounds.settle(index.database.engine, context_of(index), lease_id, silent)
+            work_queue.settle(index.database.engine, context_of(index), lease_id, silent)
     index.build()
     assert signed(index) == 3
 
@@ -305,7 +306,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
     write(index, *_BODIES)
     index.build()
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 2")
-    rounds.dispatch(index.database.engine)
+    work_queue.dispatch(index.database.engine)
     for deaths in range(5):
         run(index, "UPDATE nearsim.work SET due_at = now()")
         lease_id = leases.open_lease(connection, f"worker {deaths}")
@@ -317,7 +318,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
         connection.commit()
     assert signed(index) == 3
     with index.database.lease() as lease_id:
-        assert rounds.work_once(index.database.engine, context_of(index), "sign", lease_id) == 1
+        assert work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id) == 1
     assert signed(index) == 2
     ((error, is_aside),) = read(
         index, "SELECT error, set_aside_at IS NOT NULL FROM nearsim.work WHERE stage = 'sign'"

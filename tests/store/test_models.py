@@ -30,10 +30,10 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, Mapper, Session
 
 from nearsim_db import Index as NearsimIndex
-from nearsim_db import models
 from nearsim_db.errors import NearsimError
-from nearsim_db.models import Collection, Document, Duplicates, Pairs, Probe, Profile
-from nearsim_db.worker import Worker
+from nearsim_db.store import models
+from nearsim_db.store.models import Collection, Document, Duplicates, Pairs, Probe, Profile
+from nearsim_db.worker.worker import Worker
 
 pytestmark = pytest.mark.each_major
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Engine, text
 
-from nearsim_db import Document, Index, steps
-from nearsim_db.batches import SignatureRows
-from nearsim_db.rounds import dispatch
+from nearsim_db import Document, Index
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.work_queue import dispatch
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
 
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
@@ -99,7 +101,7 @@ def test_a_change_that_comes_while_its_document_is_signed_is_not_lost(
     sign = steps.sign
     dispatching: list[threading.Thread] = []
 
-    def interrupted(context: steps.Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+    def interrupted(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
         rows = sign(context, batch)
         while other:
             run(engine, other.pop())

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine, text
 from nearsim_db import Index
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, pairs, partitions, signatures
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
 
 pytestmark = pytest.mark.each_major
 

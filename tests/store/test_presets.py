@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearsim_db import Document, Index, presets
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import Profile, resolve
-from nearsim_db.recipe import override
+from nearsim_db import Document, Index
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import override
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
 

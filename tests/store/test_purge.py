@@ -11,15 +11,17 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Engine
 
-from nearsim_db import Document, Index, build, forget, rounds, steps
-from nearsim_db.database import Database
+from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
-from nearsim_db.progress import silent
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.records import GenerationId
-from nearsim_db.store import catalog, documents, queue
-from nearsim_db.store.engine import open_engine
-from nearsim_db.store.queue import Stage
+from nearsim_db.indexing import build, steps, work_queue
+from nearsim_db.indexing import purge as purging
+from nearsim_db.records import GenerationId, silent
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import catalog, documents
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import Stage
 from tests.interleaving import Actor, Schedule, step_through
 from tests.store.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
@@ -277,7 +279,7 @@ def queued(database_url: str) -> Iterator[Index]:
                     "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
                     (one.external_id, one.title, one.body),
                 )
-        rounds.dispatch(index.database.engine)
+        work_queue.dispatch(index.database.engine)
         yield index
 
 
@@ -307,7 +309,7 @@ def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str)
 def _purge_only(index: Index, engine: Engine) -> list[str]:
     """A purge without bringing the rest up to date, for which others would have to be waited for."""
     collection_id = index._get_collection().collection_id
-    return forget.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
+    return purging.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -332,9 +334,9 @@ def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, se
 
         def work() -> None:
             with Database(engine, index.database.settings).lease() as lease_id:
-                rounds.dispatch(engine)
+                work_queue.dispatch(engine)
                 for stage in stages:
-                    rounds.work_once(engine, index._context(*index._live()), stage, lease_id)
+                    work_queue.work_once(engine, index._context(*index._live()), stage, lease_id)
 
         def purge() -> None:
             _purge_only(index, engine)

@@ -5,12 +5,13 @@ from itertools import islice
 
 import pytest
 
-from nearsim_db import Document, Index, events
+from nearsim_db import Document, Index
 from nearsim_db.errors import MissedEventsError, NearsimError, NotFoundError
-from nearsim_db.events import Event, Follower, Wanted, choose, kept_seconds, prune, read
-from nearsim_db.notable import Notable
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.worker import Worker
+from nearsim_db.records import Notable
+from nearsim_db.search import events
+from nearsim_db.search.events import Event, Follower, Wanted, choose, kept_seconds, prune, read
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.worker.worker import Worker
 from tests.workers import Application, application, ask
 
 DAY_SECONDS = 86_400

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.reindex import Limits, Reindex
+from nearsim_db.admin.reindex import Limits, Reindex
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import diffs
 from nearsim_db.store.diffs import Both, ChosenPair
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
 from tests.store.diff_world import Ids, Written, leaves
 
 EVERYTHING = 10_000

@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from nearsim_db import Database, dropping
-from nearsim_db.reindex import Reindex
+from nearsim_db import Database
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.indexing import drop_generation
 from nearsim_db.store import catalog, partitions
 from nearsim_db.store.catalog import Generation
 from tests.servers.databases import Server
@@ -88,7 +89,7 @@ def test_nobody_waits_behind_a_drop_that_waits(url: str, database: Database) -> 
                 rounds += 1
             assert not waiting.result()[0].finished
         assert rounds > 5
-    assert dropping.finish(database.engine, retired(database)).finished
+    assert drop_generation.finish(database.engine, retired(database)).finished
     assert nothing_is_left(database)
 
 
@@ -121,7 +122,7 @@ def test_killed_between_any_two_steps_it_goes_on(database: Database) -> None:
 
 def test_two_who_drop_the_same(url: str, database: Database) -> None:
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(dropping.drop, database.engine, retired(database)) for _ in range(2)]
+        both = [pool.submit(drop_generation.drop, database.engine, retired(database)) for _ in range(2)]
         assert [one.result().finished for one in both] == [True, True]
     assert nothing_is_left(database)
 

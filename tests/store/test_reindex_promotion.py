@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from nearsim_db import Database
+from nearsim_db.admin.reindex import Reindex, promote
 from nearsim_db.errors import ConflictError
-from nearsim_db.reindex import Reindex, turns
 from nearsim_db.store import catalog
 from tests.servers.databases import Server
 from tests.store.reindex_world import LOWER, fill, pairs_of, reader, states
@@ -61,7 +61,7 @@ def test_readers_never_see_none_or_two(url: str, database: Database) -> None:
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(read)
         for switch in range(SWITCHES):
-            turns.promote(database, both[1 - switch % 2], ["ready", "retired"])
+            promote.promote(database, both[1 - switch % 2], ["ready", "retired"])
         done.set()
         reading.result()
     assert set(seen) <= {(1, id, count, 1) for id, count in expected.items()}

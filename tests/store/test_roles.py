@@ -11,7 +11,8 @@ from psycopg import errors as pg
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.recipe import Recipe
 from tests.logins import TEXTS, fill, login, user_of
 
 pytestmark = pytest.mark.each_major
@@ -240,7 +241,7 @@ def test_administrators_work_on_each_others_indexes(database_url: str) -> None:
             assert len(list(index.pairs())) == 3
             index.create_profile("second", Recipe())
             index.build()
-            index.database.delete_collection("news")
+            delete_collection(index.database, "news")
         with psycopg.connect(database_url) as connection:
             owners = connection.execute(
                 "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"

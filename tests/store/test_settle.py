@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, text
 
 from nearsim_db import Document, Index
-from nearsim_db.store import queue
+from nearsim_db.store.work import queue
 
 
 def test_what_was_put_off_is_waited_for(database_url: str, connection: Connection) -> None:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
-from nearsim_db.store.engine import driver
+from nearsim_db.store.driver.engine import driver
 from tests.store.sql_world import EMPTY, RULES, THRESHOLD, World, world
 from tests.store.test_sql_similar import decide
 

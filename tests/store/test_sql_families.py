@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from nearsim_db import profile
-from nearsim_db.recipe import Recipe, override, to_mapping
-from nearsim_db.sketch import FAMILIES
-from nearsim_db.store.codec import to_bigint
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity import profile
+from nearsim_db.similarity.recipe import Recipe, override, to_mapping
+from nearsim_db.similarity.sketch import FAMILIES
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver.engine import driver
 
 OPTIONS: dict[str, list[str]] = {
     "fast_similarity": [],

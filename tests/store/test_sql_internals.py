@@ -9,7 +9,7 @@ from psycopg import sql
 from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
-from nearsim_db.store.engine import driver
+from nearsim_db.store.driver.engine import driver
 from tests.store.sql_world import RULES, World
 
 TEXT = "the harbour master said that the old ferry would sail again"

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
 from tests.store.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, World, world
 
 SIMILAR = (

@@ -7,11 +7,14 @@ from threading import Thread
 import psycopg
 import pytest
 
-from nearsim_db import Document, Index, telling
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.reindex import Reindex, turns
-from nearsim_db.store import leases, queue, schema
-from nearsim_db.worker import Worker
+from nearsim_db import Document, Index
+from nearsim_db.admin.reindex import Reindex, promote
+from nearsim_db.indexing import promotion_events
+from nearsim_db.indexing.collections import temporary_collection
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.schema import revisions
+from nearsim_db.store.work import leases, queue
+from nearsim_db.worker.worker import Worker
 from tests.store.event_world import State, Watcher, snapshot
 from tests.store.scrambling import INSERT_PAIR, change, scramble
 from tests.store.test_events import RULES, alike, at_work, unlike, write_often
@@ -33,7 +36,7 @@ def index(database_url: str) -> Iterator[Index]:
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices are of two pairs or clusters."""
-    monkeypatch.setattr(telling, "_TOLD_AT_ONCE", 2)
+    monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", 2)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,8 +66,8 @@ def test_what_changes_between_slices_is_told_once(
             if before:
                 writing.commit()
                 watcher.look()
-            monkeypatch.setattr(telling, "_TOLD_AT_ONCE", rng.choice([1, 2, 5]))
-            slices += telling.tell_once(index.database.engine, generation.leaves, lease_id)
+            monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", rng.choice([1, 2, 5]))
+            slices += promotion_events.tell_once(index.database.engine, generation.leaves, lease_id)
             watcher.look()
             if not before:
                 rng.choice([writing.commit, writing.rollback])()
@@ -86,7 +89,7 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
         for state in (RETIRED, LIVE):
             reading.execute(state)
         with index.database.lease() as lease_id:
-            telling.tell_once(engine, leaves, lease_id)
+            promotion_events.tell_once(engine, leaves, lease_id)
         watcher.catch_up()
         told = watcher.consumer.last
 
@@ -96,14 +99,14 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
         with monkeypatch.context() as patch, index.database.lease() as lease_id:
             patch.setattr(queue, "continue_later", die)
             with pytest.raises(KeyboardInterrupt):
-                telling.tell_once(engine, leaves, lease_id)
+                promotion_events.tell_once(engine, leaves, lease_id)
         # Another takes it over while the first is about to tell.
         lost = leases.open_lease(holding, "lost")
         queue.take(holding, leaves, "tell", lost, 1)
         queue.take(holding, leaves, "tell", lost, 1)
         leases.close_lease(holding, lost)
         holding.commit()
-        telling.tell_slice(holding, leaves, lost)
+        promotion_events.tell_slice(holding, leaves, lost)
         watcher.catch_up()
         assert watcher.consumer.last == told
         index.build()
@@ -123,7 +126,7 @@ def test_who_promotes_writes_two_events(index: Index, database_url: str) -> None
         made = reindex.start(settings=["match.threshold=0.3"])
         for generation, others in ((made, 1), (index.profiles()[0][0], made.generation_id)):
             last, watcher.generation_id = watcher.consumer.last, generation.generation_id
-            turns.promote(index.database, generation, ["ready", "retired"])
+            promote.promote(index.database, generation, ["ready", "retired"])
             assert [(one.kind, one.generation_id) for one in index.events(last)] == [
                 ("generation_gone", others),
                 ("generation_live", generation.generation_id),
@@ -186,7 +189,7 @@ def test_an_older_schema_tells_the_rest_at_once(index: Index, database_url: str)
             reading.execute(state)
         watcher.catch_up()
         with index.database.transaction() as connection:
-            schema.downgrade(connection, "0012")
+            revisions.downgrade(connection, "0012")
         kinds = [one.kind for one in index.events(watcher.consumer.last)]
         assert kinds == ["pair_found", "pair_found", "cluster_formed"]
         change(reading, INSERT_PAIR, "_1", 2, 3, 0.5)
@@ -195,7 +198,7 @@ def test_an_older_schema_tells_the_rest_at_once(index: Index, database_url: str)
 
 def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) -> None:
     index.collection = "passing"
-    with index.database.temporary_collection("passing"):
+    with temporary_collection(index.database, "passing"):
         index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
         with application(database_url) as reading:
             assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0

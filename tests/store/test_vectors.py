@@ -8,8 +8,8 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
-from nearsim_db.recipe import Recipe
 from nearsim_db.records import ReadDocument
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import documents
 from tests.vector_world import alike, cosine, found, made_up, recipe
 from tests.workers import IDLE, Application, application, ask, running, wait_until

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db import rounds, steps
-from nearsim_db.store.queue import STAGES
+from nearsim_db.indexing import steps, work_queue
+from nearsim_db.store.work.queue import STAGES
 from tests.interleaving import Actor, Schedule
 from tests.living_world import Statement, World
 
@@ -113,7 +113,7 @@ def test_verdicts_among_writers_and_workers(
         decided = 0
         for seed in range(SEEDS):
             monkeypatch.setattr(
-                rounds, "_BATCHES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
+                work_queue, "_BATCHES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
             )
             decided += play(world, monitor, seed)
     assert decided > SEEDS

@@ -10,14 +10,15 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, event
 
-from nearsim_db import Document, Index, rounds, window
-from nearsim_db.database import Database
+from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.recipe import Recipe, override
+from nearsim_db.indexing import retention, work_queue
+from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.steps import Context
-from nearsim_db.store.engine import driver, open_engine
-from nearsim_db.store.statements import Leaves, statement
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.statements import Leaves, statement
 from tests.interleaving import Actor, Schedule, step_through
 from tests.store.test_index_model import (
     THRESHOLD,
@@ -150,7 +151,7 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
     database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only survivors that came to be anchors are searched, each once, and the rest is as a fresh build."""
-    monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", slice)
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", slice)
     rng = random.Random(slice)
     names = [f"d{number}" for number in range(60)]
     leaving = ["d0", "d1", *rng.sample(names[2:], 38)]
@@ -159,7 +160,7 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
         index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
         index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
         expire(database_url, leaving)
-        assert window.sweep(index.database.engine, context_of(index)) == 40
+        assert retention.sweep(index.database.engine, context_of(index)) == 40
         assert indexed(database_url) == set(left)
         ids = doc_ids(database_url)
         assert work(database_url, "search") == {ids[name] for name in left[:2]}
@@ -174,12 +175,12 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
 def test_of_twins_only_those_that_stay_become_heads(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 2)
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
         index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(8))
         expire(database_url, ["d0", "d1", "d2", "d4", "d5"])
-        assert window.sweep(index.database.engine, context_of(index)) == 5
+        assert retention.sweep(index.database.engine, context_of(index)) == 5
         assert work(database_url, "search") == {doc_ids(database_url)["d3"]}
         index.build()
         assert clusters(index) == {frozenset(("d3", "d6", "d7"))}
@@ -191,7 +192,7 @@ def test_a_sweep_that_died_is_finished_by_the_next(
     database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It dies before one of its commits: that of its first look, of a slice, or of what it has done."""
-    monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 1)
     names = [f"d{number}" for number in range(20)]
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
@@ -206,7 +207,7 @@ def test_a_sweep_that_died_is_finished_by_the_next(
                 raise InterruptedError
 
         with pytest.raises(InterruptedError):
-            window.sweep(engine, context)
+            retention.sweep(engine, context)
         engine.dispose()
         left = {"d0", *names[13:]}
         assert indexed(database_url) == left | set(names[1 : 13 - max(0, crash_at - 3)])
@@ -226,11 +227,11 @@ def test_what_has_left_is_not_looked_at_again(database_url: str) -> None:
         )
         assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS)}
         engine, context = index.database.engine, context_of(index)
-        assert window.sweep(engine, context) == 0
+        assert retention.sweep(engine, context) == 0
         for _ in range(3):
             pass_time(database_url, 2)
-            assert window.sweep(engine, context) == 2
-            assert window.sweep(engine, context) == 0
+            assert retention.sweep(engine, context) == 2
+            assert retention.sweep(engine, context) == 0
         index.build()
         assert index.stats()["outside_window"] == 16
 
@@ -264,9 +265,9 @@ def test_comparing_queues_nothing_that_is_outside(database_url: str) -> None:
         expire(database_url, ["d3"])
         with psycopg.connect(database_url) as connection:
             connection.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
-        rounds.dispatch(index.database.engine)
+        work_queue.dispatch(index.database.engine)
         with index.database.lease() as lease_id:
-            rounds.work_once(index.database.engine, context_of(index), "compare", lease_id)
+            work_queue.work_once(index.database.engine, context_of(index), "compare", lease_id)
         assert work(database_url, "sign") == {doc_ids(database_url)["d3"]}
         index.build()
         assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS) if number != 3}
@@ -294,7 +295,7 @@ def test_nothing_slips_through_whatever_the_order(
     database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Documents expire and are redated while two sweep and one signs, one statement at a time."""
-    monkeypatch.setattr(window, "_DOCUMENTS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 3)
     rng = random.Random(100 * major + seed)
     names = [f"d{number}" for number in range(16)]
     redated = names[12:]
@@ -316,12 +317,12 @@ def test_nothing_slips_through_whatever_the_order(
         def sign() -> None:
             lease = Database(engine, index.database.settings).lease()
             with lease as lease_id:
-                rounds.dispatch(engine)
+                work_queue.dispatch(engine)
                 for stage in ("sign", "search", "sign"):
-                    rounds.work_once(engine, context_of(index), stage, lease_id)
+                    work_queue.work_once(engine, context_of(index), stage, lease_id)
 
         def sweep() -> None:
-            window.sweep(engine, context)
+            retention.sweep(engine, context)
 
         def live() -> None:
             with engine.connect() as connection:

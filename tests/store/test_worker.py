@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import Engine
 
 from nearsim_db import Index
-from nearsim_db.encode import Encoded, Encoder
 from nearsim_db.errors import FingerprintError, NearsimError
-from nearsim_db.notable import Notable
-from nearsim_db.recipe import Recipe
-from nearsim_db.store import leases, queue, worklist
-from nearsim_db.store.worklist import WorkItem
-from nearsim_db.worker import Worker
+from nearsim_db.records import Notable
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.work import leases, queue, work_items
+from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.worker.worker import Worker
 from tests.workers import (
     BLOCKED,
     IDLE,
@@ -74,7 +74,7 @@ def pairs(database_url: str) -> set[tuple[str, str]]:
 def failed(engine: Engine) -> list[WorkItem]:
     """What went wrong."""
     with engine.connect() as connection:
-        return list(worklist.stream_work(connection, None, None, failed=True))
+        return list(work_items.stream_work(connection, None, None, failed=True))
 
 
 def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProcess) -> None:
@@ -152,7 +152,7 @@ def test_what_cannot_be_done_is_set_aside_alone(
     poison.undo()
     assert worker.drain() == 1
     with engine.begin() as connection:
-        assert worklist.retry(connection, None, ["d9", "d8"]) == ["d9"]
+        assert work_items.retry(connection, None, ["d9", "d8"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == PAIRS
     assert failed(engine) == []
@@ -172,12 +172,12 @@ def test_what_fails_is_due_at_once_when_told_and_can_be_discarded(
         assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
         assert not shift.round()
         with engine.begin() as connection:
-            assert worklist.retry(connection, None, None) == ["d1"]
+            assert work_items.retry(connection, None, None) == ["d1"]
         assert shift.round()
     assert [(one.state, one.attempts) for one in failed(engine)] == [("failing", 2)]
     with engine.begin() as connection:
-        assert worklist.discard(connection, None, ["d1", "d2"]) == ["d1"]
-        assert worklist.discard(connection, None, None) == []
+        assert work_items.discard(connection, None, ["d1", "d2"]) == ["d1"]
+        assert work_items.discard(connection, None, None) == []
 
 
 def test_a_collection_without_a_profile_is_told_of_once(database_url: str, other: Application) -> None:
@@ -220,7 +220,7 @@ def test_what_is_discarded_stays_out_until_it_changes(
     other.execute("DELETE FROM nearsim.document WHERE external_id = 'd10'")
     poison.undo()
     with engine.begin() as connection:
-        assert worklist.discard(connection, None, ["d9"]) == ["d9"]
+        assert work_items.discard(connection, None, ["d9"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == {pair for pair in PAIRS if not {"d9", "d10"} & set(pair)}
     other.execute("UPDATE nearsim.document SET title = 'cured' WHERE external_id = 'd9'")
@@ -278,7 +278,7 @@ def test_a_build_that_fails_stops_no_other(
         assert len(list(index.pairs())) == len(PAIRS) - 3
     poison.undo()
     with engine.begin() as connection:
-        worklist.retry(connection, None, None)
+        work_items.retry(connection, None, None)
     assert Worker(database_url).drain() == 0
     with Index.connect(database_url, profile="second") as index:
         assert len(list(index.pairs())) == len(PAIRS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearsim_db.advice import advice
+from nearsim_db.errors import advice
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 from psycopg.types.numeric import Float4, Float8, Int2, Int4, Int8
 
-from nearsim_db.store.arrays import packed, packed_ids
+from nearsim_db.store.driver.arrays import packed, packed_ids
 
 _EXTREMES: list[tuple[Any, NDArray[np.generic]]] = [
     (Int2, np.array([0, 1, -1, -(2**15), 2**15 - 1], np.int16)),

@@ -14,8 +14,8 @@ from benchmarks.living.contents import Contents
 from benchmarks.living.speed import percentiles
 from benchmarks.living.stress import Ordeal, draw_kills
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.records import Document
+from nearsim_db.similarity.recipe import Recipe, load, override
 
 RECIPES = Path(capture.__file__).parent / "recipes"
 STORY = "one two three four five six seven eight nine ten eleven twelve"

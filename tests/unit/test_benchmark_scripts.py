@@ -18,10 +18,10 @@ from benchmarks import accuracy, in_memory, measure, presets, scale
 from benchmarks.corpus import Corpus
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import Truth, read_documents, read_truth, wilson_interval
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.records import Document
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
 
 RECIPES = Path(accuracy.__file__).parent / "recipes"
 DOCUMENTS = 400

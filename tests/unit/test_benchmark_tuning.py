@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tuning import measure, read_options, table
-from nearsim_db import presets
-from nearsim_db.tune import Wishes
+from nearsim_db.analysis.tuning import Wishes
+from nearsim_db.similarity import presets
 from tests.unit.test_tune import synthetic_corpus
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
-from nearsim_db.text.clean import MAX_JSON_DEPTH, clean, clean_attributes, clean_json
+from nearsim_db.similarity.text.clean import MAX_JSON_DEPTH, clean, clean_attributes, clean_json
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 ANY_JSON = st.recursive(

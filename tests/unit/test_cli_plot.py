@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from nearsim_db.cli import plot
-from nearsim_db.lsh import parse
+from nearsim_db.cli.output import plot
+from nearsim_db.similarity.lsh import parse
 
 
 class Terminal(io.StringIO):

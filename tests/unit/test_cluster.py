@@ -12,8 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nearsim_db import cluster
-from nearsim_db.cluster import choose_survivors, connected_components, find_stragglers, star_clusters
+from nearsim_db.similarity import clustering
+from nearsim_db.similarity.clustering import (
+    choose_survivors,
+    connected_components,
+    find_stragglers,
+    star_clusters,
+)
 
 Edges = list[tuple[int, int]]
 
@@ -162,7 +167,7 @@ def test_stragglers_are_all_but_one_largest_part_of_each_cluster(edges: Edges, d
 
 
 def test_components_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_EDGES_AT_ONCE", 7)
+    monkeypatch.setattr(clustering, "_EDGES_AT_ONCE", 7)
     drawn = random.Random(3)
     edges = [(drawn.randrange(200), drawn.randrange(200)) for _ in range(120)]
     assert components(edges) == expected(edges)
@@ -192,7 +197,7 @@ vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
 @example(edges=[(1, 2), (2, 3)], vetoes=[(3, 1)])
 @example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
 def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes: Edges) -> None:
-    found = partition(*cluster.agreed_components(array(edges), array(vetoes)))
+    found = partition(*clustering.agreed_components(array(edges), array(vetoes)))
     assert found == united(sorted({one for edge in edges for one in edge}), edges, vetoes)
     assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
 
@@ -227,10 +232,10 @@ def test_of_twins_without_a_verdict_one_tie_is_enough(
     stars = array([(family[0], twin) for family in families for twin in family[1:]])
     own = stars[np.isin(stars[:, 1], judged)]
     of_heads = array([(families[a][0], families[b][0]) for a, b in alike])
-    spread, rows = cluster.spread(of_heads, own)
-    ordered = cluster.in_order(spread, np.array(list(alike.values()))[rows] if alike else np.zeros(0))
-    fewer = np.concatenate((cluster.bonds(array(pinned), stars, judged), ordered))
-    found = partition(*cluster.agreed_components(fewer, array(vetoes)))
+    spread, rows = clustering.spread(of_heads, own)
+    ordered = clustering.in_order(spread, np.array(list(alike.values()))[rows] if alike else np.zeros(0))
+    fewer = np.concatenate((clustering.bonds(array(pinned), stars, judged), ordered))
+    found = partition(*clustering.agreed_components(fewer, array(vetoes)))
     assert {one: found.get(one, one) for one in range(1, 13)} == united(range(1, 13), every, vetoes)
 
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nearsim_db import server
-from nearsim_db.doctor import Finding, examine
+from nearsim_db.admin.doctor import Finding, examine
+from nearsim_db.store import embedded
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of an embedded server that nothing may start: its address names another kind of database."""
     monkeypatch.delenv("NEARSIM_DATABASE_URL", raising=False)
     monkeypatch.setenv("NEARSIM_HOME", str(tmp_path))
-    monkeypatch.setattr("nearsim_db.doctor.database_url", lambda: "sqlite://")
+    monkeypatch.setattr("nearsim_db.admin.doctor.database_url", lambda: "sqlite://")
     return tmp_path
 
 
@@ -26,7 +26,7 @@ def embedded_server() -> Finding:
 
 def test_data_of_another_major_version_are_a_problem(home: Path) -> None:
     assert embedded_server().verdict == "ok"
-    data = server.status(home).data_directory
+    data = embedded.status(home).data_directory
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("14\n")
     found = embedded_server()

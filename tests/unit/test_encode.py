@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nearsim_db.encode import Encoded, Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import from_mapping
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
 from tests.plain_text import Rules, any_text, every_backend, poly64, shingles
 
 STORY = "the council met on monday to talk about the new bridge over the river and its price of 14 million "

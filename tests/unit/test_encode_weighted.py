@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import WIDTHS, make_family, resolve
-from nearsim_db.recipe import from_mapping
-from nearsim_db.sketch import same_bucket
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import WIDTHS, make_family, resolve
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.sketch import same_bucket
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import Amplification, Sensitivity, and_, at_least, banding, match_probability, or_
+from nearsim_db.similarity.lsh import (
+    Amplification,
+    Sensitivity,
+    and_,
+    at_least,
+    banding,
+    match_probability,
+    or_,
+)
 
 SMALL = [
     and_(3),

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import BandChoice, choose_bands, match_probability, pick_bands
+from nearsim_db.similarity.lsh import BandChoice, choose_bands, match_probability, pick_bands
 
 
 def test_the_default_recipe() -> None:

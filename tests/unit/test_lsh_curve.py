@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import (
+from nearsim_db.similarity.lsh import (
     Bin,
     and_,
     approximate_steepest_point,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.lsh import Amplification, and_, at_least, or_, parse
+from nearsim_db.similarity.lsh import Amplification, and_, at_least, or_, parse
 
 counts = st.integers(1, 300)
 innermost = st.one_of(

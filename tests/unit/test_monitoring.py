@@ -1,6 +1,6 @@
 """When a worker counts as well, by a clock of the test's own."""
 
-from nearsim_db.monitoring import Monitor
+from nearsim_db.worker.metrics import Monitor
 
 
 class Clock:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from nearsim_db import pitfalls, presets
-from nearsim_db.pitfalls import Sizes
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, override
+from nearsim_db.similarity import presets, recipe_warnings
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe_warnings import Sizes
 
 RECIPES = [
     (["shingle.k=1"], "texts of the same words in another order are equal"),
@@ -25,7 +25,7 @@ RECIPES = [
 
 @pytest.mark.parametrize(("settings", "reason"), RECIPES)
 def test_a_recipe_with_a_pitfall(settings: list[str], reason: str) -> None:
-    found = pitfalls.of_profile(resolve(override(Recipe(), settings)))
+    found = recipe_warnings.of_profile(resolve(override(Recipe(), settings)))
     assert [one for one in found if reason in one], found
 
 
@@ -43,7 +43,7 @@ WELL = [
 
 @pytest.mark.parametrize("settings", WELL, ids=str)
 def test_a_recipe_without(settings: list[str]) -> None:
-    assert pitfalls.of_profile(resolve(override(Recipe(), settings))) == []
+    assert recipe_warnings.of_profile(resolve(override(Recipe(), settings))) == []
 
 
 TEXTS = {
@@ -60,35 +60,35 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "is_told"), TEXTS.items())
 @pytest.mark.parametrize("scheme", ["word", "bag"])
 def test_word_shingles_on_scripts_without_spaces(text: str, is_told: bool, scheme: str) -> None:
-    seen = pitfalls.Texts()
+    seen = recipe_warnings.Texts()
     seen.look_at([text] + ["An English text."] * 18)
-    found = pitfalls.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
+    found = recipe_warnings.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
     assert bool(found) is is_told
     assert not found or found[0].startswith("5% of the texts")
 
 
 def test_characters_suit_every_script() -> None:
-    seen = pitfalls.Texts()
+    seen = recipe_warnings.Texts()
     seen.look_at(TEXTS)
-    assert pitfalls.of_texts(resolve(presets.load("cjk")), seen) == []
+    assert recipe_warnings.of_texts(resolve(presets.load("cjk")), seen) == []
 
 
 def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
-    assert pitfalls.of_features(profile, Sizes(100, 4, 0, 10_000)) == []
-    (found,) = pitfalls.of_features(profile, Sizes(100, 5, 0, 10_000))
+    assert recipe_warnings.of_features(profile, Sizes(100, 4, 0, 10_000)) == []
+    (found,) = recipe_warnings.of_features(profile, Sizes(100, 5, 0, 10_000))
     assert "5 of 100 documents are one shingle or shorter" in found
-    assert pitfalls.of_features(resolve(presets.load("realtime")), Sizes(100, 50, 0, 10_000)) == []
-    assert pitfalls.of_features(profile, Sizes(0, 0, 0, 0)) == []
+    assert recipe_warnings.of_features(resolve(presets.load("realtime")), Sizes(100, 50, 0, 10_000)) == []
+    assert recipe_warnings.of_features(profile, Sizes(0, 0, 0, 0)) == []
 
 
 def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
     crc32 = resolve(override(Recipe(), ["hash.base=crc32"]))
-    assert pitfalls.of_features(crc32, Sizes(10**6, 0, 0, 10**7)) == []
-    (found,) = pitfalls.of_features(crc32, Sizes(10**6, 0, 0, 2 * 10**7))
+    assert recipe_warnings.of_features(crc32, Sizes(10**6, 0, 0, 10**7)) == []
+    (found,) = recipe_warnings.of_features(crc32, Sizes(10**6, 0, 0, 2 * 10**7))
     # n^2 / 2 pairs, each equal with probability 2^-32
     assert "about 46,566 pairs" in found
-    assert pitfalls.of_features(resolve(Recipe()), Sizes(10**6, 0, 0, 10**9)) == []
+    assert recipe_warnings.of_features(resolve(Recipe()), Sizes(10**6, 0, 0, 10**9)) == []
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
 )
 def test_documents_without_features(preset: str, lacking: str) -> None:
     profile = resolve(presets.load(preset))
-    assert pitfalls.of_features(profile, Sizes(96, 0, 4, 1_000)) == []
-    (found,) = pitfalls.of_features(profile, Sizes(0, 0, 100, 0))
+    assert recipe_warnings.of_features(profile, Sizes(96, 0, 4, 1_000)) == []
+    (found,) = recipe_warnings.of_features(profile, Sizes(0, 0, 100, 0))
     assert found.startswith(f"100 of 100 documents have no features, for want of {lacking} ")
 
 
 def test_rows_that_cancel_are_counted() -> None:
     profile = resolve(presets.load("newshound"))
     sketches = np.arange(10 * 120, dtype=np.uint64).reshape(10, 120)
-    assert pitfalls.of_sketches(profile, sketches) == []
+    assert recipe_warnings.of_sketches(profile, sketches) == []
     sketches[0, 2] = sketches[0, 0]
-    (found,) = pitfalls.of_sketches(profile, sketches)
+    (found,) = recipe_warnings.of_sketches(profile, sketches)
     assert "in 0.25% of the bands" in found
-    assert pitfalls.of_sketches(resolve(Recipe()), sketches) == []
-    assert pitfalls.of_sketches(profile, sketches[:0]) == []
+    assert recipe_warnings.of_sketches(resolve(Recipe()), sketches) == []
+    assert recipe_warnings.of_sketches(profile, sketches[:0]) == []

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from nearsim_db import lsh, sketch, text
 from nearsim_db.errors import FingerprintError, RecipeError
-from nearsim_db.profile import resolve, restore
-from nearsim_db.recipe import Recipe, from_mapping, override, parse, to_mapping
+from nearsim_db.similarity import lsh, sketch, text
+from nearsim_db.similarity.profile import resolve, restore
+from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping
 
 
 def recall(similarity: float, bands: int, rows: int, minimum: int = 1) -> float:
@@ -142,7 +142,7 @@ def test_one_recipe_has_one_fingerprint_however_it_is_written() -> None:
 
 def test_processes_agree_on_a_fingerprint() -> None:
     code = """
-from nearsim_db.profile import resolve
+from nearsim_db.similarity.profile import resolve
 from nearsim_db.recipe import parse
 print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fingerprint)
 """

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
 
 DEFAULTS = """
 fields = ["title", "body"]

@@ -3,7 +3,7 @@
 import pytest
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Recipe, override, parse, to_mapping
+from nearsim_db.similarity.recipe import Recipe, override, parse, to_mapping
 
 OVERRIDES: list[tuple[list[str], str]] = [
     ([], ""),

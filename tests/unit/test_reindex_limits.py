@@ -2,9 +2,9 @@
 
 import pytest
 
+from nearsim_db.admin.reindex import Limit, Limits
+from nearsim_db.admin.reindex.limits import CheckedLimit, check, refuse
 from nearsim_db.errors import LimitsExceededError, RecipeError
-from nearsim_db.reindex import Limit, Limits
-from nearsim_db.reindex.limits import CheckedLimit, check, refuse
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nearsim_db.cli import reindexing, render
+from nearsim_db.cli.output import reindex, render
 
 NUMBERS = ("similarity", "common", "union", "estimate", "bands")
 
@@ -109,7 +109,7 @@ def test_generations_fit_a_terminal(terminal: Terminal) -> None:
     others = [{**ROW, "profile": name} for name in ("default", "strict")]
     for rows, missing in (([ROW], {"set", "since", "profile", "size"}), (others, {"set", "since", "size"})):
         terminal.truncate(terminal.seek(0))
-        reindexing.print_table(rows, terminal)
+        reindex.print_table(rows, terminal)
         heading, *lines = terminal.getvalue().splitlines()
         every = {"generation", "profile", "state", "progress", "waiting", "set", "size", "differs", "since"}
         assert every - set(heading.split()) == missing

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.text.sentences import split
+from nearsim_db.similarity.text.sentences import split
 from tests.plain_text import any_text, sentences
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.errors import ServerError
-from nearsim_db.server import cluster
-from nearsim_db.server.account import Account
-from nearsim_db.server.binaries import installed_binaries
-from nearsim_db.server.configuration import embedded_settings, render_configuration
-from nearsim_db.server.processes import find_postmaster, stop_postmaster
-from nearsim_db.server.server_log import bound_log, log_tail
-from nearsim_db.server.watchdog import Idleness
+from nearsim_db.store.embedded import cluster
+from nearsim_db.store.embedded.account import Account
+from nearsim_db.store.embedded.binaries import installed_binaries
+from nearsim_db.store.embedded.configuration import embedded_settings, render_configuration
+from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
+from nearsim_db.store.embedded.server_log import bound_log, log_tail
+from nearsim_db.store.embedded.watchdog import Idleness
 
 
 @pytest.mark.parametrize("content", [None, "", "no number\n", "1\n/elsewhere\n", "4194305\n"])

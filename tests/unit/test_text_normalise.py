@@ -6,10 +6,10 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 
-from nearsim_db.recipe import Normalise
-from nearsim_db.text import classes
-from nearsim_db.text.kernels import text_kernels
-from nearsim_db.text.normalise import folder, from_texts, squeeze, strip_html
+from nearsim_db.similarity.recipe import Normalise
+from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text.kernels import text_kernels
+from nearsim_db.similarity.text.normalise import folder, from_texts, squeeze, strip_html
 from tests.plain_text import any_text, every_backend, is_of_word, words
 
 TABLES = {"whitespace": classes.spaces, "unicode": classes.unicode_words, "ascii": classes.ascii_words}

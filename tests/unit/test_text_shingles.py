@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.backend import Backend
-from nearsim_db.text import ID_BITS, Shingler, Shingles, poly64
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.text import ID_BITS, Shingler, Shingles, poly64
 from tests.plain_text import MASK, Rules, all_rules, any_text, digit_runs, every_backend, hash_of, shingles
 from tests.plain_text import poly64 as plain_poly64
 

@@ -6,16 +6,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nearsim_db import presets
-from nearsim_db.encode import Encoder
+from nearsim_db.analysis.tuning import Labels, Sample, Tuning, Wishes, commented, draw, tune
+from nearsim_db.analysis.tuning.banding import Corpus
+from nearsim_db.analysis.tuning.distinct import distinct_sets
+from nearsim_db.analysis.tuning.pair_sample import PairSample
 from nearsim_db.errors import InputError, RecipeError
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, override, parse
 from nearsim_db.records import Document, ReadDocument, Reject
-from nearsim_db.tune import Labels, Sample, Tuning, Wishes, commented, draw, tune
-from nearsim_db.tune.banding import Corpus
-from nearsim_db.tune.distinct import distinct_sets
-from nearsim_db.tune.pair_sample import PairSample
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override, parse
 
 _WORDS = [
     a + b + c

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare
 
-from nearsim_db.errors import InputError
-from nearsim_db.tune import read_labels
-from nearsim_db.tune.checks import (
+from nearsim_db.analysis.tuning import read_labels
+from nearsim_db.analysis.tuning.checks import (
     KRule,
     check_hash_width,
     check_k_rule,
@@ -19,7 +18,8 @@ from nearsim_db.tune.checks import (
     uniformity,
     units_of,
 )
-from nearsim_db.tune.labels import best, precision_recall, separating
+from nearsim_db.analysis.tuning.labels import best, precision_recall, separating
+from nearsim_db.errors import InputError
 
 
 @pytest.mark.parametrize("degrees", [12, 100, 1008])

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearsim_db.tune.distinct import DistinctSets, Ints
-from nearsim_db.tune.histogram import Histogram, histogram, valley
-from nearsim_db.tune.pair_sample import PairSample, sample_pairs
-from nearsim_db.tune.sampling import Reservoir
+from nearsim_db.analysis.tuning.distinct import DistinctSets, Ints
+from nearsim_db.analysis.tuning.histogram import Histogram, histogram, valley
+from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
+from nearsim_db.analysis.tuning.sampling import Reservoir
 
 _EDGES = (0.0, 0.1, 0.3, 0.6, 1.01)
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from nearsim_db.batches import Signatures
-from nearsim_db.encode import Encoder
-from nearsim_db.metrics import FEATURE, count_overlaps, which_reach
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import from_mapping
-from nearsim_db.verify import FeatureCache, Screened, screen
+from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import FEATURE, count_overlaps, which_reach
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.screening import FeatureCache, Screened, screen
 from tests.plain_text import every_backend
 
 K = 128
@@ -125,7 +125,7 @@ def test_no_candidates() -> None:
 
 def test_large_sketches_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
-    monkeypatch.setattr("nearsim_db.verify._BYTES_AT_ONCE", 7 * 4 * K)
+    monkeypatch.setattr("nearsim_db.similarity.screening._BYTES_AT_ONCE", 7 * 4 * K)
     parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
     for name in ("left", "right", "shared_bands", "estimate"):
         assert getattr(parts, name).tolist() == getattr(whole, name).tolist()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import distance
 
-from nearsim_db import metrics
 from nearsim_db.errors import InputError
-from nearsim_db.metrics import FEATURE, METRICS, Scores
+from nearsim_db.similarity import metrics
+from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])

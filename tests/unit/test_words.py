@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.backend import Backend
 from nearsim_db.errors import RecipeError
-from nearsim_db.recipe import Shingle, from_mapping
-from nearsim_db.text import Shingler, library_versions
-from nearsim_db.text.words import stop_words, word_filter
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import Shingle, from_mapping
+from nearsim_db.similarity.text import Shingler, library_versions
+from nearsim_db.similarity.text.words import stop_words, word_filter
 from tests.plain_text import every_backend, poly64
 
 

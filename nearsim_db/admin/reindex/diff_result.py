@@ -1,0 +1,146 @@
+"""What a comparison of two generations holds: plain values, as `--json` prints them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nearsim_db.admin.reindex.limits import CheckedLimit
+from nearsim_db.store.diffs import ChangedCluster, DocumentTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One of the two generations."""
+
+    generation: int
+    state: str
+    fingerprint: str
+    bands: int
+    rows: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """Pairs of documents, twins expanded. Shares are of the live pairs, None where there are none."""
+
+    live: int
+    new: int
+    common: int
+    gained: int
+    lost: int
+    rescored: int
+    gained_share: float | None
+    lost_share: float | None
+    rescored_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCounts:
+    """Clusters by what became of them; shares are of the live clusters, None where there are none."""
+
+    live: int
+    new: int
+    same: int
+    grown: int
+    shrunk: int
+    changed: int
+    formed: int
+    dissolved: int
+    merged: int
+    split: int
+    survivor_changed: int
+    merged_share: float | None
+    split_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of both generations."""
+
+    live: DocumentTotals
+    new: DocumentTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Work that is queued for each generation, work that was set aside, and changes that are no work yet."""
+
+    live: int
+    new: int
+    live_set_aside: int
+    new_set_aside: int
+    changes: int
+
+    @property
+    def anything(self) -> bool:
+        """Whether some of what differs may come of it."""
+        return any((self.live, self.new, self.live_set_aside, self.new_set_aside, self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDocument:
+    """A document of a pair; `id` is the external id, or #doc_id where it is gone.
+
+    `text` is what either recipe compares of it, the beginning where it `is_cut`, None where it cannot be read; `stale`
+    says that it is not the one that was compared.
+    """
+
+    id: str
+    doc_id: int
+    title: str | None
+    text: str | None
+    is_cut: bool
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one generation says of two documents; of those that are no pair what could be computed."""
+
+    pair: bool
+    twins: bool
+    similarity: float | None
+    shared_bands: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPair:
+    """A pair that stands for `pairs` of the same heads, with what each generation says of it, and why they differ."""
+
+    left: SampledDocument
+    right: SampledDocument
+    pairs: int
+    live: Evidence
+    new: Evidence
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Some of what differs, always the same of the same generations, chosen from everywhere."""
+
+    lost: tuple[SampledPair, ...]
+    gained: tuple[SampledPair, ...]
+    rescored: tuple[SampledPair, ...]
+    merged: tuple[ChangedCluster, ...]
+    split: tuple[ChangedCluster, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a generation differs from the live one; `recipe` has the keys that differ, as (live, new)."""
+
+    collection: str
+    profile: str
+    live: Compared
+    new: Compared
+    recipe: dict[str, tuple[Any, Any]]
+    documents: Documents
+    pairs: PairCounts
+    clusters: ClusterCounts
+    samples: Samples
+    limits: tuple[CheckedLimit, ...]
+    exceeded: bool
+    waiting: Waiting
+    seconds: float

@@ -1,0 +1,81 @@
+"""All band rows of an index, compared with those that the sketches of its heads make: none less and none more."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.admin.verify_index.changing import find_changing
+from nearsim_db.admin.verify_index.findings import Findings
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import Progress
+from nearsim_db.store import audits
+
+Ids = NDArray[np.int64]
+Sums = tuple[
+    Ids, Ids, NDArray[np.uint64]
+]  # doc_ids in order, rows of each, their hashes summed without carry
+
+_HEADS_AT_ONCE = 20_000
+
+
+def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
+    """One pass through the heads and one through the table, side by side, in one snapshot."""
+    audits.choose_scan(connection, by_index=False)
+    actual = _Reader(audits.stream_band_sums(connection, context.leaves, _HEADS_AT_ONCE))
+    family, done = context.encoder.family, 0
+    for doc_ids, sketches in audits.stream_heads(
+        connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
+    ):
+        keys = context.encoder.band_keys(sketches)
+        counts = np.full(len(doc_ids), keys.shape[1], np.int64)
+        expected = doc_ids, counts, np.bitwise_xor.reduce(keys, axis=1)
+        _compare(connection, findings, expected, actual.through(int(doc_ids[-1])))
+        done += len(doc_ids)
+        progress("check_bands", done, None)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    while len((rest := actual.next())[0]):
+        _compare(connection, findings, nothing, rest)
+
+
+class _Reader:
+    """Sums as they come, taken up to a document at a time."""
+
+    def __init__(self, blocks: Iterator[Sums]) -> None:
+        self._blocks = blocks
+        self._left: Sums | None = None
+
+    def next(self) -> Sums:
+        """What is at hand, or else the next block; empty at the end."""
+        found, self._left = self._left, None
+        nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        return found if found is not None else next(self._blocks, nothing)
+
+    def through(self, doc_id: int) -> Sums:
+        """All up to a document."""
+        parts = []
+        while True:
+            block = self.next()
+            cut = int(np.searchsorted(block[0], doc_id, "right"))
+            parts.append(tuple(column[:cut] for column in block))
+            if cut < len(block[0]):
+                self._left = block[0][cut:], block[1][cut:], block[2][cut:]
+            if cut < len(block[0]) or not len(block[0]):
+                ids, counts, sums = zip(*parts, strict=True)
+                return np.concatenate(ids), np.concatenate(counts), np.concatenate(sums)
+
+
+def _compare(connection: Connection, findings: Findings, expected: Sums, actual: Sums) -> None:
+    findings.checked["all_band_rows"] += int(actual[1].sum())
+    both, at, there = np.intersect1d(expected[0], actual[0], assume_unique=True, return_indices=True)
+    fewer, more = expected[1][at] > actual[1][there], expected[1][at] < actual[1][there]
+    other = (expected[2][at] != actual[2][there]) | fewer | more
+    missing = np.concatenate((np.setdiff1d(expected[0], both), both[fewer]))
+    stray = np.concatenate((np.setdiff1d(actual[0], both), both[other & ~fewer]))
+    suspects = {int(one) for one in np.concatenate((missing, stray))} - findings.documents
+    changing = find_changing(connection, findings, suspects)
+    findings.changing += sum(one in changing for one in suspects)
+    lacking = set(missing.tolist())
+    for doc_id in sorted(one for one in suspects if one not in changing):
+        findings.add_document("missing_bands" if doc_id in lacking else "stray_bands", doc_id)

@@ -1,0 +1,25 @@
+"""What differs because the index has still to follow it, and is no fault."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Connection
+
+from nearsim_db.admin.verify_index.findings import Findings
+from nearsim_db.store import audits
+from nearsim_db.store.work.queue import STAGES, Stage
+
+
+def find_changing(
+    connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[Stage] = STAGES
+) -> Collection[int]:
+    """Those of some documents that wait to be taken in, in the snapshot in which they were looked at.
+
+    Only work of the given stages counts, and what is not work yet.
+    """
+    if not doc_ids:
+        return set()
+    generation = findings.generation
+    found = audits.find_changing(
+        connection, generation.leaves, generation.collection_id, sorted(doc_ids), stages
+    )
+    return doc_ids if 0 in found else found

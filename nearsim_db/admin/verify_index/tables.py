@@ -1,0 +1,73 @@
+"""The tables of a generation: are they there, whole, and can they be read."""
+
+from sqlalchemy import Connection
+
+from nearsim_db.admin.verify_index.findings import Findings
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import Progress
+from nearsim_db.store import audits
+from nearsim_db.store.driver.engine import damage_in
+from nearsim_db.store.driver.statements import PARENTS
+
+_INDEXES = {
+    "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),
+    "band": ("bucket_hash, doc_id",),
+    "similar_pair": ("left_id, right_id", "right_id"),
+    "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
+}
+_FOREIGN_KEYS = {"similar_pair": 2}
+
+
+def check_catalog(connection: Connection, findings: Findings) -> None:
+    """Is every table there and attached, does it outlive a crash, does it have its indexes."""
+    leaves = findings.generation.leaves
+    for parent in PARENTS:
+        name, state = leaves.name(parent), audits.read_leaf_state(connection, leaves, parent)
+        findings.checked["tables"] += 1
+        if state is None:
+            findings.add_table("missing_table", name, "it is not there")
+            continue
+        if not state.is_attached:
+            findings.add_table("detached_table", name, f"it is no partition of nearsim.{parent}")
+        if not state.is_logged:
+            findings.add_table("unlogged_table", name, "it is not logged: a crash of the server empties it")
+        for columns in state.unusable:
+            findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid")
+        for columns in _INDEXES[parent]:
+            if columns not in (*state.indexes, *state.unusable):
+                findings.add_table("missing_index", name, f"the index on ({columns}) is not there")
+        if state.foreign_keys < _FOREIGN_KEYS.get(parent, 0):
+            findings.add_table("missing_constraint", name, "a foreign key to its signatures is not there")
+
+
+def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
+    """Read every table whole, once without and once by its index: both must hold the same."""
+    leaves = findings.generation.leaves
+    for number, parent in enumerate(PARENTS):
+        progress("tables", number, len(PARENTS))
+        sums = []
+        for by_index in (False, True):
+            try:
+                audits.choose_scan(connection, by_index=by_index)
+                sums.append(audits.sum_leaf(connection, leaves, parent))
+            except Exception as error:
+                told = damage_in(error)
+                if told is None:
+                    raise
+                findings.add_table("unreadable_table", leaves.name(parent), told)
+                connection.rollback()
+                break
+        if len(set(sums)) > 1:
+            rows, entries = sums[0][0], sums[1][0]
+            what = f"its index holds other rows than it does: {entries:,} and {rows:,}"
+            findings.add_table("wrong_index", leaves.name(parent), what)
+    connection.rollback()
+
+
+def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
+    """Sketches that have not the size of the others, which nothing can be compared with: whether there are any."""
+    family = context.encoder.family
+    found = audits.find_misshapen(connection, context.leaves, family.k * family.dtype.itemsize)
+    for doc_id in found:
+        findings.add_document("wrong_sketch", doc_id)
+    return bool(found)

@@ -1,0 +1,77 @@
+"""A curve with its name, and what its axis measures."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nearsim_db.errors import RecipeError, counted
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.lsh import Amplification
+from nearsim_db.similarity.metrics import METRICS
+from nearsim_db.similarity.profile import Profile, make_family
+
+_BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
+_THRESHOLDS_SHOWN = 5  # distances have no end: so many times the threshold are drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The probability that a pair becomes a candidate, by its similarity or distance from `low` to `high`.
+
+    `metric` is jaccard, weighted_jaccard, cosine or euclidean; `threshold` that of a profile, None for a construction
+    as such, whose axis is the probability that one function agrees: the Jaccard similarity for minhash.
+    """
+
+    name: str
+    amplification: Amplification
+    probability: Callable[[float], float]
+    metric: str = "jaccard"
+    low: float = 0.0
+    high: float = 1.0
+    threshold: float | None = None
+
+    @property
+    def is_falling(self) -> bool:
+        """Whether the axis is a distance."""
+        return self.metric == "euclidean"
+
+
+def of_text(text: str, min_shared_bands: int = 1) -> Curve:
+    """The curve of bands x rows such as 25x2, of 25x2@3 where 3 bands are needed, or of an amplification.
+
+    `min_shared_bands` holds where bands x rows have no minimum of their own. Raises RecipeError for anything else.
+    """
+    found = _BANDS.fullmatch(text)
+    if found is not None:
+        bands, rows, minimum = int(found[1]), int(found[2]), int(found[3] or min_shared_bands)
+        if not (1 <= minimum <= bands and rows >= 1):
+            raise RecipeError(
+                f"{text}: at least {minimum} of {counted(bands, 'band')} of {counted(rows, 'row')} is impossible; "
+                "give 1 row or more, and no more bands than there are"
+            )
+        construction = lsh.banding(bands, rows, minimum)
+    elif text.lstrip()[:1].isdigit():
+        raise RecipeError(
+            f"{text!r} is no curve; give bands x rows, as in 25x2, or 25x2@3 where 3 bands must be shared, or an "
+            'amplification such as "or(4, and(4))"'
+        )
+    else:
+        construction = lsh.parse(text)
+    return Curve(" ".join(text.split()), construction, construction.probability)
+
+
+def of_profile(name: str, profile: Profile) -> Curve:
+    """The curve of what a profile does, by the similarity that its metric measures, or by the distance."""
+    metric, threshold = METRICS[make_family(profile.recipe, "numpy").metric], profile.recipe.match.threshold
+    curve = Curve(name, profile.amplification, profile.match_probability, metric.name, threshold=threshold)
+    if metric.name == "euclidean":
+        by_distance = _by_distance(profile)
+        high = _THRESHOLDS_SHOWN * threshold
+        return Curve(name, curve.amplification, by_distance, metric.name, 0.0, high, threshold)
+    if metric.name == "cosine" and profile.recipe.sketch.input == "vector":
+        return Curve(name, curve.amplification, curve.probability, metric.name, -1.0, 1.0, threshold)
+    return curve
+
+
+def _by_distance(profile: Profile) -> Callable[[float], float]:
+    return lambda distance: profile.match_probability(1 / (1 + distance))

@@ -1,0 +1,233 @@
+"""Charts as inline SVG: drawn by matplotlib, coloured by the page."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from nearsim_db.analysis.report.figures import Similarities
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours that stand for those of the page, which follow light and dark.
+_INK, _MUTED, _LINE, _FIRST, _SECOND, _THIRD, _SHADE = (f"#00000{number}" for number in range(1, 8))
+_COLOURS = {
+    _INK: "var(--ink)",
+    _MUTED: "var(--muted)",
+    _LINE: "var(--line)",
+    _FIRST: "var(--first)",
+    _SECOND: "var(--second)",
+    _THIRD: "var(--third)",
+    _SHADE: "var(--shade)",
+}
+_SVG = "http://www.w3.org/2000/svg"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_DOTS_AN_INCH = 72
+_FONT = 12
+_TALL_RATIO = 60
+_WIDTHS = {"wide": 980, "narrow": 350}
+AXES = {
+    "jaccard": "Jaccard similarity",
+    "weighted_jaccard": "weighted Jaccard similarity",
+    "cosine": "cosine similarity",
+    "euclidean": "1 / (1 + Euclidean distance)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a chart is called: in ids, and for those who listen."""
+
+    name: str
+    title: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart for wide and for narrow screens, as SVG elements, and whether its bars are logarithmic."""
+
+    wide: str
+    narrow: str
+    logarithmic: bool
+
+
+def draw_similarities(found: Similarities, name: str = "similarities") -> Chart:
+    """Pairs by similarity as bars, and the probability of becoming a candidate as a curve over them."""
+    description = (
+        f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from the threshold {found.threshold:.3g} to 1; "
+        f"{found.renumbered:,} of them have different numbers. The curve rises from "
+        f"{found.curve[0][1]:.4f} at {found.curve[0][0]:.3g} to {found.curve[-1][1]:.4f} at 1."
+    )
+    words = Words(name, "Pairs by similarity", description)
+    return _chart(words, 330, _totals(found), lambda axes, wide: _plot_similarities(axes, found, wide=wide))
+
+
+def _totals(found: Similarities) -> list[int]:
+    return [one.same_numbers + one.other_numbers for one in found.steps]
+
+
+def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None:
+    starts = [one.similarity for one in found.steps]
+    totals = _totals(found)
+    others = [one.other_numbers for one in found.steps]
+    if _are_uneven(totals):
+        axes.set_yscale("log")
+        axes.set_ylim(0.7, max(totals) * 2)
+    width = found.step * 0.9
+    axes.bar(starts, totals, width, align="edge", linewidth=0, color=_FIRST, label="pairs")
+    axes.bar(
+        starts, others, width, align="edge", linewidth=0, color=_SECOND, label="of them with other numbers"
+    )
+    axes.set_xlim(found.curve[0][0], 1)
+    axes.axvspan(found.curve[0][0], found.threshold, color=_SHADE, linewidth=0, zorder=0)
+    axes.axvline(found.threshold, color=_MUTED, linewidth=1, dashes=(4, 3))
+    axes.set_xlabel(AXES[found.metric])
+    axes.set_ylabel("stored pairs")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    probability = axes.twinx()
+    _plain(probability)
+    probability.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+    probability.plot(
+        *zip(*found.curve, strict=True), color=_THIRD, linewidth=2, label="probability of being found"
+    )
+    probability.set_ylim(0, 1.05)
+    probability.set_ylabel("probability")
+    handles = [*axes.get_legend_handles_labels()[0], *probability.get_legend_handles_labels()[0]]
+    axes.figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        frameon=False,
+        labelcolor=_INK,
+        ncols=3 if wide else 1,
+    )
+
+
+def draw_sizes(sizes: Sequence[tuple[int, int]], name: str = "sizes") -> Chart:
+    """Clusters by how many members they have, in steps that double."""
+    bars = _doubling(sizes)
+    told = ", ".join(f"{label}: {clusters:,}" for label, clusters in bars)
+    words = Words(name, "Clusters by size", f"Clusters by members: {told}.")
+    return _chart(
+        words, 40 + 34 * len(bars), [count for _, count in bars], lambda axes, wide: _plot_sizes(axes, bars)
+    )
+
+
+def _doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+    """Clusters of 2, 3, 4, 5 to 8, 9 to 16 and so on, up to the largest."""
+    bars: list[tuple[str, int]] = []
+    low, high = 2, 2
+    largest = max((size for size, _ in sizes), default=0)
+    while low <= largest:
+        clusters = sum(count for size, count in sizes if low <= size <= high)
+        bars.append((f"{low:,}" if low == high else f"{low:,}–{high:,}", clusters))
+        low, high = high + 1, high + 1 if high < 4 else high * 2
+    return bars
+
+
+def _plot_sizes(axes: "Axes", bars: Sequence[tuple[str, int]]) -> None:
+    """The scale is left out: every bar says its number."""
+    labels, counts = [label for label, _ in bars], [count for _, count in bars]
+    places = range(len(bars))
+    drawn = axes.barh(places, counts, color=_FIRST, linewidth=0, height=0.7)
+    axes.set_yticks(places, labels)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=4, color=_INK, fontsize=_FONT)
+    if _are_uneven(counts):
+        axes.set_xscale("log")
+        axes.set_xlim(0.7, max(counts) * 4)
+    else:
+        axes.set_xlim(0, max(counts, default=1) * 1.15)
+    axes.xaxis.set_visible(False)
+    axes.set_ylabel("members")
+
+
+def _are_uneven(counts: Sequence[int]) -> bool:
+    """Whether half of the bars, drawn in proportion, would be too short to be seen beside the longest."""
+    kept = sorted(count for count in counts if count)
+    return bool(kept) and kept[-1] > _TALL_RATIO * kept[(len(kept) - 1) // 2]
+
+
+def _chart(words: Words, height: int, counts: Sequence[int], plot: "Callable[[Axes, bool], None]") -> Chart:
+    wide, narrow = (_draw(words, kind, height, plot) for kind in _WIDTHS)
+    return Chart(wide, narrow, _are_uneven(counts))
+
+
+def _draw(words: Words, kind: str, height: int, plot: "Callable[[Axes, bool], None]") -> str:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": words.name,
+        "font.size": _FONT,
+        "font.family": "DejaVu Sans",
+    }
+    with matplotlib.rc_context(settings), io.StringIO() as stream:
+        size = (_WIDTHS[kind] / _DOTS_AN_INCH, height / _DOTS_AN_INCH)
+        figure = Figure(size, _DOTS_AN_INCH, layout="constrained")
+        axes = figure.add_subplot()
+        _plain(axes)
+        axes.grid(color=_LINE, linewidth=1, axis="y")
+        axes.set_axisbelow(True)
+        plot(axes, kind == "wide")
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(stream, format="svg", transparent=True, metadata=nothing)
+        return _for_the_page(stream.getvalue(), words, f"{words.name}-{kind}")
+
+
+def _plain(axes: "Axes") -> None:
+    """Axes without a frame, whose words are in the page's colours."""
+    from matplotlib.ticker import MaxNLocator
+
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(which="both", colors=_MUTED, length=0, pad=6)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.xaxis.label.set_color(_MUTED)
+    axes.yaxis.label.set_color(_MUTED)
+
+
+def _for_the_page(drawn: str, words: Words, name: str) -> str:
+    """An SVG element without styles of its own, so that a page may forbid them, with a title for those who listen."""
+    root = ElementTree.fromstring(drawn)
+    for element in list(root.iter()):
+        for child in [one for one in element if one.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style")]:
+            element.remove(child)
+        _unstyle(element)
+        if "id" in element.attrib:
+            element.set("id", f"{name}-{element.get('id')}")
+        for attribute, value in element.items():
+            if attribute != _LINK and value.startswith("url(#"):
+                element.set(attribute, f"url(#{name}-{value[5:]}")
+        link = element.attrib.pop(_LINK, None)
+        if link is not None:
+            element.set("href", f"#{name}-{link[1:]}")
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    for place, (tag, text) in enumerate((("title", words.title), ("desc", words.description))):
+        told = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{tag}"})
+        told.text = text
+        root.insert(place, told)
+    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
+    ElementTree.register_namespace("", _SVG)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _unstyle(element: ElementTree.Element) -> None:
+    """Give the declarations of a style attribute as attributes, which no policy of a page forbids."""
+    for declaration in filter(None, element.attrib.pop("style", "").split(";")):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name == "font-family":
+            continue  # the page's own
+        if name == "font":
+            size = re.search(r"([\d.]+)px", value)
+            name, value = "font-size", size[1] if size else str(_FONT)
+        element.set(name, value)
+    for name, value in element.items():
+        if value in _COLOURS:
+            element.set(name, _COLOURS[value])

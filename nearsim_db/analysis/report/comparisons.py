@@ -1,0 +1,92 @@
+"""Pairs that a report shows side by side: few, chosen to tell most."""
+
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import Connection
+
+from nearsim_db.analysis.report.diffs import compare
+from nearsim_db.analysis.report.figures import Comparison, Side, Why
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.text.normalise import strip_html
+from nearsim_db.store import report_pairs
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.report_pairs import ChosenPair, ReadText
+
+READ_CHARACTERS = 100_000
+_CANDIDATES_FOR_ONE = 8
+
+_Choice = tuple[Why, ChosenPair]
+
+
+def read(
+    connection: Connection, generation: Generation, threshold: float, recipe: Recipe, amount: int
+) -> list[Comparison]:
+    """`amount` pairs with their differences: the least similar, those with other numbers, samples over the range.
+
+    A third of each, and of each kind rather one of every cluster. Pairs whose documents are gone are left out.
+    """
+    if not amount:
+        return []
+    leaves = generation.leaves
+    third, wide = -(-amount // 3), amount * _CANDIDATES_FOR_ONE
+    chosen: list[_Choice] = []
+    _choose(chosen, "other numbers", report_pairs.read_renumbered_pairs(connection, leaves, wide), third)
+    _choose(chosen, "least similar", report_pairs.read_lowest_pairs(connection, leaves, wide), third)
+    left = amount - len(chosen)
+    least = min(threshold, 0.99)
+    _choose(chosen, "sample", report_pairs.read_spread_pairs(connection, leaves, least, max(left, 1)), left)
+    doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
+    texts = report_pairs.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
+    return list(_compared(chosen, texts, recipe))
+
+
+def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ChosenPair], amount: int) -> None:
+    """Take so many of some pairs in their order, of clusters that are not there yet if possible."""
+    taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
+    clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
+    fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
+    first: list[ChosenPair] = []
+    later: list[ChosenPair] = []
+    for pair in fresh:
+        (later if pair.cluster_id in clusters else first).append(pair)
+        clusters.add(pair.cluster_id)
+    kept = {id(pair) for pair in (first + later)[: max(amount, 0)]}
+    chosen.extend((why, pair) for pair in fresh if id(pair) in kept)
+
+
+def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Recipe) -> Iterator[Comparison]:
+    for why, pair in chosen:
+        left, right = texts.get(pair.left_id), texts.get(pair.right_id)
+        if left is None or right is None:
+            continue
+        yield Comparison(
+            why,
+            _side(left),
+            _side(right),
+            pair.similarity,
+            round(pair.estimate, 6),
+            pair.shared_bands,
+            pair.intersection,
+            pair.union,
+            pair.numbers_differ,
+            compare(_content(left, recipe), _content(right, recipe)),
+        )
+
+
+def _content(text: ReadText, recipe: Recipe) -> str:
+    """What the profile compares of a document, as it is stored, but for HTML where it is stripped."""
+    values = {"title": text.title, "body": text.body}
+    content = "\n\n".join(value for field in recipe.fields if (value := values[field]))
+    return strip_html(content) if recipe.normalise.html else content
+
+
+def _side(text: ReadText) -> Side:
+    return Side(
+        text.external_id,
+        text.title,
+        text.source,
+        text.date,
+        text.body is not None,
+        (text.characters or 0) > READ_CHARACTERS,
+        text.stale,
+    )

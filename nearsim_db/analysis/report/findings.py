@@ -1,0 +1,93 @@
+"""What of a report a reader should know first, in sentences."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nearsim_db.analysis.report import words
+from nearsim_db.analysis.report.figures import Index, Report
+from nearsim_db.errors import counted
+
+_MANY_CANDIDATES = 100
+_SUSPICIOUS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence, and the id of the section that says more; `note` is worth knowing, `look` asks for a person."""
+
+    level: Literal["note", "look"]
+    text: str
+    section: str
+
+
+def find(report: Report) -> list[Finding]:
+    """What stands out, what asks for a person first."""
+    found = [*_standing(report)]
+    if report.stats is not None and report.index is not None:
+        found += [*_in_clusters(report.index), *_left_out(report.stats, report.index)]
+    return sorted(found, key=lambda one: one.level == "note")
+
+
+def _standing(report: Report) -> Iterator[Finding]:
+    stats = report.stats or {}
+    if report.missing is not None:
+        yield Finding("look", f"No index answers: {report.missing}.", "index")
+    waiting = (stats.get("changes_waiting") or 0) + (stats.get("queued") or 0)
+    if waiting:
+        yield Finding(
+            "look", f"{counted(waiting, 'change')} still to be taken in: figures will move.", "left-out"
+        )
+    if stats.get("set_aside"):
+        yield Finding(
+            "look", f"{counted(stats['set_aside'], 'piece')} of work failed and was set aside.", "left-out"
+        )
+    if report.rejects is not None and report.rejects.records:
+        yield Finding("look", f"{counted(report.rejects.records, 'record')} rejected at ingest.", "rejects")
+
+
+def _in_clusters(index: Index) -> Iterator[Finding]:
+    pairs, renumbered = index.similarities.pairs, index.similarities.renumbered
+    if renumbered:
+        share = words.share(renumbered, pairs)
+        yield Finding(
+            "look",
+            f"{renumbered:,} of {counted(pairs, 'stored pair')} ({share}) have different numbers: templates, "
+            "corrections, or results of different days.",
+            "pairs",
+        )
+    suspicious = [one for one in index.clusters.suspicious if one.suspicion >= _SUSPICIOUS]
+    if suspicious:
+        worst = suspicious[0]
+        yield Finding(
+            "look",
+            f"The most suspicious cluster has {counted(worst.facts.members, 'member')} and scores "
+            f"{worst.suspicion:.0f} of 100.",
+            "suspicious",
+        )
+
+
+def _left_out(stats: dict[str, Any], index: Index) -> Iterator[Finding]:
+    buckets = index.buckets
+    if buckets.over_limit:
+        yield Finding(
+            "look",
+            f"{counted(buckets.over_limit, 'bucket')} over the limit: {counted(buckets.left_out, 'link')} left out.",
+            "buckets",
+        )
+    if stats.get("outside_window"):
+        yield Finding(
+            "note", f"{counted(stats['outside_window'], 'document')} outside the window.", "left-out"
+        )
+    if stats.get("no_features"):
+        yield Finding(
+            "note", f"{counted(stats['no_features'], 'document')} without features match nothing.", "left-out"
+        )
+    counted_candidates = stats.get("candidates_per_document") or 0
+    if counted_candidates > _MANY_CANDIDATES:
+        yield Finding(
+            "look",
+            f"{counted_candidates:,.0f} candidates a document are many: more rows, a larger k or longer shingles "
+            "give fewer.",
+            "index",
+        )

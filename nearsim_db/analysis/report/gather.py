@@ -1,0 +1,176 @@
+"""Everything a report says, read from the database in one snapshot and in bounded amounts."""
+
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import islice, takewhile
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from nearsim_db.analysis.report import clusters, comparisons, rejects
+from nearsim_db.analysis.report.figures import (
+    Index,
+    LargeBuckets,
+    LikeBuckets,
+    Report,
+    SetAside,
+    Similarities,
+    Step,
+)
+from nearsim_db.errors import NotFoundError, advice
+from nearsim_db.records import Progress, silent
+from nearsim_db.search import live_generation, statistics
+from nearsim_db.similarity.metrics import METRICS
+from nearsim_db.similarity.profile import Profile, as_built, make_family
+from nearsim_db.similarity.recipe import to_toml
+from nearsim_db.store import catalog, reports
+from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.reports import Bucket
+from nearsim_db.store.work import work_items
+
+_NAMED_MEMBERS = 3
+_BUCKETS_A_ROW = 16
+_LARGEST_STEPS = 40
+_STEP = 0.01
+_CURVE_POINTS = 100
+_BELOW_THRESHOLD = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much a report shows: rows of a table, pairs side by side; and reject files to count."""
+
+    top: int = 25
+    diffs: int = 12
+    title: str | None = None
+    rejects: tuple[Path, ...] = ()
+
+
+def gather(
+    database: Database, collection: str, profile: str | None, options: Options, progress: Progress = silent
+) -> Report:
+    """Read what a report says of a collection and one profile of it.
+
+    Raises NotFoundError for a collection or a profile that is not there, InputError for a file that holds no rejects.
+    """
+    counted = rejects.summarise(options.rejects, options.top) if options.rejects else None
+    with reports.snapshot(database.engine) as connection:
+        found = catalog.get_collection(connection, collection)
+        generations = catalog.list_generations(connection, found.collection_id)
+        generation = (
+            live_generation.choose_newest(collection, generations, profile)
+            if generations or profile
+            else None
+        )
+        resolved = None if generation is None else _profile(generation)
+        missing = None
+        try:
+            if generation is None:
+                raise NotFoundError(
+                    f"the collection has no profile yet; ingest documents, or run: {advice('build', collection)}"
+                )
+            live_generation.choose_live(connection, collection, generations, profile)
+        except NotFoundError as error:
+            missing = str(error)
+        stats = index = None
+        if generation is not None and resolved is not None:
+            stats = statistics.stats(connection, found, generation, resolved, recount=False)
+            if missing is None:
+                index = _read_index(connection, found, generation, resolved, options, progress)
+        corpus = reports.count_corpus(connection, found.collection_id)
+    return Report(
+        title=options.title or f"Near-duplicates in {collection}",
+        collection=collection,
+        profile=None if generation is None else generation.profile,
+        made_at=datetime.now(UTC).isoformat(sep=" ", timespec="minutes"),
+        version=version("nearsim-db"),
+        top=options.top,
+        corpus=corpus,
+        stats=stats,
+        recipe=None if resolved is None else to_toml(resolved.recipe),
+        index=index,
+        missing=missing,
+        rejects=counted,
+    )
+
+
+def _profile(generation: Generation) -> Profile:
+    return as_built(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
+
+
+def _read_index(
+    connection: Connection,
+    collection: Collection,
+    generation: Generation,
+    profile: Profile,
+    options: Options,
+    progress: Progress,
+) -> Index:
+    leaves, top = generation.leaves, options.top
+    limit = profile.recipe.match.bucket_limit
+    progress("report", 0, 5)
+    similarities = _read_similarities(connection, generation, profile)
+    progress("report", 1, 5)
+    found = clusters.read(connection, leaves, similarities.threshold, top)
+    progress("report", 2, 5)
+    compared = comparisons.read(connection, generation, similarities.threshold, profile.recipe, options.diffs)
+    progress("report", 3, 5)
+    sources, all_sources = reports.count_sources(connection, leaves, collection.collection_id, top)
+    copies, all_copies = reports.count_copies(connection, leaves, top)
+    progress("report", 4, 5)
+    buckets = _read_buckets(connection, leaves, limit, top)
+    featureless = reports.read_featureless(connection, leaves, top)
+    set_aside = _read_set_aside(connection, generation, top)
+    progress("report", 5, 5)
+    return Index(
+        similarities,
+        found,
+        tuple(compared),
+        tuple(sources),
+        all_sources,
+        tuple(copies),
+        all_copies,
+        buckets,
+        tuple(featureless),
+        set_aside,
+    )
+
+
+def _read_similarities(connection: Connection, generation: Generation, profile: Profile) -> Similarities:
+    """The histogram in steps of 0.01 or, where that were too many, of as many hundredths as give 40 at most."""
+    family = make_family(profile.recipe, "numpy")
+    threshold = METRICS[family.metric].least_similarity(profile.recipe.match.threshold)
+    least = min(threshold, 1 - 10 * _STEP)
+    hundredths = -(-round((1 - least) / _STEP) // _LARGEST_STEPS)
+    amount = max(1, round((1 - least) / (hundredths * _STEP)))
+    step = (1 - least) / amount
+    counts = reports.count_similarities(connection, generation.leaves, least, amount).tolist()
+    steps = tuple(Step(round(least + at * step, 6), *pair) for at, pair in enumerate(counts))
+    begin = max(least - _BELOW_THRESHOLD, -1.0 if family.metric == "cosine" else 0.0)
+    points = (begin + (1 - begin) * at / _CURVE_POINTS for at in range(_CURVE_POINTS + 1))
+    curve = tuple((round(one, 6), profile.match_probability(one)) for one in points)
+    return Similarities(family.metric, threshold, step, steps, curve)
+
+
+def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:
+    """The largest buckets; those of one size with the same first members are as good as one, and stand together."""
+    amount = top * _BUCKETS_A_ROW
+    found = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
+    alike: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
+    for bucket in found.largest:
+        alike.setdefault((bucket.members, bucket.names), []).append(bucket)
+    rows = tuple(LikeBuckets(group[0], len(group)) for group in islice(alike.values(), top))
+    listed = sum(row.buckets for row in rows)
+    return LargeBuckets(rows, listed, found.shared, found.over_limit, found.left_out)
+
+
+def _read_set_aside(connection: Connection, generation: Generation, top: int) -> tuple[SetAside, ...]:
+    stream = work_items.stream_work(connection, generation.collection_id, None, failed=True)
+    with closing(stream) as items:  # type: ignore[type-var]
+        given_up = takewhile(lambda item: item.state == "set aside", items)
+        own = (item for item in given_up if item.generation == generation.generation_id)
+        return tuple(SetAside(one.id, one.stage, one.attempts, one.error) for one in islice(own, top))

@@ -1,0 +1,120 @@
+"""The page: figures filled into templates, with all that it needs inside it and nothing it could fetch."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from nearsim_db.admin.reindex import Difference
+from nearsim_db.admin.reindex.diff_result import SampledPair
+from nearsim_db.analysis.report import charts, words
+from nearsim_db.analysis.report.charts import Chart
+from nearsim_db.analysis.report.diffs import Diff, compare
+from nearsim_db.analysis.report.figures import Report
+from nearsim_db.analysis.report.findings import find
+from nearsim_db.analysis.report.suspicion import WEIGHTS
+from nearsim_db.errors import NearsimError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SCRIPTS = ("sortable.js", "sortable.a11y.js", "page.js")
+_STYLE = "page.css"
+
+
+def render(report: Report) -> bytes:
+    """The report as one HTML page in UTF-8. Raises NearsimError where the extra `report` is not installed."""
+    try:
+        environment = _environment()
+        drawn = _draw(report)
+    except ImportError as error:
+        raise _not_installed(error) from error
+    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
+    page = environment.get_template("page.html").render(
+        report=report,
+        charts=drawn,
+        axes=charts.AXES,
+        findings=find(report),
+        weights=WEIGHTS,
+        style=style,
+        scripts=scripts,
+        policy=_policy(style, scripts),
+    )
+    return page.encode("utf-8", "replace")
+
+
+def render_difference(found: Difference) -> bytes:
+    """A comparison of two generations as one HTML page, as `render` does a report."""
+    try:
+        environment = _environment()
+    except ImportError as error:
+        raise _not_installed(error) from error
+    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
+    page = environment.get_template("difference.html").render(
+        found=found,
+        version=version("nearsim-db"),
+        compared={kind: _laid_out(getattr(found.samples, kind)) for kind in ("lost", "gained", "rescored")},
+        style=style,
+        scripts=scripts,
+        policy=_policy(style, scripts),
+    )
+    return page.encode("utf-8", "replace")
+
+
+def _laid_out(pairs: Sequence[SampledPair]) -> list[tuple[SampledPair, Diff]]:
+    return [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("nearsim_db.analysis.report"),
+        autoescape=True,
+        finalize=words.visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= words.FILTERS
+    return environment
+
+
+def _draw(report: Report) -> dict[str, Chart]:
+    index = report.index
+    if index is None:
+        return {}
+    drawn = {"similarities": charts.draw_similarities(index.similarities)} if index.similarities.pairs else {}
+    return drawn | ({"sizes": charts.draw_sizes(index.clusters.sizes)} if index.clusters.sizes else {})
+
+
+def _policy(style: str, scripts: list[str]) -> str:
+    """A Content-Security-Policy under which only what is on the page runs, and nothing is fetched or sent."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            f"script-src {' '.join(map(_hash, scripts))}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (files("nearsim_db.analysis.report") / "assets" / name).read_text("utf-8")
+
+
+def _not_installed(error: ImportError) -> NearsimError:
+    return NearsimError(
+        f"the page is made by jinja2 and matplotlib, of which {error.name or 'one'} is not installed; run: "
+        "pip install 'nearsim-db[report]', or print the figures with --json"
+    )

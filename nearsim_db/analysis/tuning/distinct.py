@@ -1,0 +1,109 @@
+"""The distinct feature sets of a sample: documents with equal features are counted and taken for one."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.records import Progress, silent
+from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.metrics import intersections
+from nearsim_db.similarity.text import ID_BITS
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_CHARACTERS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctSets:
+    """The features of n documents without repeats: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
+
+    `set_of` is int64 of n: the place of each document's set, -1 for one without features. Ids have `bits` bits.
+    """
+
+    ids: NDArray[np.uint64]
+    offsets: Ints
+    set_of: Ints
+    bits: int
+    backend: str
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> Ints:
+        """How many features each set has."""
+        return np.diff(self.offsets)
+
+    @property
+    def members(self) -> Ints:
+        """How many documents have each set."""
+        return np.bincount(self.set_of[self.set_of >= 0], minlength=len(self))
+
+    @property
+    def featureless(self) -> int:
+        """How many documents have no features."""
+        return int((self.set_of < 0).sum())
+
+    @property
+    def twins(self) -> int:
+        """How many documents have the features of one before them."""
+        return len(self.set_of) - self.featureless - len(self)
+
+    @property
+    def twin_pairs(self) -> int:
+        """How many pairs of documents have the same features."""
+        members = self.members
+        return int((members * (members - 1) // 2).sum())
+
+    def similarities(self, left: Ints, right: Ints) -> Floats:
+        """The Jaccard similarities of m pairs of sets, float64 of m."""
+        shared = intersections(self.ids, self.offsets, left, right, self.backend)
+        together = self.sizes[left] + self.sizes[right] - shared
+        return np.asarray(shared / together, np.float64)
+
+
+def distinct_sets(
+    encoder: Encoder, texts: Sequence[str], threads: int = 1, progress: Progress = silent
+) -> DistinctSets:
+    """Cut texts into features and keep each set once."""
+    places: dict[bytes, int] = {}
+    set_of = np.full(len(texts), -1, np.int64)
+    kept: list[NDArray[np.uint64]] = []
+    row = 0
+    with ThreadPoolExecutor(threads) as pool:
+        for features in pool.map(encoder.features, _batches(texts)):
+            for ids in _each(features):
+                if len(ids):
+                    place = places.setdefault(encoder.digest(ids), len(places))
+                    set_of[row] = place
+                    if place == len(kept):
+                        kept.append(ids)
+                row += 1
+            progress("cut", row, len(texts))
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum([len(ids) for ids in kept], out=offsets[1:])
+    flat = np.concatenate(kept) if kept else np.zeros(0, np.uint64)
+    bits = ID_BITS[encoder.profile.recipe.hash.base]
+    return DistinctSets(flat, offsets, set_of, bits, encoder.backend)
+
+
+def _each(features: Features) -> Iterator[NDArray[np.uint64]]:
+    for begin, end in pairwise(features.offsets.tolist()):
+        yield features.ids[begin:end]
+
+
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    begin, size = 0, 0
+    for end, text in enumerate(texts):
+        if size and size + len(text) > _CHARACTERS_AT_ONCE:
+            yield texts[begin:end]
+            begin, size = end, 0
+        size += len(text)
+    if begin < len(texts):
+        yield texts[begin:]

@@ -1,0 +1,201 @@
+"""A sample of pairs, near ones and random ones, weighted so that it stands for all pairs of the sets.
+
+A pair has two ways in: by lot, with the same probability q for all, and by sharing a bucket of a generous banding of
+MinHash sketches, with the probability p(s) of the S-curve at its similarity s, times c where its buckets were too large
+to take all their pairs. [drawn] a / q + [met] (1 - a) / (p(s) c) has the expectation 1 for every pair, whatever a is as
+long as it depends on s alone (Horvitz and Thompson 1952): so sums over the sample, so weighted, are unbiased. a weighs
+the two ways by their variances. A shingle that many documents have, and that comes out least, brings them all together,
+so that pairs meet in crowds: the variance of the second way is taken as many times that of pairs that meet one by one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.analysis.tuning.distinct import DistinctSets, Floats, Ints
+from nearsim_db.similarity.sketch import MinHash
+from nearsim_db.similarity.sketch.mixing import random_words
+
+_K = 128
+_RANDOM_PAIRS = 300_000
+_NEAR_PAIRS = 1_000_000
+_MERGED_IDS = 600_000_000  # about a second of comparing
+_COMPARED_AT_ONCE = 100_000
+_CROWDING = 100.0
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSample:
+    """m pairs of sets, left < right, each once: similarity in [0, 1], and how many pairs each stands for.
+
+    `total` is the number of all pairs of the sets.
+    """
+
+    left: Ints
+    right: Ints
+    similarity: Floats
+    weight: Floats
+    total: int
+
+
+def sample_pairs(
+    sets: DistinctSets, seed: int, random_pairs: int = _RANDOM_PAIRS, near_pairs: int = _NEAR_PAIRS
+) -> PairSample:
+    """Draw pairs by lot and by near sketches; where there are few, all of them.
+
+    `random_pairs` and `near_pairs` bound the work, which long documents bound further.
+    """
+    size = len(sets)
+    total = size * (size - 1) // 2
+    affordable = int(_MERGED_IDS / max(2.0 * float(sets.sizes.mean()) if size else 1.0, 1.0))
+    lots, most = min(random_pairs, affordable), min(near_pairs, affordable)
+    if total <= lots:
+        left, right = np.triu_indices(size, 1)
+        found = sets.similarities(left.astype(np.int64), right.astype(np.int64))
+        return PairSample(left, right, found, np.ones(total), total)
+    generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune pairs", 4)))
+    codes = _draw(generator, size, lots)
+    by_lot = _Lots(codes, sets.similarities(*np.divmod(codes, size)), _drawn_at_all(total, lots))
+    rows = _rows(by_lot, most)
+    met, kept = _meet(sets, generator, rows, most, seed)
+    return _weigh(by_lot, met, kept, rows, sets, total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lots:
+    """Pairs drawn by lot, each with the same probability; a code is left * number of sets + right."""
+
+    codes: Ints
+    similarity: Floats
+    probability: float
+
+
+def shares_bucket(similarity: Floats, rows: int) -> Floats:
+    """The probability that a pair shares a bucket of the generous banding of so many rows."""
+    return np.asarray(1 - (1 - similarity**rows) ** (_K // rows), np.float64)
+
+
+def _draw(generator: np.random.Generator, size: int, lots: int) -> Ints:
+    """The codes left * size + right of distinct pairs drawn from all, in order."""
+    left = generator.integers(0, size, lots)
+    right = generator.integers(0, size - 1, lots)
+    right += right >= left
+    return _distinct(np.minimum(left, right) * size + np.maximum(left, right))
+
+
+def _distinct(codes: Ints) -> Ints:
+    """The different codes, ascending; np.unique makes a hash table, which is slower."""
+    ordered = np.sort(codes)
+    fresh = np.ones(len(ordered), bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
+
+
+def _drawn_at_all(total: int, lots: int) -> float:
+    """The probability that one of `total` things is among so many draws with replacement."""
+    return float(-np.expm1(lots * np.log1p(-1 / total)))
+
+
+def _rows(lots: _Lots, most: int) -> int:
+    """The fewest rows per band with which no more pairs than that are expected to meet."""
+    for rows in range(2, 17):
+        if shares_bucket(lots.similarity, rows).sum() / lots.probability <= most:
+            return rows
+    return 16
+
+
+def _meet(
+    sets: DistinctSets, generator: np.random.Generator, rows: int, most: int, seed: int
+) -> tuple[Ints, Floats]:
+    """Codes of the pairs that share a bucket, and with what probability each was kept of its buckets."""
+    family = MinHash(_K, seed, sets.bits, backend=sets.backend)
+    keys = family.band_keys(family.sketch(sets.ids, sets.offsets), _K // rows, rows, "mix64", seed)
+    members, begins, sizes = _buckets(keys)
+    pairs = sizes * (sizes - 1) // 2
+    cap = _cap(pairs, most)
+    small, large = pairs <= cap, pairs > cap
+    codes = [_all_pairs(members, begins[small], sizes[small], len(sets))]
+    chance = np.ones(keys.shape) if large.any() else None
+    for begin, count in zip(begins[large].tolist(), sizes[large].tolist(), strict=True):
+        own = members[begin : begin + count]
+        left, right = np.divmod(_draw(generator, count, cap), count)
+        ends = np.sort(np.stack((own[left] // keys.shape[1], own[right] // keys.shape[1])), axis=0)
+        codes.append(ends[0] * len(sets) + ends[1])
+        assert chance is not None
+        chance.flat[own] = _drawn_at_all(count * (count - 1) // 2, cap)
+    met = _distinct(np.concatenate(codes))
+    return met, np.ones(len(met)) if chance is None else _kept(keys, chance, met)
+
+
+def _buckets(keys: Keys) -> tuple[Ints, Ints, Ints]:
+    """Buckets of two and more: members as places in `keys` laid flat, where each bucket begins, and its size."""
+    flat = keys.ravel()
+    members = np.argsort(flat, kind="stable")
+    fresh = np.ones(len(flat) + 1, bool)
+    fresh[1:-1] = flat[members[1:]] != flat[members[:-1]]
+    bounds = np.flatnonzero(fresh)
+    sizes = np.diff(bounds)
+    shared = sizes > 1
+    return members, bounds[:-1][shared], sizes[shared]
+
+
+def _cap(pairs: Ints, most: int) -> int:
+    """The most pairs of one bucket so that all together give no more than `most`; at least 1."""
+    ordered = np.sort(pairs)
+    before = np.cumsum(ordered) - ordered
+    share = (most - before) // (len(ordered) - np.arange(len(ordered)))
+    too_large = np.flatnonzero(share < ordered)
+    if len(too_large):
+        return max(1, int(share[too_large[0]]))
+    return int(ordered[-1]) if len(ordered) else 1
+
+
+def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints:
+    """Codes of all pairs of some buckets; those of a bucket are tied to each of its earlier members."""
+    bands = len(members) // documents
+    places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    firsts = np.repeat(begins, sizes)
+    nth = np.arange(int(places.sum())) - np.repeat(np.cumsum(places) - places, places)
+    left = members[np.repeat(firsts, places) + nth] // bands
+    right = members[np.repeat(firsts + places, places)] // bands
+    return np.asarray(np.minimum(left, right) * documents + np.maximum(left, right), np.int64)
+
+
+def _kept(keys: Keys, chance: Floats, met: Ints) -> Floats:
+    """1 - the product of 1 - c over the buckets that a pair shares."""
+    kept = np.empty(len(met))
+    with np.errstate(divide="ignore"):
+        missing = np.log1p(-chance)
+    for begin in range(0, len(met), _COMPARED_AT_ONCE):
+        left, right = np.divmod(met[begin : begin + _COMPARED_AT_ONCE], len(keys))
+        shared = keys[left] == keys[right]
+        kept[begin : begin + len(left)] = -np.expm1(np.where(shared, missing[left], 0.0).sum(axis=1))
+    return kept
+
+
+def _weigh(lots: _Lots, met: Ints, kept: Floats, rows: int, sets: DistinctSets, total: int) -> PairSample:
+    new = np.setdiff1d(met, lots.codes, assume_unique=True)
+    codes = np.concatenate((lots.codes, new))
+    similarity = np.concatenate((lots.similarity, sets.similarities(*np.divmod(new, len(sets)))))
+    order = np.argsort(codes)
+    codes, similarity = codes[order], similarity[order]
+    near = shares_bucket(similarity, rows)
+    by_lot = _weight_of_lots(lots.probability, near)
+    weight = np.zeros(len(codes))
+    places = np.searchsorted(codes, lots.codes)
+    weight[places] = by_lot[places] / lots.probability
+    places = np.searchsorted(codes, met)
+    # Equal halves of ids can bring together what shares nothing: near is then 0, and the lots have the word.
+    weight[places] += (1 - by_lot[places]) / (np.maximum(near[places], 1e-12) * kept)
+    left, right = np.divmod(codes, len(sets))
+    return PairSample(left, right, similarity, weight, total)
+
+
+def _weight_of_lots(lot: float, near: Floats) -> Floats:
+    """Each way by the variance of the other: (1 - q) / q, and as much of p times the crowding."""
+    by_lot = (1 - lot) / lot
+    by_meeting = _CROWDING * (1 - near) / np.maximum(near, 1e-12)
+    return np.asarray(by_meeting / (by_lot + by_meeting), np.float64)

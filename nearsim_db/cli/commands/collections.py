@@ -1,0 +1,66 @@
+"""Commands on collections."""
+
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.commands.documents import confirm
+
+collections = typer.Typer(
+    no_args_is_help=True, help="Make, list and delete collections: sets of documents that are compared."
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name.", show_default=False)]
+
+
+@collections.command(epilog="Example: nearsim collection create news")
+def create(name: Name, quiet: options.Quiet = False) -> None:
+    """Make an empty collection; ingest makes one too when it is not there."""
+    from nearsim_db.cli.output import render
+    from nearsim_db.store.database import Database
+
+    with Database.connect() as database:
+        database.create_collection(name)
+    if not quiet:
+        render.note(f"created collection {name}")
+
+
+@collections.command("list", epilog="Example: nearsim collection list --json")
+def list_collections(as_json: options.AsJson = False) -> None:
+    """List the collections."""
+    from nearsim_db.admin.attach import list_attachments
+    from nearsim_db.cli.output import render
+    from nearsim_db.store.database import Database
+
+    with Database.connect() as database:
+        follows = {one.collection: one.table or "a table that is gone" for one in list_attachments(database)}
+        found = [
+            {
+                "collection": one.name,
+                "documents": database.count_documents(one),
+                "follows": follows.get(one.name),
+                "created_at": one.created_at,
+            }
+            for one in database.collections()
+        ]
+    if as_json:
+        render.document(found)
+    elif found:
+        render.table(list(found[0]), [list(one.values()) for one in found])
+    else:
+        render.line("there are no collections yet; ingest makes one, or: nearsim collection create NAME")
+
+
+@collections.command(epilog="Example: nearsim collection delete news --yes")
+def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -> None:
+    """Delete a collection with its documents, profiles and indexes. On a terminal it asks first."""
+    from nearsim_db.cli.output import render
+    from nearsim_db.indexing.collections import delete_collection
+    from nearsim_db.store.database import Database
+
+    confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
+    with Database.connect() as database:
+        documents = delete_collection(database, name)
+    if not quiet:
+        render.note(f"deleted collection {name} with {documents:,} documents")

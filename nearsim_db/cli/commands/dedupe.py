@@ -1,0 +1,95 @@
+"""The command dedupe: files in, the same without near-duplicates out."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.readers.output import STANDARD_OUTPUT
+
+_OTHER_KINDS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
+
+
+_Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write what stays there, as JSON lines; - is standard output.",
+        show_default=False,
+    ),
+]
+
+
+def dedupe(
+    files: options.Files,
+    output: _Output,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", metavar="PATH", help="Write the pairs there, as JSON lines.")
+    ] = None,
+    clusters: Annotated[
+        Path | None,
+        typer.Option("--clusters", metavar="PATH", help="Write the clusters there, as JSON lines."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", "-t", help="The same as --set match.threshold=", show_default=False),
+    ] = None,
+    recipe: options.RecipeFile = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
+    id_field: options.IdField = "id",
+    title_field: options.TitleField = "title",
+    body_field: options.BodyField = None,
+    source_field: options.SourceField = "source",
+    url_field: options.UrlField = "url",
+    published_field: options.PublishedField = "published_at",
+    vector_field: options.VectorField = "vector",
+    vectors: options.Vectors = None,
+    rejects: options.Rejects = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Remove near-duplicates from files in one go; nothing stays in the database.
+
+    The survivor of each cluster and all documents without near-duplicates are written in the order of the input: the
+    lines of JSON lines as they are, other files as JSON lines with id, title and text. Files are read twice, so
+    standard input is not taken.
+    """
+    written = [one for one in (output, pairs, clusters) if one is not None]
+    _check_outputs(written)
+    from nearsim_db.analysis.dedupe_files import Outputs
+    from nearsim_db.analysis.dedupe_files import dedupe as run
+    from nearsim_db.cli.output import summaries
+    from nearsim_db.readers import Fields, Source
+    from nearsim_db.store.database import Database
+
+    given = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
+    chosen = options.chosen_recipe(recipe, preset, given)
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
+    source = Source(files, fields)
+    with progress_bars(quiet or as_json, source) as progress, Database.connect() as database:
+        summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
+    stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
+    if as_json:
+        summaries.print_dedupe_document(summary, output, stream)
+    elif not quiet:
+        summaries.print_dedupe(summary, output, rejects, stream)
+    summaries.print_warnings(summary.warnings)
+
+
+def _check_outputs(outputs: list[Path]) -> None:
+    """Refuse endings that promise something else than JSON lines, and two outputs in one place."""
+    for path in outputs:
+        if path.suffix.lower() in _OTHER_KINDS:
+            raise UsageError(
+                f"{path} cannot be: dedupe writes plain JSON lines; give a name that ends in .jsonl, or - for "
+                "standard output to pass them on"
+            )
+    if len(set(outputs)) < len(outputs):
+        raise UsageError("--output, --pairs and --clusters each need a place of their own")

@@ -1,0 +1,133 @@
+"""Commands that take documents in: ingest, build."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.errors import DuplicateError, InputError, NearsimError
+
+if TYPE_CHECKING:
+    from nearsim_db.records import IngestSummary, OnDuplicate, ReadDocument, Reject
+
+
+_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")]
+_OnDuplicate = Annotated[
+    options.OnDuplicate | None,
+    typer.Option(
+        "--on-duplicate",
+        help="Look each document up before it is added, one after the other: flag adds near-duplicates and "
+        "counts them, skip leaves them out, raise stops at the first.",
+        show_default=False,
+    ),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")]
+
+
+def ingest(
+    files: options.Files,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    id_field: options.IdField = "id",
+    title_field: options.TitleField = "title",
+    body_field: options.BodyField = None,
+    source_field: options.SourceField = "source",
+    url_field: options.UrlField = "url",
+    published_field: options.PublishedField = "published_at",
+    vector_field: options.VectorField = "vector",
+    vectors: options.Vectors = None,
+    rejects: options.Rejects = None,
+    strict: _Strict = False,
+    on_duplicate: _OnDuplicate = None,
+    dry_run: _DryRun = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Read documents into a collection and bring its index up to date.
+
+    Documents are inserted or replaced by their id. Records that cannot be used are set aside and counted. A collection
+    without a profile gets one from the default recipe. Run again after an interruption, it goes on where it stopped.
+    """
+    from nearsim_db.cli.output import summaries
+    from nearsim_db.index import Index
+    from nearsim_db.readers import Fields, Source, open_vectors, refuse_inputs
+
+    if on_duplicate is not None and dry_run:
+        raise UsageError("--on-duplicate goes without --dry-run; nearsim check looks up and writes nothing")
+    decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
+    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
+    source = Source(files, fields)
+    refuse_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
+    with (
+        open_vectors(vectors) as beside,
+        progress_bars(quiet or as_json, source) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        beside.check(source)
+        records = _UntilDamage(beside.joined(source))
+        error: NearsimError | None = None
+        try:
+            summary = index.ingest(
+                records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
+            )
+        except (InputError, DuplicateError) as refused:
+            if refused.summary is None or not as_json:
+                raise
+            summary, error = refused.summary, refused
+        profiles = [] if dry_run else summaries.profile_stats(index)
+    if as_json:
+        summaries.print_ingest_document(
+            summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
+        )
+    elif not quiet:
+        summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
+    summaries.print_warnings([*beside.told, *index.warnings])
+    if error is not None:
+        raise error
+    _refuse_damaged(records.damage, summary, dry_run)
+
+
+def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run: bool) -> None:
+    """End with an error where a file broke off, or nothing of it could be used, all else being told."""
+    if damage is not None:
+        raise damage if dry_run else InputError(f"{damage}; what was read before is kept")
+    if summary.read and summary.rejected == summary.read:
+        raise InputError(f"none of the {summary.read:,} records that were read can be used")
+
+
+def build(
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Finish an interrupted build, and take in what other applications wrote in plain SQL."""
+    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.index import Index
+
+    with (
+        progress_bars(quiet or as_json) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        index.build()
+        profiles = summaries.profile_stats(index)
+    if as_json:
+        render.document({"collection": collection, "profiles": [summaries.outline(one) for one in profiles]})
+    elif not quiet:
+        summaries.print_profiles(profiles)
+    summaries.print_warnings(index.warnings)
+
+
+class _UntilDamage:
+    """The records of a source up to the first file that cannot be read on, which `damage` then tells."""
+
+    def __init__(self, records: "Iterator[ReadDocument | Reject]") -> None:
+        self._records = records
+        self.damage: InputError | None = None
+
+    def __iter__(self) -> "Iterator[ReadDocument | Reject]":
+        try:
+            yield from self._records
+        except InputError as error:
+            self.damage = error

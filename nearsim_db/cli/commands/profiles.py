@@ -1,0 +1,158 @@
+"""Commands on profiles: the recipes that a collection is compared under."""
+
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.commands.documents import confirm
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.errors import NotFoundError
+
+profiles = typer.Typer(
+    no_args_is_help=True, help="Make, show and delete profiles: recipes with an index of their own."
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.", show_default=False)]
+
+
+@profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
+def create(
+    name: Name,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    recipe: options.RecipeFile = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make a profile from a recipe, the preset default if none is given; a filled collection is indexed at once."""
+    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.index import Index
+    from nearsim_db.search.statistics import describe
+
+    chosen = options.chosen_recipe(recipe, preset, settings)
+    with (
+        progress_bars(quiet or as_json) as progress,
+        Index.connect(collection=collection, progress=progress) as index,
+    ):
+        known = {one.name for one in index.database.collections()}
+        profile = index.create_profile(name, chosen)
+        built = [one for one in summaries.profile_stats(index) if one["profile"] == name]
+    if collection not in known and not quiet:
+        render.note(f"created collection {collection}, which was not there yet")
+    if as_json:
+        render.document(
+            {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
+        )
+    elif not quiet:
+        state = "live" if built else "empty; documents are indexed when they come"
+        summaries.print_choice(describe(profile), name, state)
+        if built:
+            render.line()
+            summaries.print_profiles(built)
+    summaries.print_warnings(index.warnings)
+
+
+@profiles.command("list", epilog="Example: nearsim profile list --collection news")
+def list_profiles(
+    collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False
+) -> None:
+    """List the profiles of a collection."""
+    from nearsim_db.cli.output import render
+    from nearsim_db.index import Index
+
+    with Index.connect(collection=collection) as index:
+        found = [
+            {
+                "profile": generation.profile,
+                "state": generation.state,
+                "threshold": profile.recipe.match.threshold,
+                "bands": profile.bands,
+                "rows": profile.rows,
+                "created_at": generation.created_at,
+            }
+            for generation, profile in index.profiles()
+        ]
+    if as_json:
+        render.document(found)
+    elif found:
+        render.table(list(found[0]), [list(one.values()) for one in found])
+    else:
+        render.line(
+            f"collection {collection} has no profiles; ingest makes one, or: nearsim profile create NAME"
+        )
+
+
+@profiles.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
+def list_presets(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Print this one as it is written.", show_default=False),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the recipes that ship with nearsim, or print one, to copy and change."""
+    if as_json and name is not None:
+        raise UsageError("a preset is printed as TOML; leave --json out")
+    from nearsim_db.cli.output import render
+    from nearsim_db.similarity import presets
+
+    if name is not None:
+        typer.echo(presets.read(name), nl=False)
+        return
+    found = {one: presets.purpose(one) for one in presets.names()}
+    if as_json:
+        render.document([{"preset": one, "purpose": purpose} for one, purpose in found.items()])
+    else:
+        render.table(["preset", "for"], [list(one) for one in found.items()])
+
+
+@profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
+def show(
+    name: Name,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    as_json: options.AsJson = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe, as --recipe takes it.")] = False,
+) -> None:
+    """Show a profile's recipe, what was chosen for it, and what to expect of it."""
+    if as_json and as_toml:
+        raise UsageError("give either --json or --toml, not both")
+    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.index import Index
+    from nearsim_db.search.statistics import describe
+    from nearsim_db.similarity import recipe_warnings
+    from nearsim_db.similarity.recipe import to_toml
+
+    with Index.connect(collection=collection) as index:
+        found = [one for one in index.profiles() if one[0].profile == name]
+    if not found:
+        raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
+    ((generation, profile),) = found
+    if as_json:
+        render.document({"profile": name, "state": generation.state, **describe(profile)})
+    elif as_toml:
+        typer.echo(to_toml(profile.recipe), nl=False)
+    else:
+        summaries.print_choice(describe(profile), name, generation.state)
+        typer.echo("\n" + to_toml(profile.recipe), nl=False)
+        summaries.print_warnings(recipe_warnings.of_profile(profile))
+
+
+@profiles.command(epilog="Example: nearsim profile delete strict --yes")
+def delete(
+    name: Name,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    yes: options.Yes = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Delete a profile and its index; the documents stay. On a terminal it asks first."""
+    from nearsim_db.cli.output import render
+    from nearsim_db.index import Index
+
+    confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
+    with Index.connect(collection=collection) as index:
+        index.delete_profile(name)
+    if not quiet:
+        render.note(f"deleted profile {name}")

@@ -1,0 +1,88 @@
+"""The command reindex diff: how the generation that is coming differs from the live one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import limits, options
+from nearsim_db.cli.commands.reindex import Name
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.readers.output import STANDARD_OUTPUT
+
+EXCEEDED = 3
+
+Generation = Annotated[
+    int | None,
+    typer.Option(
+        "--generation",
+        "-g",
+        metavar="N",
+        help="Compare this one instead of the one that is coming.",
+        show_default=False,
+    ),
+]
+
+
+def diff(
+    name: Name = None,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    generation: Generation = None,
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", min=0, max=1000, help="Samples of each kind at most.")
+    ] = 20,
+    max_lost: limits.MaxLost = None,
+    max_gained: limits.MaxGained = None,
+    max_rescored: limits.MaxRescored = None,
+    max_merged: limits.MaxMerged = None,
+    max_split: limits.MaxSplit = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Write an HTML page there, with texts side by side."
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare the generation that is coming, or another, with the live one: pairs lost, gained and re-scored, clusters.
+
+    Nothing is changed. Pairs are those that nearsim pairs answers, twins expanded. Ends with exit code 3 where more
+    differs than a --max option allows. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    """
+    from nearsim_db.admin.reindex import Reindex
+    from nearsim_db.cli.output import diff as diff_output
+    from nearsim_db.cli.output import render
+    from nearsim_db.readers.output import replacing
+    from nearsim_db.store.database import Database
+
+    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    _refuse_output(output, as_json=as_json)
+    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+        found = Reindex(database, collection, name, progress).diff(
+            generation, samples=samples, limits=allowed
+        )
+    if output is not None:
+        from nearsim_db.analysis.report import render_difference
+
+        page = render_difference(found)
+        with replacing(output) as stream:
+            stream.write(page)
+    if as_json:
+        render.document(found)
+    elif output != STANDARD_OUTPUT and not quiet:
+        diff_output.print_difference(found, output)
+    if found.exceeded:
+        raise typer.Exit(EXCEEDED)
+
+
+def _refuse_output(output: Path | None, *, as_json: bool) -> None:
+    if output is None:
+        return
+    if as_json and output == STANDARD_OUTPUT:
+        raise UsageError(
+            "the page and the JSON document cannot both be standard output; give --output a path"
+        )
+    if output.suffix.lower() not in ("", ".html", ".htm"):
+        raise UsageError(f"{output} cannot be: the page is HTML; end it in .html")

@@ -1,0 +1,69 @@
+"""The command report: one page, or one JSON document, of all that an index says."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.readers.output import STANDARD_OUTPUT
+
+
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Write the page there, as HTML; - is standard output."
+        ),
+    ] = None,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    profile: options.Profile = None,
+    title: Annotated[str | None, typer.Option("--title", help="What stands over the page.")] = None,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=1, max=1000, help="Rows of a table at most.")
+    ] = 25,
+    diffs: Annotated[
+        int, typer.Option("--diffs", metavar="N", min=0, max=200, help="Pairs shown side by side.")
+    ] = 12,
+    rejects: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--rejects", metavar="PATH", help="A file of rejects, to be counted by reason (repeat)."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="The figures as one JSON document; without --output it is printed."),
+    ] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write all that an index says on one HTML page: figures, clusters, pairs side by side, sources, what was left out.
+
+    The page is a single file that fetches nothing. Long lists are cut, and say so.
+    """
+    if output is None and not as_json:
+        raise UsageError("give --output PATH (- is standard output), or --json")
+    if output is not None and output.suffix.lower() not in (
+        {"", ".json"} if as_json else {"", ".html", ".htm"}
+    ):
+        written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
+        raise UsageError(f"{output} cannot be: the report is {written}")
+    from nearsim_db import readers
+    from nearsim_db.analysis.report import Options, gather
+    from nearsim_db.analysis.report import render as render_page
+    from nearsim_db.cli.output import render
+    from nearsim_db.readers.output import json_line, replacing
+    from nearsim_db.store.database import Database
+
+    place = output or STANDARD_OUTPUT
+    readers.refuse_inputs([place], rejects or [])
+    chosen = Options(top, diffs, title, tuple(rejects or ()))
+    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+        found = gather(database, collection, profile, chosen, progress)
+        content = json_line(found) if as_json else render_page(found)
+    with replacing(place) as stream:
+        stream.write(content)
+    if not quiet and place != STANDARD_OUTPUT:
+        render.line(f"{place}: {len(content):,} bytes")

@@ -1,0 +1,133 @@
+"""Commands on the database itself: its schema, and the embedded server."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+
+if TYPE_CHECKING:
+    from nearsim_db.store.settings import Settings
+
+db = typer.Typer(
+    no_args_is_help=True,
+    help="The database: the one NEARSIM_DATABASE_URL names, else an embedded PostgreSQL that starts on demand.",
+)
+
+
+@db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
+def init(
+    patience: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long a step may wait for others' transactions before it gives up.",
+        ),
+    ] = 300.0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make the schema nearsim in the database, or bring it up to date while it is used."""
+    from nearsim_db.admin import access
+    from nearsim_db.cli.output import render
+    from nearsim_db.store.database import Database
+
+    revision = Database.initialise(
+        patience_seconds=patience, told=(lambda message: None) if quiet else render.note
+    )
+    if quiet:
+        return
+    render.note(f"the schema nearsim is at revision {revision}")
+    with Database.connect() as database:
+        missing = access.missing_roles(database)
+    if missing:
+        render.warn(
+            f"this user may not make the roles {', '.join(missing)}; to let others in, have one who may run: "
+            "nearsim db grant USER ROLE"
+        )
+
+
+@db.command(epilog="Example: nearsim db start")
+def start(quiet: options.Quiet = False) -> None:
+    """Start the embedded server and keep it up until: nearsim db stop."""
+    settings = _embedded_settings()
+    from nearsim_db.cli.output import render
+    from nearsim_db.store import embedded
+
+    embedded.start(settings.home)
+    if not quiet:
+        render.note("the embedded server is up and stays so until: nearsim db stop")
+
+
+@db.command(epilog="Example: nearsim db status --json")
+def status(as_json: options.AsJson = False) -> None:
+    """Show which database is used, and whether it answers; starts nothing."""
+    from nearsim_db.cli.output import render
+    from nearsim_db.store.settings import from_environment
+
+    settings = from_environment()
+    found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
+    if as_json:
+        render.document(found)
+    else:
+        plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
+        render.facts({name.replace("_", " "): value for name, value in plain.items()})
+
+
+@db.command(epilog="Example: nearsim db stop")
+def stop(quiet: options.Quiet = False) -> None:
+    """Stop the embedded server; what is in it stays."""
+    settings = _embedded_settings()
+    from nearsim_db.cli.output import render
+    from nearsim_db.store import embedded
+
+    stopped = embedded.stop(settings.home)
+    if not quiet:
+        render.note("stopped the embedded server" if stopped else "the embedded server was not running")
+
+
+@db.command(epilog='Example: psql "$(nearsim db url)"')
+def url() -> None:
+    """Print the database's address as psql takes it; starts the embedded server if that is the one."""
+    from nearsim_db.store.url import psql_url
+
+    typer.echo(psql_url())
+
+
+def _embedded_settings() -> "Settings":
+    from nearsim_db.store.settings import from_environment
+
+    settings = from_environment()
+    if settings.database_url is not None:
+        raise UsageError(
+            "NEARSIM_DATABASE_URL names a server of yours, which nearsim neither starts nor stops; "
+            "unset it to use the embedded one"
+        )
+    return settings
+
+
+def _own_server(url: str) -> dict[str, Any]:
+    from nearsim_db.store.database import Database
+
+    state = Database.inspect(url)
+    return {"server": "own", "running": True, "version": state.version, "schema_revision": state.revision}
+
+
+def _embedded_server(settings: "Settings") -> dict[str, Any]:
+    from nearsim_db.store import embedded
+    from nearsim_db.store.database import Database
+
+    found = embedded.status(settings.home)
+    revision = Database.inspect(found.dsn).revision if found.running else None
+    return {
+        "server": "embedded",
+        "running": found.running,
+        "version": found.version,
+        "schema_revision": revision,
+        "kept": found.kept,
+        "pid": found.pid,
+        "data_directory": str(found.data_directory),
+        "log": str(found.log),
+        "url": found.dsn,
+    }

@@ -1,0 +1,161 @@
+"""Commands on what people decide about pairs: pin, veto, undo, list."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output.progress import progress_bars
+
+if TYPE_CHECKING:
+    from nearsim_db.cli.output.listing import Layout
+    from nearsim_db.index import Index
+    from nearsim_db.records import Verdict
+
+verdicts = typer.Typer(
+    no_args_is_help=True,
+    help="Decide that two documents belong together, or that they do not; clusters obey.",
+)
+
+One = Annotated[str, typer.Argument(metavar="ID", help="The id of a document.", show_default=False)]
+Other = Annotated[str, typer.Argument(metavar="ID", help="That of another.", show_default=False)]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, kept with the verdict.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="NAME", help="Who decides. (default: the database user)", show_default=False
+    ),
+]
+
+_COLUMNS = ("left", "right", "verdict", "by", "at", "why")
+_UNDONE_COLUMNS = ("undone_by", "undone_at", "undone_why")
+
+
+@verdicts.command(
+    epilog='Example: nearsim verdict pin story-17 story-18 --why "the same interview, rewritten"'
+)
+def pin(
+    one: One,
+    other: Other,
+    why: Why,
+    by: By = None,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Decide that two documents belong together: they are in one cluster, alike or not.
+
+    Takes the place of what was decided about them before.
+    """
+    with _opened(collection, quiet or as_json) as index:
+        index.pin(one, other, why, by)
+        _print(index, "pinned", one, other, as_json=as_json, quiet=quiet)
+
+
+@verdicts.command(epilog='Example: nearsim verdict veto story-17 story-19 --why "two storms" --by anna')
+def veto(
+    one: One,
+    other: Other,
+    why: Why,
+    by: By = None,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Decide that two documents do not belong together: they are never in one cluster.
+
+    Takes the place of what was decided about them before.
+    """
+    with _opened(collection, quiet or as_json) as index:
+        index.veto(one, other, why, by)
+        _print(index, "vetoed", one, other, as_json=as_json, quiet=quiet)
+
+
+@verdicts.command(epilog='Example: nearsim verdict undo story-17 story-19 --why "it was one storm after all"')
+def undo(
+    one: One,
+    other: Other,
+    why: Why,
+    by: By = None,
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Undo what was decided about two documents; it stays on record."""
+    with _opened(collection, quiet or as_json) as index:
+        index.undo(one, other, why, by)
+        _print(index, "undone", one, other, as_json=as_json, quiet=quiet)
+
+
+@verdicts.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")
+def list_verdicts(
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="NAME", help="Only what they decided or undid. (default: all)", show_default=False
+        ),
+    ] = None,
+    undone: Annotated[bool, typer.Option("--undone", help="Also what was undone or replaced.")] = False,
+    format: options.AnswerFormat = None,
+    output: options.Output = None,
+    limit: options.Limit = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show what was decided, the newest first.
+
+    Documents that are gone are shown by their number after a #.
+    """
+    from contextlib import closing
+    from itertools import islice
+
+    from nearsim_db.cli.output import listing, render
+
+    if as_json and (format is not None or output is not None):
+        raise UsageError("give --json or --format and --output, not both")
+    with _opened(collection, quiet=True) as index, closing(index.verdicts(by, undone=undone)) as found:
+        if as_json:
+            render.document({"verdicts": list(islice(found, limit))})
+        else:
+            chosen = options.chosen_format(format, output)
+            listing.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
+
+
+@contextmanager
+def _opened(collection: str, quiet: bool) -> "Iterator[Index]":
+    from nearsim_db.index import Index
+
+    with progress_bars(quiet) as progress, Index.connect(collection=collection, progress=progress) as index:
+        yield index
+
+
+def _print(index: "Index", done: str, one: str, other: str, *, as_json: bool, quiet: bool) -> None:
+    from nearsim_db.cli.output import render, summaries
+
+    if as_json:
+        render.document({done: [one, other]})
+    elif not quiet:
+        render.line(f"{done} {one} and {other}")
+    summaries.print_warnings(index.warnings)
+
+
+def _layout(*, undone: bool) -> "Layout[Verdict]":
+    from nearsim_db.cli.output.listing import Layout
+
+    columns = _COLUMNS + (_UNDONE_COLUMNS if undone else ())
+    row = attrgetter(*columns)
+    every = attrgetter(*_COLUMNS, *_UNDONE_COLUMNS)
+    return Layout(
+        plural="verdicts",
+        as_json=lambda verdict: verdict,
+        csv_columns=(*_COLUMNS, *_UNDONE_COLUMNS),
+        csv_rows=lambda verdict: (every(verdict),),
+        table_columns=columns,
+        table_row=row,
+        wrap=("why", "undone_why"),
+    )

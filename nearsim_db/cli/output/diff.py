@@ -1,0 +1,159 @@
+"""How a comparison of two generations is told to people."""
+
+from pathlib import Path
+from typing import Any
+
+from nearsim_db.admin.reindex import Difference
+from nearsim_db.admin.reindex.diff_result import Evidence, SampledPair
+from nearsim_db.admin.reindex.limits import CheckedLimit
+from nearsim_db.cli.output import render
+from nearsim_db.errors import advice
+from nearsim_db.store.diffs import ChangedCluster
+
+_SHOWN = 5
+
+
+def print_difference(found: Difference, page: Path | None) -> None:
+    """Counts and shares, what differs in the recipe, a few samples, limits, and what to do next."""
+    render.line(
+        f"generation {found.new.generation} ({found.new.state}) of profile {found.profile} against the live one, "
+        f"generation {found.live.generation}"
+    )
+    _print_recipe(found)
+    _print_counts(found)
+    _print_samples(found)
+    if found.limits:
+        render.line()
+        rows = [
+            [one.limit, one.allowed, _counted(one), "exceeded" if one.exceeded else "kept"]
+            for one in found.limits
+        ]
+        render.table(["limit", "allowed", "found", "is"], rows)
+    render.line()
+    if page is not None:
+        render.line(f"{page}: texts side by side")
+    for line in _next(found):
+        render.line(line)
+
+
+def _counted(limit: CheckedLimit) -> str:
+    return f"{limit.found:,} ({_percent(limit.found_share)})"
+
+
+def _columns(found: Difference) -> list[str]:
+    """The other one may be older than the live one."""
+    return ["live", f"generation {found.new.generation}"]
+
+
+def _print_recipe(found: Difference) -> None:
+    render.line()
+    if found.recipe:
+        render.table(
+            ["recipe", *_columns(found)], [[key, *map(_value, both)] for key, both in found.recipe.items()]
+        )
+    else:
+        same = found.live.fingerprint == found.new.fingerprint
+        render.line(
+            "both have the same recipe" + ("" if same else ", made by another version of its schemes")
+        )
+
+
+def _value(value: object) -> str:
+    return render.visible(value) if value is not None else "-"
+
+
+def _print_counts(found: Difference) -> None:
+    pairs, clusters, documents = found.pairs, found.clusters, found.documents
+    rows: list[list[object]] = [
+        ["documents", documents.live.documents, documents.new.documents],
+        ["without features", documents.live.without_features, documents.new.without_features],
+        ["pairs", pairs.live, pairs.new],
+        ["clusters", clusters.live, clusters.new],
+    ]
+    render.line()
+    render.table(["", *_columns(found)], rows)
+    changes: list[list[object]] = [
+        ["pairs lost", pairs.lost, _percent(pairs.lost_share)],
+        ["pairs gained", pairs.gained, _percent(pairs.gained_share)],
+        ["pairs re-scored", pairs.rescored, _percent(pairs.rescored_share)],
+        ["clusters merged", clusters.merged, _percent(clusters.merged_share)],
+        ["clusters split", clusters.split, _percent(clusters.split_share)],
+        *([f"clusters {name}", getattr(clusters, name), ""] for name in _QUIET),
+        ["survivors changed", clusters.survivor_changed, ""],
+    ]
+    render.line()
+    render.table(["what", "count", "of the live ones"], changes)
+
+
+_QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.4g} %"
+
+
+def _print_samples(found: Difference) -> None:
+    samples = found.samples
+    pairs = [
+        _pair_row(kind, one)
+        for kind, those in (
+            ("lost", samples.lost),
+            ("gained", samples.gained),
+            ("re-scored", samples.rescored),
+        )
+        for one in those[:_SHOWN]
+    ]
+    if pairs:
+        columns = ["pair", "left", "right", *_columns(found), "why"]
+        render.line()
+        render.table(columns, pairs, shorten=["left", "right"], wrap=["why"])
+    clusters = [
+        _cluster_row(kind, one)
+        for kind, those in (("merged", samples.merged), ("split", samples.split))
+        for one in those[:_SHOWN]
+    ]
+    if clusters:
+        render.line()
+        render.table(["cluster", "survivor", "documents", "parts", "sizes"], clusters, shorten=["survivor"])
+
+
+def _pair_row(kind: str, one: SampledPair) -> list[Any]:
+    return [kind, one.left.id, one.right.id, _told(one.live), _told(one.new), one.why]
+
+
+def _told(evidence: Evidence) -> str:
+    if evidence.twins:
+        return "twins"
+    value = "-" if evidence.similarity is None else f"{evidence.similarity:.4f}"
+    return value if evidence.pair else f"({value})"
+
+
+def _cluster_row(kind: str, one: ChangedCluster) -> list[Any]:
+    sizes = " + ".join(f"{part.shared:,} of {part.documents:,}" for part in one.parts)
+    more = " ..." if len(one.parts) < one.all_parts else ""
+    name = one.survivor.external_id or f"#{one.survivor.doc_id}"
+    return [kind, name, one.documents, one.all_parts, f"{sizes}{more}"]
+
+
+def _next(found: Difference) -> list[str]:
+    """What may explain a difference, and what can be done."""
+
+    def advised(command: str, *more: str) -> str:
+        return advice(f"reindex {command}", found.collection, found.profile, *more)
+
+    waiting, lines = found.waiting, []
+    if waiting.anything:
+        lines.append(
+            f"some of it may come of what waits: {waiting.live:,} documents in the queue of the live generation, "
+            f"{waiting.new:,} in that of the new one, {waiting.live_set_aside + waiting.new_set_aside:,} set aside, "
+            f"{waiting.changes:,} changes not taken in yet"
+        )
+    if found.exceeded:
+        lines.append(f"more differs than is allowed; to give the new generation up: {advised('abandon')}")
+    elif found.new.state == "retired":
+        lines.append(f"to let it answer: {advised('promote', '--generation', str(found.new.generation))}")
+    elif found.new.state == "ready":
+        lines.append(f"to let it answer: {advised('promote')}; to give it up: {advised('abandon')}")
+    else:
+        lines.append(f"it cannot be promoted before it is ready: {advised('status')}")
+    return lines

@@ -1,0 +1,92 @@
+"""Progress bars on standard error, when that is a terminal."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from nearsim_db.records import Progress, silent
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from nearsim_db.readers import Source
+
+_SHOWN = {
+    "read": ("reading", "documents"),
+    "follow": ("comparing", "rows"),
+    "keep": ("copying", "documents"),
+    "sign": ("signing", "documents"),
+    "bands": ("filing band keys", "documents"),
+    "candidates": ("verifying", "documents"),
+    "search": ("searching", "documents"),
+    "clusters": ("clustering", ""),
+    "write": ("writing", "documents"),
+    "cut": ("cutting into shingles", "documents"),
+    "judge": ("judging shingles", "ways"),
+    "compare": ("comparing pairs", ""),
+    "report": ("reading the index", ""),
+    "diff": ("comparing the two indexes", ""),
+    "tables": ("reading tables", "tables"),
+    "check": ("checking documents", "documents"),
+    "check_bands": ("checking band rows", "documents"),
+    "check_clusters": ("checking clusters", ""),
+}
+
+
+class _Bars:
+    """A bar per step, begun when the step is first told of; the one before is then complete."""
+
+    def __init__(self, bars: "RichProgress", source: "Source | None") -> None:
+        self._bars = bars
+        self._source = source
+        self._step: str | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        if step != self._step or self._task is None:
+            self.finish()
+            self._step = step
+            self._task = self._bars.add_task(_SHOWN.get(step, (step, ""))[0], total=None, count="", left="")
+        unit = _SHOWN.get(step, (step, ""))[1]
+        count = f"{done:,} {unit}" if unit else ""
+        if step == "read" and self._source is not None:
+            done, total = self._source.bytes_read, self._source.total_bytes
+        self._bars.update(self._task, completed=done, total=total, count=count)
+        self._bars.update(self._task, left=_left(self._bars.tasks[-1].time_remaining))
+
+    def finish(self) -> None:
+        """Show the present step as complete."""
+        if self._task is not None:
+            self._bars.update(self._task, completed=1, total=1, left="")
+            self._bars.stop_task(self._task)
+
+
+def _left(seconds: float | None) -> str:
+    return f"{timedelta(seconds=round(seconds))} left" if seconds else ""
+
+
+@contextmanager
+def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progress]:
+    """A callable that draws bars, or nothing. With a source, reading is measured by its bytes."""
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    from nearsim_db.cli.output.render import console
+
+    with RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console(sys.stderr),
+    ) as bars:
+        shown = _Bars(bars, source)
+        yield shown
+        shown.finish()

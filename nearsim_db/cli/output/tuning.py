@@ -1,0 +1,251 @@
+"""What tune found, for people, as JSON, and as a recipe file."""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
+from nearsim_db.analysis.tuning.banding import Forecast
+from nearsim_db.analysis.tuning.checks import magnitude
+from nearsim_db.analysis.tuning.labels import some
+from nearsim_db.analysis.tuning.shingling import Shingling
+from nearsim_db.cli.output import render
+from nearsim_db.readers.output import STANDARD_OUTPUT, replacing
+from nearsim_db.similarity.recipe import to_mapping
+
+_WIDEST_BAR, _BESIDE_BARS = 60, 46
+_WIDTH = 80  # of what is written elsewhere than on a terminal
+
+
+def write_recipe(found: Tuning, output: Path | None) -> None:
+    """The proposed recipe as a commented TOML file, whole or not at all; nothing where none is proposed."""
+    made = found.proposed
+    if output is None or made is None:
+        return
+    with replacing(output) as stream:
+        stream.write(commented(made.profile.recipe, _heading(found), made.reasons).encode())
+
+
+def _heading(found: Tuning) -> str:
+    sample = found.sample
+    return (
+        f"Proposed by nearsim tune from {len(sample.texts):,} of {sample.documents:,} documents. It starts from the "
+        "recipe given; keys without a comment are as they were there. Use it with: nearsim profile create NAME "
+        "--recipe FILE"
+    )
+
+
+def print_document(found: Tuning, output: Path | None) -> None:
+    """One JSON document, on standard error where the recipe is on standard output."""
+    stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
+    written = output if found.proposed else None
+    render.document(_document(found) | {"output": None if written is None else str(written)}, stream)
+
+
+def _document(found: Tuning) -> dict[str, Any]:
+    sample, spread = found.sample, found.histogram
+    bins = len(spread.pairs)
+    return {
+        "documents": sample.documents,
+        "sampled": len(sample.texts),
+        "characters": sample.characters,
+        "rejected": sample.rejected,
+        "identical": found.twins,
+        "different_texts": found.sets,
+        "histogram": {
+            "bins": [[at / bins, (at + 1) / bins, float(spread.pairs[at])] for at in range(bins)],
+            "identical_pairs": spread.identical,
+            "valley": found.valley,
+        },
+        "checks": [asdict(check) for check in found.checks],
+        "shingles": [_shingling_row(one) for one in found.shinglings],
+        "proposal": _proposal_document(found),
+        "refusal": found.refusal or None,
+        "alternatives": [asdict(one) for one in found.alternatives],
+        "thresholds": [asdict(one) for one in found.thresholds],
+        "labels": _labels_document(found),
+        "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
+    }
+
+
+def _proposal_document(found: Tuning) -> dict[str, Any] | None:
+    made = found.proposed
+    if made is None:
+        return None
+    return asdict(made.forecast) | {
+        "shingles": found.shingling.name,
+        "promised_recall": made.promised_recall,
+        "kept_by_bucket_limit": made.kept_by_limit,
+        "reasons": made.reasons,
+    }
+
+
+def _shingling_row(one: Shingling) -> dict[str, Any]:
+    return {
+        "scheme": one.scheme,
+        "k": one.k,
+        "near": one.near,
+        "random": one.random,
+        "gap": one.gap,
+        "shingles_per_document": one.shingles,
+        "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
+        | {"verdict": one.rule.verdict},
+        "short": one.short,
+        "best_f1": one.best_f1,
+    }
+
+
+def _labels_document(found: Tuning) -> dict[str, Any] | None:
+    if found.labels is None or found.told is None:
+        return None
+    return {
+        "duplicates": found.told.duplicates,
+        "distinct": found.told.distinct,
+        "bad_lines": found.labels.bad,
+        "unknown_pairs": found.labels.unknown,
+        "first_reasons": found.labels.reasons,
+        "best": asdict(found.told.best),
+        "points": [asdict(one) for one in found.told.points],
+    }
+
+
+def print_tuning(found: Tuning, output: Path | None) -> None:
+    """Everything for people, the proposal last; on standard error where the recipe is on standard output."""
+    stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
+    width = render.console(stream).width if stream.isatty() else _WIDTH
+
+    def headline(text: str) -> None:
+        render.line(stream=stream)
+        render.line(text, stream)
+
+    _print_sample(found.sample, stream)
+    headline(f"Pairs by similarity as {found.shingling.name}, estimated for all; bars are logarithmic")
+    for text in _bars(found, width):
+        render.line(text, stream)
+    headline("Checks")
+    told = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
+    render.checks(told, stream, width)
+    headline("Shingles: 3 of 4 near pairs are above near, 1 of 1,000 random ones above random")
+    _print_shinglings(found, stream)
+    _print_labels(found, stream)
+    headline("Thresholds: what is found of pairs right at it, and of all from there on")
+    _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
+    if found.alternatives:
+        headline(f"Sizes of sketch and recalls asked for, at the threshold {found.threshold:g}")
+        _print_forecasts(found.alternatives, found, ("k", "asked"), stream)
+    if found.proposed is not None:
+        headline("Proposal")
+        render.facts(_proposal(found, found.proposed), stream, width)
+        headline(_next_step(output))
+
+
+def _print_sample(sample: Sample, stream: TextIO) -> None:
+    rejected = f"; {sample.rejected:,} records cannot be used" if sample.rejected else ""
+    drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
+    render.line(f"Looked at {drawn}{rejected}", stream)
+    for reject in sample.first_rejects:
+        place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
+        render.line(f"rejected: {place}: {reject.reason}", stream)
+
+
+def _bars(found: Tuning, width: int) -> Iterator[str]:
+    spread = found.histogram
+    longest = max(10, min(_WIDEST_BAR, width - _BESIDE_BARS))
+    full = math.log1p(max(float(spread.pairs.max()), spread.identical, 1.0))
+    sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    rows = [(f"{at / 20:.2f} to {(at + 1) / 20:.2f}", float(count)) for at, count in enumerate(spread.pairs)]
+    threshold = found.threshold
+    for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
+        bar = sign * round(longest * math.log1p(count) / full)
+        mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
+        yield f"{name:12} {_pairs(count):>15}  {bar}{mark}".rstrip()
+
+
+def _pairs(count: float) -> str:
+    return f"{count:,.0f}"
+
+
+def _print_shinglings(found: Tuning, stream: TextIO) -> None:
+    labelled = found.told is not None
+    columns = ["", "shingle", "near", "random", "gap", "a document", "k rule", *(["F1"] if labelled else [])]
+    rows = [
+        [
+            ">" if one is found.shingling else " ",
+            one.name,
+            one.near,
+            one.random,
+            one.gap,
+            round(one.shingles),
+            f"{magnitude(one.rule.ratio)} {'' if one.rule.verdict == 'ok' else one.rule.verdict}".rstrip(),
+            *([one.best_f1] if labelled else []),
+        ]
+        for one in found.shinglings
+    ]
+    render.table(columns, rows, decimals={"near": 2, "random": 2, "gap": 2, "F1": 3}, stream=stream)
+
+
+def _print_labels(found: Tuning, stream: TextIO) -> None:
+    if found.labels is None or found.told is None:
+        return
+    told, given = found.told, found.labels
+    render.line(stream=stream)
+    render.line(
+        f"Labels: {told.duplicates:,} duplicates, {told.distinct:,} others; {given.unknown:,} pairs of documents that "
+        f"are not there, {given.bad:,} bad lines",
+        stream,
+    )
+    for reason in given.reasons:
+        render.line(f"left out: {reason}", stream)
+    rows = [
+        [">" if one == told.best else " ", one.threshold, one.precision, one.recall, one.f1]
+        for one in some(told.points, told.best)
+    ]
+    places = {"precision": 3, "recall": 3, "F1": 3}
+    render.table(("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream)
+
+
+def _print_forecasts(
+    forecasts: Sequence[Forecast], found: Tuning, varied: Sequence[str], stream: TextIO
+) -> None:
+    rows = []
+    for one in forecasts:
+        given = {"at": one.threshold, "pairs": round(one.pairs), "k": one.k, "asked": one.wanted_recall}
+        rows.append(
+            [
+                ">" if found.proposed is not None and one == found.proposed.forecast else " ",
+                *(given[name] for name in varied),
+                f"{one.bands} x {one.rows}",
+                one.recall_at,
+                one.recall,
+                one.candidates,
+                one.bytes_per_document,
+            ]
+        )
+    columns = ("", *varied, "bands", "found at", "of all", "candidates", "bytes")
+    render.table(columns, rows, decimals={"at": 2, "asked": 3, "candidates": 1}, stream=stream)
+
+
+def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
+    forecast, reasons = made.forecast, made.reasons
+    return {
+        "shingles": reasons["shingle.scheme"],
+        "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
+        "sketch": f"k = {forecast.k}: {reasons['sketch.k']}",
+        "bands": f"{forecast.bands} x {forecast.rows}",
+        "expected recall": f"{forecast.recall_at:.4f} of pairs right at the threshold, {made.promised_recall:.4f} of "
+        "all from there on",
+        "expected pairs": f"{_pairs(forecast.pairs)} of different texts, {_pairs(found.histogram.identical)} identical",
+        "candidates": f"about {forecast.candidates:,.2f} pairs per document",
+        "bytes": f"about {forecast.bytes_per_document:,} per document",
+    }
+
+
+def _next_step(output: Path | None) -> str:
+    if output is None:
+        return "nothing was written: --output recipe.toml writes the recipe"
+    if output == STANDARD_OUTPUT:
+        return "use the recipe with: nearsim profile create NAME --recipe FILE"
+    return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"

@@ -1,0 +1,74 @@
+"""Delete collections and generations, and create collections that last as long as a command."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+
+from nearsim_db.indexing import attached_table
+from nearsim_db.indexing.drop_generation import finish
+from nearsim_db.store import access, catalog, generations
+from nearsim_db.store.catalog import Collection
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+
+
+@contextmanager
+def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
+    """Create a collection that is deleted at the end of the block.
+
+    The process holds its lease; collections whose process was killed are deleted first.
+    """
+    delete_abandoned_collections(database)
+    with translated(), database.engine.connect() as lease:
+        collection = catalog.create_collection(lease, name, temporary=True)
+        take_lock(lease, Lock.LEASE, collection.collection_id)
+        lease.commit()
+        try:
+            yield collection
+        finally:
+            _drop(database, collection)
+            give_lock_back(lease, Lock.LEASE, collection.collection_id)
+            lease.commit()
+
+
+def delete_collection(database: Database, name: str) -> int:
+    """Delete a collection with its documents and indexes; return the number of documents.
+
+    Builds of its indexes stop at their next step.
+    """
+    with database.transaction() as connection:
+        collection = catalog.get_collection(connection, name)
+        generations.stop(connection, catalog.list_generations(connection, collection.collection_id))
+    with database.builder(collection.collection_id):
+        attached_table.release(database.engine, collection.collection_id)
+        documents = database.count_documents(collection)
+        _drop(database, collection)
+    return documents
+
+
+def delete_abandoned_collections(database: Database) -> None:
+    """Delete temporary collections whose process has ended, if the user may."""
+    with database.transaction() as connection:
+        temporary = catalog.list_collections(connection, temporary=True)
+        may_drop = bool(temporary) and access.has_owners_rights(connection)
+    for collection in temporary if may_drop else ():
+        with translated(), database.engine.connect() as connection:
+            if _is_abandoned(connection, collection):
+                _drop(database, collection)
+
+
+def _is_abandoned(connection: Connection, collection: Collection) -> bool:
+    if not take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
+        return False
+    return catalog.find_collection(connection, collection.name) is not None
+
+
+def _drop(database: Database, collection: Collection) -> None:
+    with database.transaction() as connection:
+        existing = catalog.list_generations(connection, collection.collection_id)
+    for generation in existing:
+        finish(database.engine, generation)
+    with database.transaction() as connection:
+        catalog.delete_collection(connection, collection)

@@ -1,0 +1,116 @@
+"""Documents into a collection: in batches, by external_id, with every record accounted for."""
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Connection
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import RejectWriter
+from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.store import documents
+from nearsim_db.store.database import Database
+
+_BATCH_DOCUMENTS = 2_000
+_BATCH_CHARACTERS = 8_000_000
+_REJECTS_SHOWN = 5
+
+
+class Ingest:
+    """Writes what readers yield."""
+
+    def __init__(
+        self,
+        database: Database,
+        collection_id: CollectionId,
+        rejects: RejectWriter,
+        *,
+        strict: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self._database = database
+        self._collection_id = collection_id
+        self._rejects = rejects
+        self._strict = strict
+        self._dry_run = dry_run
+        self.summary = IngestSummary()
+
+    def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
+        """Write all records; those that cannot be are rejects. With `strict` the first one raises InputError.
+
+        An InputError of the reader (a damaged file) passes through after what came before it was written.
+        """
+        origin: str | None = None
+        with self._database.engine.connect() as connection:
+            for batch in _batches(records):
+                if _origin(batch[0]) != origin:
+                    origin = _origin(batch[0])
+                    documents.begin_file(connection)
+                self._write_batch(connection, self._without_rejects(batch))
+                connection.commit()
+                progress("read", self.summary.read, None)
+
+    def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
+        """The documents of a batch; of equal ids the last one, the others becoming rejects."""
+        latest: dict[str, ReadDocument] = {}
+        for record in batch:
+            self.summary.read += 1
+            if isinstance(record, Reject):
+                self._reject(record)
+                continue
+            external_id = record.document.external_id
+            earlier = latest.pop(external_id, None)
+            if earlier is not None:
+                self._reject(_superseded(external_id, earlier.file, earlier.line, record.line))
+            latest[external_id] = record
+        return list(latest.values())
+
+    def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> None:
+        if not batch:
+            return
+        written = documents.write_batch(connection, self._collection_id, batch, dry_run=self._dry_run)
+        for external_id, earlier, line in written.superseded:
+            self._reject(_superseded(external_id, batch[0].file, earlier, line))
+        self.summary.inserted += written.inserted
+        self.summary.updated += written.updated
+        self.summary.unchanged += written.unchanged
+        self.summary.replaced_characters += sum(record.replaced for record in batch)
+
+    def _reject(self, reject: Reject) -> None:
+        self.summary.rejected += 1
+        self._rejects.write(reject)
+        if self._strict:
+            where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
+            raise InputError(f"{where}: {reject.reason} (stopped there because of --strict)")
+        if len(self.summary.first_rejects) < _REJECTS_SHOWN:
+            self.summary.first_rejects.append(reject)
+
+
+def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
+    again = f"at line {line}" if line else "in another file"
+    return Reject(file, earlier, f"the id stands again {again}; the last one wins", external_id)
+
+
+def _origin(record: ReadDocument | Reject) -> str:
+    """Within what ids may not repeat: a file of many records; single files, of a folder, count as one."""
+    return record.file if record.line else ""
+
+
+def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
+    """Runs of records of one file, bounded in number and size; what came before an error is yielded before it."""
+    batch: list[ReadDocument | Reject] = []
+    size = 0
+    try:
+        for record in records:
+            full = len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
+            if batch and (full or _origin(record) != _origin(batch[0])):
+                yield batch
+                batch, size = [], 0
+            batch.append(record)
+            if isinstance(record, ReadDocument):
+                size += len(record.document.title or "") + len(record.document.body or "")
+    except InputError:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch

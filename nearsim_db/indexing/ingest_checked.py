@@ -1,0 +1,110 @@
+"""Documents added one by one, each after it was looked up, so that of near-copies added at once one is the first.
+
+Locks, always in this order: the stripes of a document's band keys, ascending; its row of `document`, one only; then
+what `steps.store` takes. Who holds a row of `document` or one of store's locks never waits for a stripe, so there is no
+cycle through them. Two documents that are candidates share a bucket, hence a stripe: the second looks up after the
+first's band rows are committed.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from nearsim_db.errors import DuplicateError
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.ingest import Ingest
+from nearsim_db.readers import RejectWriter
+from nearsim_db.records import (
+    CollectionId,
+    Document,
+    Duplicate,
+    Match,
+    OnDuplicate,
+    Progress,
+    ReadDocument,
+    Reject,
+)
+from nearsim_db.store import documents
+from nearsim_db.store.database import Database
+from nearsim_db.store.documents import Outcome
+from nearsim_db.store.driver.engine import again_after_conflicts
+
+
+class DuplicateFinder(Protocol):
+    """What near-duplicates are looked up with: `search.lookup.Lookups`."""
+
+    def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
+        """Return the live generation and the document's near-duplicates, and lock its stripes until the commit."""
+
+
+class Guard(Ingest):
+    """Writes what readers yield, a transaction for each document, and decides on those that have near-duplicates.
+
+    "flag" adds them all the same, "skip" leaves them out, "raise" ends with DuplicateError; what came before stays. To
+    the last two, what is stored already exactly as it is given is unchanged, whatever else is like it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        collection_id: CollectionId,
+        rejects: RejectWriter,
+        lookups: DuplicateFinder,
+        on_duplicate: OnDuplicate,
+        *,
+        strict: bool = False,
+    ) -> None:
+        super().__init__(database, collection_id, rejects, strict=strict)
+        self._lookups = lookups
+        self._on_duplicate = on_duplicate
+
+    def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
+        """Look up and write all records, one after the other; those that cannot be are rejects.
+
+        Raises DuplicateError, and InputError as an ingest does.
+        """
+        with self._database.engine.connect() as connection:
+            for record in records:
+                self.summary.read += 1
+                if isinstance(record, Reject):
+                    self._reject(record)
+                else:
+                    self._take_in(connection, record)
+                progress("read", self.summary.read, None)
+
+    def _take_in(self, connection: Connection, record: ReadDocument) -> None:
+        matches, outcome = again_after_conflicts(connection, partial(self._add, connection, record.document))
+        if matches:
+            self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
+        if outcome is None:
+            self.summary.skipped += 1
+            if self._on_duplicate == "raise":
+                raise DuplicateError(record.document.external_id, matches)
+            return
+        self.summary.inserted += outcome == "inserted"
+        self.summary.updated += outcome == "updated"
+        self.summary.unchanged += outcome == "unchanged"
+        self.summary.replaced_characters += record.replaced
+
+    def _add(self, connection: Connection, document: Document) -> tuple[list[Match], Outcome | None]:
+        """One transaction: the document's duplicates, and what became of it, None if it was left out."""
+        context, matches = self._lookups.find_locked(connection, document)
+        if matches and self._on_duplicate != "flag":
+            is_stored = documents.is_stored(connection, self._collection_id, document)
+            connection.rollback()
+            return ([], "unchanged") if is_stored else (matches, None)
+        doc_id, outcome = documents.upsert_document(connection, self._collection_id, document)
+        age = context.encoder.profile.recipe.retain.seconds
+        stored = [
+            one
+            for batch in documents.stream_documents(
+                connection, self._collection_id, [doc_id], age, vectors=context.encoder.takes_vectors
+            )
+            for one in batch
+        ]
+        steps.store(connection, context, [doc_id], steps.sign(context, stored))
+        connection.commit()
+        return matches, outcome

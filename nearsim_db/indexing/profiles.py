@@ -1,0 +1,75 @@
+"""Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
+
+from sqlalchemy import Connection
+
+from nearsim_db.errors import NearsimError, NotFoundError
+from nearsim_db.indexing.drop_generation import finish
+from nearsim_db.records import CollectionId
+from nearsim_db.similarity.profile import Profile, restore
+from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.store import catalog, generations
+from nearsim_db.store.catalog import Build, Collection, Generation
+from nearsim_db.store.database import Database
+
+
+def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
+    """Make a profile with its first generation, which is to be built. Raises ConflictError when the name is taken."""
+    return catalog.create_profile(connection, collection_id, name, describe_build(profile))
+
+
+def describe_build(profile: Profile) -> Build:
+    """What a generation of this profile writes down."""
+    return Build(
+        to_mapping(profile.recipe),
+        profile.fingerprint,
+        profile.bands,
+        profile.rows,
+        profile.expected_recall,
+    )
+
+
+def is_refused(generation: Generation) -> bool:
+    """Whether this code cannot write to it, as it would not make the same sketches. To abandoned ones nobody writes."""
+    if generation.state == "abandoned":
+        return False
+    try:
+        restore(generation.recipe, generation.fingerprint)
+    except NearsimError:
+        return True
+    return False
+
+
+def remedy(refused: Generation) -> str:
+    """What can be done about a generation that this code cannot write to."""
+    if refused.state == "live":
+        return f"{refused.advice('reindex start')} builds it anew, or use the earlier version"
+    if refused.state == "retired":
+        return (
+            f"{refused.advice('reindex drop', '-g', str(refused.generation_id))}, or use the earlier version"
+        )
+    if refused.replaces is not None:
+        return f"{refused.advice('reindex abandon')}, or use the earlier version"
+    return "use the earlier version"
+
+
+def drop(database: Database, collection: Collection, name: str) -> None:
+    """Drop a profile with all its generations; the documents stay. Builds of it end at their next step.
+
+    Raises NotFoundError. Killed on the way it can be run again.
+    """
+    collection_id = collection.collection_id
+    with database.transaction() as connection:
+        if name not in catalog.profile_names(connection, collection_id):
+            raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
+        generations.stop(connection, _of_profile(connection, collection_id, name))
+    with database.builder(collection_id):
+        with database.transaction() as connection:
+            there = _of_profile(connection, collection_id, name)
+        for generation in there:
+            finish(database.engine, generation)
+        with database.transaction() as connection:
+            catalog.delete_profile(connection, collection_id, name)
+
+
+def _of_profile(connection: Connection, collection_id: CollectionId, name: str) -> list[Generation]:
+    return [one for one in catalog.list_generations(connection, collection_id) if one.profile == name]

@@ -1,0 +1,46 @@
+"""search: from heads to their candidates."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.indexing.context import Context
+from nearsim_db.store import bands, signatures
+
+
+def search(
+    connection: Connection, context: Context, doc_ids: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The candidates of some documents, as (m, 2) int64 with the smaller doc_id first, sorted, each once.
+
+    Also those of the documents that are anchors of buckets over the limit: they have to be widened, in slices.
+    """
+    family = context.encoder.family
+    heads = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    if not len(heads.doc_ids):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    # Twins that became heads at the same time need not meet as candidates: full buckets may keep them apart.
+    context.doubles.update(signatures.find_doubles(connection, context.leaves, heads))
+    keys = context.encoder.band_keys(heads.sketches)
+    found, wide = bands.look_up_candidates(
+        connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
+    )
+    return np.unique(np.sort(found, axis=1), axis=0), wide
+
+
+def widen(connection: Connection, context: Context, anchor: int, after: int, batch: int) -> NDArray[np.int64]:
+    """The candidates above `after` of a head in the buckets over the limit that it is an anchor of: (m, 2) int64.
+
+    At most `batch`; fewer mean that these were the last.
+    """
+    family = context.encoder.family
+    head = signatures.read_sketches(connection, context.leaves, [anchor], family.dtype, family.k)
+    if not len(head.doc_ids):
+        return np.zeros((0, 2), np.int64)
+    keys = context.encoder.band_keys(head.sketches)
+    members = bands.look_up_members(
+        connection, context.leaves, context.bucket_limit, anchor, keys, after, batch
+    )
+    return np.stack((np.full(len(members), anchor, np.int64), members), axis=1)

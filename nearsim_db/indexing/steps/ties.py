@@ -1,0 +1,131 @@
+"""What ties the documents of a generation together, people's verdicts among it, and the clusters that come of it."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.clustering import (
+    agreed_components,
+    bonds,
+    choose_survivors,
+    connected_components,
+    find_torn,
+    in_order,
+    spread,
+    star_clusters,
+)
+from nearsim_db.similarity.recipe import keep_policy
+from nearsim_db.store import clusters, verdicts
+from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
+
+Ids = NDArray[np.int64]
+
+
+class Tying:
+    """The ties of one generation in one transaction.
+
+    Pins are ties, also between documents that are unlike. What is vetoed is never in one cluster: where ties would
+    bring it together, the weakest of them gives way. A generation whose collection never had a veto does not ask for
+    any after the first time.
+    """
+
+    def __init__(self, connection: Connection, context: Context) -> None:
+        self.rules = context.encoder.profile.recipe.cluster
+        self._connection = connection
+        self._leaves = context.leaves
+        self._collection_id = context.generation.collection_id
+        self._has_vetoes = verdicts.find_any_veto(connection, self._collection_id)
+
+    @property
+    def same_numbers(self) -> bool:
+        """Whether texts of different numbers are kept apart."""
+        return self.rules.numbers_differ == "keep-apart"
+
+    def all(self) -> Ties:
+        """All ties of the generation."""
+        return clusters.read_ties(
+            self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
+        )
+
+    def of(self, doc_ids: Ids) -> Ties:
+        """The ties of some documents."""
+        return clusters.read_ties_of(
+            self._connection, self._leaves, self._collection_id, doc_ids, same_numbers=self.same_numbers
+        )
+
+    def around(self, doc_ids: Ids) -> tuple[Ties, Members]:
+        """All that some documents are connected with, by ties or by the clusters as they are stored: both of these."""
+        seen = frontier = doc_ids
+        ties, stored = NO_TIES, NO_MEMBERS
+        while len(frontier):
+            found = self.of(frontier)
+            mates = clusters.read_clusters_of(
+                self._connection, self._leaves, np.setdiff1d(frontier, stored.doc_ids)
+            )
+            ties, stored = ties.joined(found), stored.joined(mates)
+            frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
+            seen = np.union1d(seen, frontier)
+        return ties, stored
+
+    def near_vetoes(self, edges: Ids, members: Members) -> Ids:
+        """Of the ends of edges and the members of clusters those that are connected with a document that is, or was,
+        vetoed with another.
+
+        Any other cluster holds all that it is tied to: where a tie leads out of a cluster, a veto lies across it, with
+        an end on either side. That a veto was undone may not have come here yet, so those undone count too.
+        """
+        if not self._has_vetoes:
+            return np.zeros(0, np.int64)
+        asked = np.unique(edges), np.unique(members.cluster_ids)
+        vetoed = verdicts.find_vetoed(self._connection, self._leaves, self._collection_id, *asked)
+        documents, smallest = connected_components(np.concatenate((edges, members.edges)))
+        return documents[np.isin(smallest, smallest[np.searchsorted(documents, vetoed)])]
+
+    def clusters(self, ties: Ties) -> Members:
+        """The clusters that ties make, by the recipe's linkage, with their survivors."""
+        vetoes = verdicts.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
+        if self.rules.linkage == "representative":
+            documents, cluster_ids = self._stars(ties, vetoes)
+        else:
+            documents, cluster_ids = self._connected(ties, vetoes)
+        _, cluster, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
+        shared = sizes[cluster] > 1
+        return self.with_survivors(documents[shared], cluster_ids[shared])
+
+    def with_survivors(self, doc_ids: Ids, cluster_ids: Ids) -> Members:
+        """Members of clusters, sorted by doc_id, with the best of each by the keep policy."""
+        return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, self._rank(doc_ids)))
+
+    def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
+        """Only components that hold both ends of a veto are gone through tie by tie."""
+        documents, smallest = connected_components(ties.edges)
+        torn = find_torn(documents, smallest, vetoes)
+        if len(torn):
+            some = ties.among(torn)
+            judged = np.union1d(some.pins, vetoes)
+            similarities = clusters.read_similarities(self._connection, self._leaves, some.pairs)
+            pairs, rows = spread(some.pairs, _judged_twins(some, judged))
+            edges = np.concatenate(
+                (bonds(some.pins, some.twins, judged), in_order(pairs, similarities[rows]))
+            )
+            smallest[np.searchsorted(documents, torn)] = agreed_components(edges, vetoes)[1]
+        return documents, smallest
+
+    def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
+        """What is pinned together is one node, as twins are."""
+        order = self._rank(np.unique(ties.edges))
+        if not len(vetoes):
+            return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)
+        some = ties.among(np.unique(ties.edges))
+        judged = np.union1d(some.pins, vetoes)
+        pairs, _ = spread(some.pairs, _judged_twins(some, judged))
+        return star_clusters(pairs, bonds(some.pins, some.twins, judged), order, vetoes)
+
+    def _rank(self, doc_ids: Ids) -> Ids:
+        policy, sources = keep_policy(self.rules.keep)
+        return clusters.rank_documents(self._connection, doc_ids, policy, sources)
+
+
+def _judged_twins(ties: Ties, judged: Ids) -> Ids:
+    return ties.twins[np.isin(ties.twins[:, 1], judged)]

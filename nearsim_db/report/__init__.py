@@ -1,7 +1,0 @@
-"""The report: everything an index says, on one page that needs nothing else."""
-
-from nearsim_db.report.figures import Report
-from nearsim_db.report.gather import Options, gather
-from nearsim_db.report.page import render, render_difference
-
-__all__ = ["Options", "Report", "gather", "render", "render_difference"]

@@ -1,0 +1,83 @@
+"""What an index holds, and what to expect of it."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.store import bands, catalog, partitions
+from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.documents import count_outside
+from nearsim_db.store.work import backlog, leases, queue
+
+
+def stats(
+    connection: Connection,
+    collection: Collection,
+    generation: Generation,
+    profile: Profile,
+    *,
+    recount: bool,
+) -> dict[str, Any]:
+    """What a collection and one of its generations hold, in counts, bytes and probabilities.
+
+    Buckets were counted by the build; with `recount` all band rows are read again.
+    """
+    documents = catalog.count_documents(connection, collection.collection_id)
+    outside = count_outside(connection, collection.collection_id, profile.recipe.retain.seconds)
+    queued, set_aside = queue.count_work(connection, generation.leaves)
+    found: dict[str, Any] = {
+        "collection": collection.name,
+        "profile": generation.profile,
+        "generation": generation.generation_id,
+        "state": generation.state,
+        "stage": generation.stage,
+        "documents": documents,
+        "outside_window": outside,
+        "changes_waiting": backlog.count_changes(connection, collection.collection_id),
+        "queued": queued,
+        "set_aside": set_aside,
+        "workers": len(leases.list_workers(connection)),
+    }
+    if generation.state == "live":
+        limit = profile.recipe.match.bucket_limit
+        found |= _held(connection, generation)
+        found |= (
+            bands.count_buckets(connection, generation.leaves, limit)
+            if recount
+            else {name: generation.figures.get(name) for name in bands.BUCKET_FIGURES}
+        )
+    return found | describe(profile)
+
+
+def _held(connection: Connection, generation: Generation) -> dict[str, Any]:
+    held = partitions.count(connection, generation.leaves)
+    heads = held["indexed"] - held["no_features"] - held["twins"]
+    linked = generation.figures.get("linked")
+    index_bytes = held["signature_bytes"] + held["band_bytes"]
+    return {
+        **held,
+        "heads": heads,
+        "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
+        "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
+        "bytes_per_document": round(index_bytes / held["indexed"]) if held["indexed"] else None,
+    }
+
+
+def describe(profile: Profile) -> dict[str, Any]:
+    """What a resolved profile chose, and what to expect of it."""
+    return {
+        "threshold": profile.recipe.match.threshold,
+        "bands": profile.bands,
+        "rows": profile.rows,
+        "unused_rows": profile.unused_rows,
+        "amplification": str(profile.amplification),
+        "expected_recall": round(profile.expected_recall, 6),
+        "curve": [[similarity, round(probability, 6)] for similarity, probability in profile.curve()],
+        "expected_bytes_per_document": profile.bytes_per_document(),
+        "fingerprint": profile.fingerprint,
+        "warnings": recipe_warnings.of_profile(profile),
+        "recipe": to_mapping(profile.recipe),
+    }

@@ -1,5 +1,0 @@
-"""The embedded PostgreSQL: a server of one's own, started on demand, stopped when nobody uses it."""
-
-from nearsim_db.server.embedded import ServerStatus, ensure_running, start, status, stop
-
-__all__ = ["ServerStatus", "ensure_running", "start", "status", "stop"]

@@ -1,0 +1,221 @@
+"""From documents to what the store keeps of them: counts, digests and sketches; and to features, for verification."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.backend import resolve as resolve_backend
+from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
+from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.text import Shingler
+from nearsim_db.similarity.text.clean import clean
+
+_CHUNK_CHARACTERS = (
+    1 << 16
+)  # so that the ids of a chunk stay in the cache of one core; twice that is a third slower
+
+
+Vector = Sequence[float] | NDArray[np.floating[Any]]
+Content = (
+    str | Vector | None
+)  # what is encoded: the text, or under profiles that compare vectors the vector, if any
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Distinct features of a batch, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`.
+
+    `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is float64,
+    as long as `ids`, none of them 0; None where features do not weigh.
+    """
+
+    ids: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    numbers: NDArray[np.uint64]
+    weights: NDArray[np.float64] | None = None
+
+    def of(self, index: int) -> NDArray[Any]:
+        """The features of one document: its uint64 ids, or an array of `FEATURE` where they weigh."""
+        own = slice(self.offsets[index], self.offsets[index + 1])
+        if self.weights is None:
+            return self.ids[own]
+        weighted = np.empty(own.stop - own.start, FEATURE)
+        weighted["id"], weighted["weight"] = self.ids[own], self.weights[own]
+        return weighted
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch as the store keeps it. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
+
+    A document whose count is 0 has no features: its digest and sketch mean nothing.
+    """
+
+    counts: NDArray[np.int32]
+    digests: NDArray[np.void]
+    sketches: NDArray[np.generic]
+    numbers: NDArray[np.uint64]
+
+
+class Encoder:
+    """Encodes documents under one profile. It keeps no scratch between calls, so threads may share it."""
+
+    def __init__(self, profile: Profile, backend: str | None = None) -> None:
+        self.profile = profile
+        self.backend = resolve_backend(backend)
+        self.family = make_family(profile.recipe, self.backend)
+        self.metric = METRICS[self.family.metric]
+        self.takes_vectors = profile.recipe.sketch.input == "vector"
+        self._shingler = Shingler(profile.recipe, self.backend)
+        self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
+        self._digest_key = bytes.fromhex(profile.fingerprint)
+
+    def text_of(self, title: str | None, body: str | None) -> str:
+        """The recipe's fields joined by a newline, missing and empty ones left out."""
+        fields = {"title": title, "body": body}
+        return clean("\n".join(value for name in self.profile.recipe.fields if (value := fields[name])))[0]
+
+    def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
+        """What of a document is encoded."""
+        return vector if self.takes_vectors else self.text_of(title, body)
+
+    def encode(self, contents: Sequence[Content]) -> Encoded:
+        """Counts, digests and sketches of a batch."""
+        parts = [self._encode_chunk(chunk) for chunk in _chunks(contents)]
+        if not parts:
+            return self._encode_chunk([])
+        return Encoded(
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.digests for part in parts]),
+            np.concatenate([part.sketches for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+        )
+
+    def features(self, contents: Sequence[Content]) -> Features:
+        """The sorted distinct features of a batch."""
+        if self.takes_vectors:
+            return _dimensions(cast(Sequence[Vector | None], contents), signed=self.metric.signed)
+        shingles = self._shingler.shingles(cast(Sequence[str], contents))
+        ids, offsets, counts = _distinct(shingles.ids, shingles.offsets)
+        weights = None
+        if self.metric.weighted:
+            is_log = self.profile.recipe.sketch.weights == "log"
+            weights = _logarithmic(counts) if is_log else counts.astype(np.float64)
+        return Features(ids, offsets, shingles.numbers, weights)
+
+    def sketch(self, features: Features) -> NDArray[np.generic]:
+        """The sketches (n, k) of a batch."""
+        return self.family.sketch(features.ids, features.offsets, features.weights)
+
+    def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
+        """The bucket hashes of sketches: (n, bands) uint64."""
+        return self.family.band_keys(sketches, *self._banding)
+
+    def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
+        """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+        return self.family.count_shared_bands(left, right, *self._banding)
+
+    def share(
+        self, left: NDArray[np.generic], right: NDArray[np.generic]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """How many bands two sketches share, int64 of m, and whether these meet the profile's amplification."""
+        amplification = self.profile.amplification
+        if amplification.min_shared_bands is not None:
+            shared = self.shared_bands(left, right)
+            return shared, shared >= amplification.min_shared_bands
+        matched = self.family.matched_bands(left, right, *self._banding)
+        return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
+
+    def guess(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
+        """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches.
+
+        A distance is that of the estimated similarity, to 12 decimals; infinite where no place agrees.
+        """
+        if self.metric.name == "euclidean":
+            similarity = self.family.estimate(left, right)
+            with np.errstate(divide="ignore"):
+                return Scores(similarity, distance=np.round(1 / similarity - 1, 12))
+        if self.metric.name != "jaccard":
+            return Scores(self.family.estimate(left, right))
+        agreeing, compared = self.family.agreements(left, right)
+        return Scores(agreeing / compared, agreeing, compared)
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Scores:
+        """The exact scores of m pairs of documents, given as rows into their features."""
+        return self.metric.compare(features, left, right, self.backend)
+
+    def sign(self, texts: Sequence[str]) -> NDArray[np.uint64]:
+        """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring sets of shingles."""
+        keys = []
+        for chunk in _chunks(texts):
+            shingles = self._shingler.shingles(cast(Sequence[str], chunk))
+            keys.append(self.band_keys(self.family.sketch(shingles.ids, shingles.offsets)))
+        return np.concatenate(keys) if keys else np.zeros((0, self.profile.bands), np.uint64)
+
+    def digest(self, features: NDArray[Any]) -> bytes:
+        """128 bits that stand for the features of one document under this profile."""
+        return hashlib.blake2b(features.view(np.uint8).data, digest_size=16, key=self._digest_key).digest()
+
+    def _encode_chunk(self, contents: Sequence[Content]) -> Encoded:
+        features = self.features(contents)
+        counts = np.diff(features.offsets).astype(np.int32)
+        digests = b"".join(self.digest(features.of(i)) for i in range(len(contents)))
+        return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers)
+
+
+def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:
+    begin, size = 0, 0
+    for end, one in enumerate(contents):
+        length = 0 if one is None else len(one)
+        if size and size + length > _CHUNK_CHARACTERS:
+            yield contents[begin:end]
+            begin, size = end, 0
+        size += length
+    if begin < len(contents):
+        yield contents[begin:]
+
+
+def _distinct(
+    ids: NDArray[np.uint64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct ids of each document, sorted, where they begin, and how often each stands there."""
+    ids = ids.copy()
+    bounds = offsets.tolist()
+    for begin, end in pairwise(bounds):
+        ids[begin:end].sort()
+    first = np.ones(len(ids), bool)
+    first[1:] = ids[1:] != ids[:-1]
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    kept = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(first, out=kept[1:])
+    counts = np.diff(np.flatnonzero(np.append(first, True)))
+    return ids[first], kept[offsets], counts
+
+
+def _logarithmic(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """1 + ln(count) as 32-bit floats hold it: the last bits of a logarithm are not the same on every processor."""
+    return (1 + np.log(counts)).astype(np.float32).astype(np.float64)
+
+
+def _dimensions(vectors: Sequence[Vector | None], *, signed: bool) -> Features:
+    """Vectors as features: the dimensions that are not 0, and their numbers as 32-bit floats hold them.
+
+    A vector with a number that is none, or too large for 32 bits, has no features, as one without any; nor has one with
+    a number below 0 where the metric is not for `signed` weights.
+    """
+    with np.errstate(over="ignore"):
+        rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
+    rows = [row if np.isfinite(row).all() and (signed or (row >= 0).all()) else row[:0] for row in rows]
+    places = [np.flatnonzero(row) for row in rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(own) for own in places], out=offsets[1:])
+    ids = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.uint64)
+    weights = np.concatenate([np.zeros(0), *(row[own] for row, own in zip(rows, places, strict=True))])
+    return Features(ids, offsets, np.zeros(len(rows), np.uint64), weights)

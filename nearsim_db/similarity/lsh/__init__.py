@@ -1,0 +1,41 @@
+"""Locality-sensitive hashing: how probable it is that a pair becomes a candidate, and how to choose bands."""
+
+from nearsim_db.similarity.lsh.amplification import Amplification, Sensitivity, and_, at_least, banding, or_
+from nearsim_db.similarity.lsh.choose import BandChoice, choose_bands, choose_keys, pick_bands
+from nearsim_db.similarity.lsh.curve import (
+    Bin,
+    ErrorAreas,
+    approximate_steepest_point,
+    curve,
+    error_areas,
+    fixed_point,
+    match_probability,
+    similarities_around,
+    steepest,
+    steepest_point,
+)
+from nearsim_db.similarity.lsh.notation import parse
+
+__all__ = [
+    "Amplification",
+    "BandChoice",
+    "Bin",
+    "ErrorAreas",
+    "Sensitivity",
+    "and_",
+    "approximate_steepest_point",
+    "at_least",
+    "banding",
+    "choose_bands",
+    "choose_keys",
+    "curve",
+    "error_areas",
+    "fixed_point",
+    "match_probability",
+    "or_",
+    "parse",
+    "pick_bands",
+    "similarities_around",
+    "steepest",
+    "steepest_point",
+]

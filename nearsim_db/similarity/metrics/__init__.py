@@ -1,0 +1,41 @@
+"""Exact measures of how alike two documents are: the truth that a sketch estimates."""
+
+from nearsim_db.similarity.metrics.angle import angle
+from nearsim_db.similarity.metrics.containment import containment
+from nearsim_db.similarity.metrics.contract import FEATURE, Metric, Scores
+from nearsim_db.similarity.metrics.cosine import Cosine, cosine
+from nearsim_db.similarity.metrics.euclidean import Euclidean, euclidean
+from nearsim_db.similarity.metrics.jaccard import (
+    Jaccard,
+    Threshold,
+    count_overlaps,
+    exact_threshold,
+    intersection_size,
+    intersections,
+    jaccard_counts,
+    reaches,
+    which_reach,
+)
+from nearsim_db.similarity.metrics.weighted_jaccard import WeightedJaccard, weighted_jaccard
+
+METRICS: dict[str, Metric] = {one.name: one for one in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())}
+
+__all__ = [
+    "FEATURE",
+    "METRICS",
+    "Metric",
+    "Scores",
+    "Threshold",
+    "angle",
+    "containment",
+    "cosine",
+    "count_overlaps",
+    "euclidean",
+    "exact_threshold",
+    "intersection_size",
+    "intersections",
+    "jaccard_counts",
+    "reaches",
+    "weighted_jaccard",
+    "which_reach",
+]

@@ -1,0 +1,59 @@
+"""Exact cosine similarity: of the angle between two vectors, whatever their lengths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.metrics import weighing
+from nearsim_db.similarity.metrics.contract import Scores
+from nearsim_db.similarity.sketch.kernels import Counts
+
+
+class Cosine:
+    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for those that have no feature in common."""
+
+    name = "cosine"
+    weighted = True
+    signed = True
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """The cosine, to 12 decimals; see `Metric.compare`."""
+        compared = weighing.compare(features, left, right, backend)
+        products = compared.sums.products
+        return Scores(weighing.rounded(_ratio(products, compared.squares[left], compared.squares[right])))
+
+    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Decided on 12 decimals; see `Metric.reaching`."""
+        return weighing.which_reach(scores.similarity, threshold)
+
+    def least_similarity(self, threshold: float) -> float:
+        """The threshold itself."""
+        return threshold
+
+
+def cosine(left: weighing.Weighted, right: weighing.Weighted) -> float:
+    """The cosine of the angle between two vectors or arrays of `FEATURE`, in [-1, 1]; NaN if one has length 0.
+
+    Numbers whose squares float64 cannot hold, above 1e150 or below 1e-150, must be scaled first.
+    """
+    compared = weighing.compare_two(left, right)
+    if not compared.squares.all():
+        return float("nan")
+    return float(_ratio(compared.sums.products, compared.squares[:1], compared.squares[1:])[0])
+
+
+def _ratio(
+    products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Dot products over the root of the product of squared lengths: exactly 1 for a vector and itself."""
+    # Two roots where the product could leave the range of float64.
+    lengths = np.sqrt(left) * np.sqrt(right)
+    product = left * right
+    within = (product > 1e-280) & (product < 1e280)
+    lengths[within] = np.sqrt(product[within])
+    ratios: NDArray[np.float64] = np.clip(products / lengths, -1, 1)
+    return ratios

@@ -1,0 +1,100 @@
+"""Exact Jaccard similarity of sets of ids: the truth that a sketch estimates.
+
+Thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.metrics.contract import Scores
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, sketch_kernels
+
+Threshold = Fraction | str | float
+
+_LARGEST = 2**63 - 1
+
+
+class Jaccard:
+    """|A ∩ B| / |A ∪ B| of two sets of ids."""
+
+    name = "jaccard"
+    weighted = False
+    signed = False
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Intersection, union and their ratio; see `Metric.compare`."""
+        shared, together = count_overlaps(features, left, right, backend)
+        return Scores(shared / together, shared, together)
+
+    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Decided on the counts; see `Metric.reaching`."""
+        assert scores.intersection is not None and scores.union is not None
+        return which_reach(scores.intersection, scores.union, threshold)
+
+    def least_similarity(self, threshold: float) -> float:
+        """The threshold itself."""
+        return threshold
+
+
+def intersection_size(left: Ids, right: Ids) -> int:
+    """How many ids two sorted arrays of distinct ids have in common."""
+    return len(np.intersect1d(left, right, assume_unique=True))
+
+
+def jaccard_counts(left: Ids, right: Ids) -> tuple[int, int]:
+    """The sizes of the intersection and of the union of two sorted arrays of distinct ids."""
+    intersection = intersection_size(left, right)
+    return intersection, len(left) + len(right) - intersection
+
+
+def intersections(
+    ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
+) -> Counts:
+    """How many ids two documents of a batch share, for m pairs of documents: int64 of m.
+
+    Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct; `left_rows` and `right_rows` are int64
+    of m.
+    """
+    return sketch_kernels(backends.resolve(backend)).intersections(ids, offsets, left_rows, right_rows)
+
+
+def count_overlaps(
+    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
+) -> tuple[Counts, Counts]:
+    """Intersection and union sizes of pairs of documents, given as int64 rows into `features`: two int64 of m."""
+    sizes = np.array([len(ids) for ids in features], np.int64)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
+    shared = intersections(flat, offsets, left, right, backend)
+    return shared, sizes[left] + sizes[right] - shared
+
+
+def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
+    """Whether intersection / union is at least the threshold, taken as the decimal it is written as.
+
+    Two documents without features (union 0) reach no threshold.
+    """
+    exact = exact_threshold(threshold)
+    return union > 0 and intersection * exact.denominator >= exact.numerator * union
+
+
+def which_reach(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+    """`reaches` for int64 arrays of m: bool of m."""
+    exact = exact_threshold(threshold)
+    largest = int(max(intersections.max(initial=0), unions.max(initial=0)))
+    if max(exact.numerator, exact.denominator) * largest > _LARGEST:
+        intersections, unions = intersections.astype(object), unions.astype(object)
+    reached = intersections * exact.denominator >= unions * exact.numerator
+    return (reached & (unions > 0)).astype(np.bool_)
+
+
+def exact_threshold(threshold: Threshold) -> Fraction:
+    """The threshold as a fraction: 0.7 is 7/10, not the binary number next to it."""
+    return threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))

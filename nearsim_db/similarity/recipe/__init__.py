@@ -1,0 +1,23 @@
+"""A recipe: every parameter of a profile as plain data, read from TOML, checked, refused with the reason."""
+
+from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
+from nearsim_db.similarity.recipe.sections import DEFAULT_RECALL, Bands, Normalise, Recipe, Shingle, Sketch
+from nearsim_db.similarity.recipe.validation import keep_policy, retained_seconds
+from nearsim_db.similarity.recipe.writing import to_mapping, to_toml
+
+__all__ = [
+    "DEFAULT_RECALL",
+    "Bands",
+    "Normalise",
+    "Recipe",
+    "Shingle",
+    "Sketch",
+    "from_mapping",
+    "keep_policy",
+    "load",
+    "override",
+    "parse",
+    "retained_seconds",
+    "to_mapping",
+    "to_toml",
+]

@@ -1,0 +1,97 @@
+"""Recipes read from TOML, from nested dictionaries, and changed key by key."""
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.recipe import messages
+from nearsim_db.similarity.recipe.sections import Recipe
+from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
+from nearsim_db.similarity.recipe.writing import to_mapping
+
+_CUTS = ("recall", "count", "rows")
+
+
+def parse(text: str, *, origin: str = "the recipe") -> Recipe:
+    """The recipe that a TOML document describes; keys left out have their defaults.
+
+    Raises RecipeError for broken TOML, an unknown key or an impossible value, naming the key and the remedy.
+    """
+    try:
+        return from_mapping(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{origin} is not valid TOML: {error}") from error
+    except RecipeError as error:
+        raise RecipeError(f"{origin}: {error}") from error
+
+
+def load(path: Path) -> Recipe:
+    """The recipe in a TOML file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"cannot read the recipe {path}: {error}") from error
+    return parse(text, origin=str(path))
+
+
+def from_mapping(data: dict[str, Any]) -> Recipe:
+    """The recipe that nested dictionaries describe (TOML, or the JSON stored with a generation)."""
+    messages.refuse_unknown_keys(data, Recipe, "")
+    try:
+        return msgspec.convert(data, Recipe)
+    except msgspec.ValidationError as error:
+        raise RecipeError(messages.readable(str(error), data, Recipe)) from error
+
+
+def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
+    """The recipe with `key.path=value` settings applied, as the command line gives them.
+
+    A value is read as TOML (`5`, `0.8`, `true`, `["a", "b"]`); what is not TOML is taken as a string. What is given
+    takes the place of what it excludes: bands.count and bands.rows that of bands.recall, match.amplification that of
+    bands, and the other way round; another family leaves the options of the one before behind.
+    """
+    data = to_mapping(recipe)
+    given = dict(_split_setting(setting) for setting in settings)
+    for section, key in _excluded(given, data["sketch"]["family"]):
+        data[section].pop(key, None)
+    for path, value in given.items():
+        section, _, key = path.rpartition(".")
+        target = data if not section else data.setdefault(section, {})
+        if not isinstance(target, dict):
+            raise RecipeError(f"--set {path}: {section} is not a section of a recipe")
+        target[key] = value
+    return from_mapping(data)
+
+
+def _excluded(given: dict[str, Any], family: str) -> list[tuple[str, str]]:
+    """The keys of a recipe that settings take the place of."""
+    excluded = []
+    if "bands.recall" in given:
+        excluded += [("bands", "count"), ("bands", "rows")]
+    if "bands.count" in given or "bands.rows" in given:
+        excluded += [("bands", "recall")]
+    if any(f"bands.{key}" in given for key in _CUTS) or "match.min_shared_bands" in given:
+        excluded += [("match", "amplification")]
+    if "match.amplification" in given:
+        excluded += [*(("bands", key) for key in _CUTS), ("match", "min_shared_bands")]
+    chosen = given.get("sketch.family", family)
+    kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
+    excluded += [("sketch", option) for option in OPTIONS if option not in kept]
+    if given.get("sketch.input") == "vector":
+        excluded += [("sketch", "weights")]
+    return excluded
+
+
+def _split_setting(setting: str) -> tuple[str, Any]:
+    path, equals, text = setting.partition("=")
+    if not equals or not path.strip():
+        raise RecipeError(f"--set takes key=value, as in --set match.threshold=0.8; this is {setting!r}")
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        read = {}
+    return path.strip(), read["value"] if read.keys() == {"value"} else text.strip()

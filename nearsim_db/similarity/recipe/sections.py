@@ -1,0 +1,133 @@
+"""The sections of a recipe, with their defaults. The key names are an interface."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from nearsim_db.similarity.recipe import validation
+
+Positive = Annotated[int, Meta(ge=1)]
+
+DEFAULT_RECALL = 0.99
+
+
+class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What all sections share: no unknown keys, no change after it is made."""
+
+
+class Normalise(_Section, frozen=True):
+    """How a text is made comparable before it is cut up."""
+
+    unicode: Literal["none", "nfc", "nfkc"] = "nfkc"
+    case: Literal["none", "lower", "casefold"] = "casefold"
+    whitespace: Literal["none", "collapse"] = "collapse"
+    html: bool = False
+
+
+class Shingle(_Section, frozen=True):
+    """What a text is cut into; `k` units make one shingle (a bag of words has one word a shingle)."""
+
+    scheme: Literal["char", "word", "bag", "sentence"] = "word"
+    k: Annotated[int, Meta(ge=1, le=1000)] = 3
+    tokens: Literal["whitespace", "unicode", "ascii"] = "unicode"
+    stopwords: str | tuple[str, ...] = "none"
+    stem: str = "none"
+    min_token_length: Annotated[int, Meta(ge=1, le=100)] = 1
+
+
+class Hash(_Section, frozen=True):
+    """The base hash that makes a shingle's id."""
+
+    base: Literal["poly64", "crc32", "djb2a"] = "poly64"
+
+
+class Sketch(_Section, frozen=True):
+    """The sketch family, its size and seed; the others are options of single families, None for the rest.
+
+    `functions` is of minhash; `vectors` of hyperplane, `width` of projection (0 stands for a width made for the
+    threshold); `input` says whether hyperplane, projection and dart_minhash take terms or the owner's vectors, and
+    `weights` how terms that repeat weigh.
+    """
+
+    family: Literal["fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash"] = (
+        "fast_similarity"
+    )
+    k: Annotated[int, Meta(ge=1, le=4096)] = 128
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
+    functions: Literal["prime32", "java32"] | None = None
+    input: Literal["terms", "vector"] | None = None
+    weights: Literal["count", "log"] | None = None
+    vectors: Literal["gaussian", "sign"] | None = None
+    width: Annotated[float, Meta(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        for option, default in validation.FAMILY_OPTIONS.get(self.family, {}).items():
+            if getattr(self, option) is None and not (option == "weights" and self.input == "vector"):
+                force_setattr(self, option, default)
+
+
+class Bands(_Section, frozen=True):
+    """How the sketch is cut into bands: chosen for `recall` (0.99 if nothing is given), or `count` and `rows`."""
+
+    recall: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    count: Annotated[int, Meta(ge=1, le=256)] | None = None
+    rows: Positive | None = None
+    hash: Literal["mix64", "xor", "djb2a-joined"] = "mix64"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is said of how the sketch is cut."""
+        return self.recall is None and self.count is None and self.rows is None
+
+
+class Match(_Section, frozen=True):
+    """When two documents are a pair; `bucket_limit` 0 means no limit.
+
+    `threshold` is the least similarity, for projection the largest distance. `amplification`, such as
+    "or(40, and(3))", takes the place of bands and of the minimum.
+    """
+
+    threshold: Annotated[float, Meta(gt=0)] = 0.7
+    min_shared_bands: Annotated[int, Meta(ge=1, le=256)] = 1
+    amplification: str | None = None
+    verify: Literal["exact", "estimate"] = "exact"
+    bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 64
+
+
+class ClusterRules(_Section, frozen=True):
+    """How pairs tie documents together and which one stays."""
+
+    linkage: Literal["connected", "representative"] = "connected"
+    keep: str = "earliest"
+    numbers_differ: Literal["link", "keep-apart"] = "link"
+
+
+class Retain(_Section, frozen=True):
+    """How long documents stay in the index, by published_at, else by created_at."""
+
+    age: str = "none"
+
+    @property
+    def seconds(self) -> int | None:
+        """The age in seconds, a day having 24 hours; None where documents stay for good."""
+        return validation.retained_seconds(self.age)
+
+
+class Recipe(_Section, frozen=True):
+    """All parameters of a profile, with their defaults."""
+
+    fields: tuple[Literal["title", "body"], ...] = ("title", "body")
+    normalise: Normalise = Normalise()
+    shingle: Shingle = Shingle()
+    hash: Hash = Hash()
+    sketch: Sketch = Sketch()
+    bands: Bands = Bands()
+    match: Match = Match()
+    cluster: ClusterRules = ClusterRules()
+    retain: Retain = Retain()
+
+    def __post_init__(self) -> None:
+        validation.check(self)
+        if self.bands.is_open and self.match.amplification is None:
+            force_setattr(self, "bands", Bands(recall=DEFAULT_RECALL, hash=self.bands.hash))

@@ -1,0 +1,164 @@
+"""What a recipe may not say, each with its reason."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from nearsim_db.errors import RecipeError
+
+if TYPE_CHECKING:
+    from nearsim_db.similarity.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
+
+# The options that families have beside k and seed, and what they are if not given.
+FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float]] = {
+    "minhash": {"functions": "prime32"},
+    "hyperplane": {"input": "terms", "weights": "count", "vectors": "gaussian"},
+    "projection": {"input": "terms", "weights": "count", "width": 0.0},
+    "dart_minhash": {"input": "terms", "weights": "count"},
+}
+OPTIONS = ("functions", "input", "weights", "vectors", "width")
+
+# Families whose sketches can be hashed by the schemes of other systems.
+_COMPATIBLE = ("fast_similarity", "minhash")
+
+_ESTIMATED_DISTANCES = 1e6
+
+_UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+_LONGEST_AGE_DAYS = 100_000  # PostgreSQL's calendar goes back some 2.4 million
+_LONGEST_AGE_SECONDS = _LONGEST_AGE_DAYS * 86_400
+
+
+def check(recipe: "Recipe") -> None:
+    """Raise RecipeError for what its sections do not allow together, or at all."""
+    _check_fields(recipe.fields)
+    _check_options(recipe.sketch)
+    _check_threshold(recipe.match.threshold, recipe.sketch)
+    _check_estimate(recipe.match, recipe.sketch)
+    _check_bands(recipe.bands, recipe.sketch, recipe.match)
+    _check_tokens(recipe.shingle)
+    _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.cluster.keep))
+    keep_policy(recipe.cluster.keep)
+    retained_seconds(recipe.retain.age)
+
+
+def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
+    """The keep policy's name and, for `source:A,B,C`, the sources in order of preference."""
+    if keep in ("earliest", "latest", "longest"):
+        return keep, ()
+    name, colon, rest = keep.partition(":")
+    sources = tuple(part.strip() for part in rest.split(",") if part.strip())
+    if name == "source" and colon and sources:
+        return name, sources
+    raise RecipeError(f"cluster.keep is {keep!r}; it is earliest, latest, longest or source:A,B,C")
+
+
+def retained_seconds(age: str) -> int | None:
+    """The seconds of an age such as "30 days", None for "none". Raises RecipeError for what is no age."""
+    if age == "none":
+        return None
+    found = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
+    if found is None:
+        raise RecipeError(
+            f'retain.age is {age!r}; it is none, or a whole number of minutes, hours, days or weeks, as in "30 days"'
+        )
+    seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+    if not 0 < seconds <= _LONGEST_AGE_SECONDS:
+        raise RecipeError(
+            f"retain.age is {age!r}; it must be at least 1 minute and at most {_LONGEST_AGE_DAYS:,} days; "
+            "for no limit it is none"
+        )
+    return seconds
+
+
+def _check_fields(fields: tuple[str, ...]) -> None:
+    if not fields or len(set(fields)) != len(fields):
+        raise RecipeError(f"fields is {list(fields)}; give title, body or both, each once")
+
+
+def _check_options(sketch: "Sketch") -> None:
+    own = FAMILY_OPTIONS.get(sketch.family, {})
+    for option in OPTIONS:
+        if getattr(sketch, option) is not None and option not in own:
+            families = [family for family, options in FAMILY_OPTIONS.items() if option in options]
+            kind = "family" if len(families) == 1 else "families"
+            raise RecipeError(
+                f"sketch.{option} belongs to the {kind} {' and '.join(families)}, not to {sketch.family}; leave it out"
+            )
+    if sketch.input == "vector" and sketch.weights is not None:
+        raise RecipeError(
+            "sketch.weights says how terms weigh; the numbers of a vector are its weights: leave it out"
+        )
+
+
+def _check_threshold(threshold: float, sketch: "Sketch") -> None:
+    if threshold != threshold or threshold == float("inf"):
+        raise RecipeError(f"match.threshold is {threshold}; it must be a number")
+    if threshold > 1 and sketch.family != "projection":
+        raise RecipeError(f"match.threshold is {threshold}; it must be at most 1")
+
+
+def _check_estimate(match: "Match", sketch: "Sketch") -> None:
+    """Estimates of a distance are kept as similarities to 12 decimal places."""
+    if sketch.family != "projection" or match.verify == "exact":
+        return
+    if not 1 / _ESTIMATED_DISTANCES <= match.threshold <= _ESTIMATED_DISTANCES:
+        raise RecipeError(
+            f"match.threshold is {match.threshold:g}; verify = estimate tells distances apart from "
+            f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}: scale the vectors, or verify = exact"
+        )
+
+
+def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
+    if match.amplification is not None:
+        if not bands.is_open or match.min_shared_bands != 1:
+            raise RecipeError(
+                "match.amplification takes the place of bands.recall, bands.count, bands.rows and "
+                "match.min_shared_bands; give either it or them"
+            )
+        return
+    if (bands.count is None) != (bands.rows is None):
+        raise RecipeError("bands: give count and rows together, or recall alone")
+    if sketch.family == "bottom_k" and (bands.rows or 1) != 1:
+        raise RecipeError(
+            f"bands.rows is {bands.rows}; a band of bottom_k is one of the smallest ids: give rows = 1, or recall alone"
+        )
+    if sketch.family == "bottom_k" and bands.hash != "mix64":
+        raise RecipeError(
+            f"bands.hash is {bands.hash!r}, which hashes several values; a band of bottom_k is one id: leave it out"
+        )
+    if sketch.family not in _COMPATIBLE and bands.hash != "mix64":
+        raise RecipeError(
+            f"bands.hash is {bands.hash!r}, which was made for the values of minhash; leave it out for {sketch.family}"
+        )
+    if bands.count is not None and bands.rows is not None:
+        _check_given_bands(bands.count, bands.rows, bands.recall, sketch, match)
+
+
+def _check_given_bands(count: int, rows: int, recall: float | None, sketch: "Sketch", match: "Match") -> None:
+    if recall is not None:
+        raise RecipeError("bands: give either recall, or count and rows, not both")
+    if count * rows > sketch.k:
+        raise RecipeError(
+            f"bands: count x rows, {count} x {rows}, need {count * rows} values, "
+            f"the sketch has k = {sketch.k}; raise sketch.k or lower the bands"
+        )
+    if match.min_shared_bands > count:
+        raise RecipeError(
+            f"match.min_shared_bands is {match.min_shared_bands}, more than the {count} band{'s' * (count != 1)} that "
+            "bands.count gives; lower it"
+        )
+
+
+def _check_tokens(shingle: "Shingle") -> None:
+    if shingle.scheme == "char" and (
+        shingle.stopwords != "none" or shingle.stem != "none" or shingle.min_token_length > 1
+    ):
+        raise RecipeError(
+            "shingle.stopwords, stem and min_token_length work on words; with scheme = char leave them out"
+        )
+
+
+def _check_characters(strings: Iterable[str]) -> None:
+    for string in strings:
+        if re.search("[\0\ud800-\udfff]", string):
+            raise RecipeError(f"{string!r} holds NUL or a lone surrogate, which PostgreSQL cannot store")

@@ -1,0 +1,118 @@
+"""Verification: from candidates to pairs whose similarity is known, decided exactly."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.sketch.agreement import binomial_standard_error
+
+_BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
+_SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """Candidates that their sketches let through, all of length m.
+
+    `left` and `right` are rows into the signatures, `shared_bands` int64; `guess` is what the sketches say of them:
+    its counts are places that agree and places compared.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    shared_bands: NDArray[np.int64]
+    guess: Scores
+
+    @property
+    def estimate(self) -> NDArray[np.float64]:
+        """The estimated similarities, float64 of m."""
+        return self.guess.similarity
+
+    def take(self, chosen: NDArray[np.bool_]) -> "Screened":
+        """The candidates that a mask chooses."""
+        return Screened(
+            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.guess.take(chosen)
+        )
+
+
+def screen(
+    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> Screened:
+    """Keep the candidates whose shared bands meet the amplification and whose estimate could still mean a pair.
+
+    Whoever shares no bucket meets none, so that to look at those who do is enough, whatever the amplification is.
+    `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only those are dropped whose places
+    agree five standard deviations less often than at the threshold, under "estimate" all estimates below it.
+    """
+    step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
+    parts = [
+        _screen(encoder, signatures, left[at : at + step], right[at : at + step])
+        for at in range(0, max(1, len(left)), step)
+    ]
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _screen(
+    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> Screened:
+    match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
+    shared, enough = encoder.share(signatures.sketches[left], signatures.sketches[right])
+    left, right, shared = left[enough], right[enough], shared[enough]
+    if match.verify == "exact":
+        # The estimate of a cosine or a distance is not spread evenly about the truth; agreements are.
+        often = family.collision_probability(metric.least_similarity(match.threshold))
+        agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
+        close = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
+        left, right, shared = left[close], right[close], shared[close]
+    guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
+    screened = Screened(left, right, shared, guess)
+    return screened.take(metric.reaching(guess, match.threshold)) if match.verify == "estimate" else screened
+
+
+def _joined(parts: list[Screened]) -> Screened:
+    return Screened(
+        np.concatenate([part.left for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        np.concatenate([part.shared_bands for part in parts]),
+        Scores.joined([part.guess for part in parts]),
+    )
+
+
+class FeatureCache:
+    """The features of documents used lately, at most `capacity_bytes` of them (or one larger entry alone).
+
+    An entry is only good for the digest it came with. Threads may share it.
+    """
+
+    def __init__(self, capacity_bytes: int = 128 << 20) -> None:
+        self._capacity = capacity_bytes
+        self._size = 0
+        self._lock = Lock()
+        self._kept: OrderedDict[int, tuple[UUID, NDArray[Any]]] = OrderedDict()
+
+    def get(self, doc_id: int, digest: UUID) -> NDArray[Any] | None:
+        """The features of a document, if they are here and of that digest."""
+        with self._lock:
+            found = self._kept.get(doc_id)
+            if found is None or found[0] != digest:
+                return None
+            self._kept.move_to_end(doc_id)
+            return found[1]
+
+    def put(self, doc_id: int, digest: UUID, ids: NDArray[Any]) -> None:
+        """Keep a document's features, letting go of those unused for longest."""
+        with self._lock:
+            before = self._kept.pop(doc_id, None)
+            self._size += ids.nbytes - (before[1].nbytes if before else 0)
+            self._kept[doc_id] = (digest, ids)
+            while self._size > self._capacity and len(self._kept) > 1:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._size -= dropped.nbytes

@@ -1,0 +1,39 @@
+"""Sketches: fixed-size summaries of feature sets, to estimate similarity and to find candidates."""
+
+from nearsim_db.similarity.sketch.bands import (
+    BAND_SCHEME_VERSION,
+    MAX_BANDS,
+    band_keys,
+    count_shared_bands,
+    matched_bands,
+    shared_bands,
+)
+from nearsim_db.similarity.sketch.bottom_k import BottomK
+from nearsim_db.similarity.sketch.dart_minhash import DartMinHash
+from nearsim_db.similarity.sketch.family import FAMILIES, Family, make_family
+from nearsim_db.similarity.sketch.fast_similarity import FastSimilarity
+from nearsim_db.similarity.sketch.hyperplane import Hyperplane
+from nearsim_db.similarity.sketch.kernels import UNDECIDED, Decided
+from nearsim_db.similarity.sketch.minhash import MinHash
+from nearsim_db.similarity.sketch.projection import Projection, same_bucket
+
+__all__ = [
+    "BAND_SCHEME_VERSION",
+    "FAMILIES",
+    "MAX_BANDS",
+    "UNDECIDED",
+    "BottomK",
+    "DartMinHash",
+    "Decided",
+    "Family",
+    "FastSimilarity",
+    "Hyperplane",
+    "MinHash",
+    "Projection",
+    "band_keys",
+    "count_shared_bands",
+    "make_family",
+    "matched_bands",
+    "same_bucket",
+    "shared_bands",
+]

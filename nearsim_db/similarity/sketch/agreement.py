@@ -1,0 +1,121 @@
+"""What the families share whose sketches agree in a position with probability equal to the similarity."""
+
+import math
+from bisect import bisect_left
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.sketch import bands as cut
+from nearsim_db.similarity.sketch.kernels import Counts, Decided, sketch_kernels
+
+MAX_K = 65536
+
+
+class Positional:
+    """What the families have in common whose sketches are compared position by position, and cut into bands."""
+
+    positional = True
+    k: int
+    _backend: Backend
+
+    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+        """Equal positions of all positions; see `Family.agreements`."""
+        equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
+        return equal, np.full(len(equal), self.k, np.int64)
+
+    def band_keys(
+        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.uint64]:
+        """Runs of `rows` positions, hashed; see `Family.band_keys`."""
+        return cut.band_keys(sketches, bands, rows, scheme, seed, backend=self._backend)
+
+    def count_shared_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> Counts:
+        """Runs of `rows` positions that agree; see `Family.count_shared_bands`."""
+        return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
+
+    def matched_bands(
+        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
+    ) -> NDArray[np.bool_]:
+        """Which runs of `rows` positions agree; see `Family.matched_bands`."""
+        return cut.matched_bands(left, right, bands, rows, scheme, seed)
+
+    def first_alike(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    ) -> Counts:
+        """Stops at a pair as soon as the positions left change nothing; see `Family.first_alike`."""
+        kernels = sketch_kernels(self._backend)
+        return kernels.first_alike_positions(sketches, present, self._least_agreeing(threshold), decided)
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return least_agreeing(threshold, self.k)
+
+
+class Linear(Positional):
+    """Those of them whose positions agree with a probability that is the similarity.
+
+    Give or take the 2^-32 of equal values that different ids, or darts, may have.
+    """
+
+    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+        """The share of equal positions; see `Family.estimate`."""
+        return agreement(left, right)
+
+    def collision_probability(self, similarity: float) -> float:
+        """The similarity itself."""
+        return similarity
+
+    def standard_error(self, similarity: float) -> float:
+        """The binomial sqrt(s (1 - s) / k), which fast_similarity stays below on small sets."""
+        return binomial_standard_error(similarity, self.k)
+
+
+class Curved(Positional):
+    """Those of them whose similarity is not the share of equal positions, but follows from it and rises with it."""
+
+    def similarity_of(self, agreeing: int) -> float:
+        """The estimated similarity of sketches that are equal in so many positions; 1 if in all."""
+        raise NotImplementedError
+
+    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+        """What the number of equal positions says; see `Family.estimate`."""
+        counts, places = np.unique(self.agreements(left, right)[0], return_inverse=True)
+        similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
+        return similarities[places]
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return bisect_left(range(self.k), float(threshold), key=self.similarity_of)
+
+
+def least_agreeing(threshold: Fraction, compared: int) -> int:
+    """The least number of agreements among so many comparisons that reaches a threshold."""
+    return -(-threshold.numerator * compared // threshold.denominator)
+
+
+def agreement(left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.float64]:
+    """The share of equal positions, row by row: (m, k) and (m, k) to float64 of m, each in [0, 1]."""
+    shares: NDArray[np.float64] = (left == right).mean(axis=1, dtype=np.float64)
+    return shares
+
+
+def binomial_standard_error(similarity: float, k: int) -> float:
+    """The standard deviation of the mean of k independent trials: sqrt(s (1 - s) / k)."""
+    return math.sqrt(similarity * (1 - similarity) / k)
+
+
+def check_size(k: int) -> None:
+    """Raise RecipeError unless k is in 1..65536."""
+    if not 1 <= k <= MAX_K:
+        raise RecipeError(f"a sketch of k = {k} positions is impossible; choose k in 1..{MAX_K}")
+
+
+def check_id_bits(id_bits: int) -> None:
+    """Raise RecipeError unless the ids are of 32 or 64 bits."""
+    if id_bits not in (32, 64):
+        raise RecipeError(f"ids of {id_bits} bits are not supported; choose 32 or 64")

@@ -1,0 +1,171 @@
+"""Band keys: a sketch cut into bands of rows, each band hashed to 64 bits.
+
+The top byte of a key is the band's number, the low 56 bits are the band's hash, so equal keys imply equal
+bands. Positions past bands * rows are not used. Three schemes:
+- mix64: a seeded 64-bit mix of the rows in order, cut to 56 bits. The default.
+- xor: the exclusive or over the rows of (A v + B) mod 4294967311, below 2^33. Blind to the order of rows, and
+  equal rows cancel: kept to match systems that already use it.
+- djb2a-joined: the low 32 bits of djb2a over the rows in decimal, joined by ".". For the same purpose.
+Signed positions (java32) enter mix64 and xor as their 32-bit two's complement, djb2a-joined with their sign.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError, counted
+from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.sketch.kernels import PRIME, sketch_kernels
+from nearsim_db.similarity.sketch.mixing import random_words
+
+MAX_BANDS = 256
+BAND_SCHEME_VERSION = 1  # raised whenever a scheme comes to give other keys
+SCHEMES = ("mix64", "xor", "djb2a-joined")
+
+Keys = NDArray[np.uint64]
+
+HASH_MASK = np.uint64((1 << 56) - 1)
+_BAND_SHIFT = np.uint64(56)
+_PRIME = np.uint64(PRIME)
+_DJB2A_START, _DJB2A_FACTOR = np.uint32(5381), np.uint32(33)
+_DIGITS = 10
+
+
+def band_keys(
+    sketches: NDArray[Any],
+    bands: int,
+    rows: int,
+    scheme: str = "mix64",
+    seed: int = 1,
+    *,
+    coefficients: tuple[int, int] | None = None,
+    backend: str | None = None,
+) -> Keys:
+    """The keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
+
+    `seed` is used by mix64, and by xor to draw A and B, unless `coefficients` gives them (A in 1..2^32 - 1).
+    Raises RecipeError for an unknown scheme, more than 256 bands, or more rows than the sketch has.
+    """
+    _check(bands, rows, scheme, sketches.shape[1])
+    if scheme == "djb2a-joined":
+        hashes = _djb2a_joined(_table(sketches, bands, rows).astype(np.int64))
+    elif scheme == "xor":
+        table = _table(_unsigned(sketches), bands, rows).astype(np.uint64)
+        hashes = _exclusive_or(table, *(coefficients or _draw_coefficients(seed)))
+    else:
+        kernels = sketch_kernels(backends.resolve(backend))
+        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, mix_start(seed)) & HASH_MASK
+    return hashes | (np.arange(bands, dtype=np.uint64) << _BAND_SHIFT)
+
+
+def shared_bands(left_keys: Keys, right_keys: Keys) -> NDArray[np.int64]:
+    """How many keys are equal, row by row: (m, bands) and (m, bands) to int64 of m."""
+    counts: NDArray[np.int64] = (left_keys == right_keys).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def matched_bands(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    bands: int,
+    rows: int,
+    scheme: str = "mix64",
+    seed: int = 1,
+    *,
+    coefficients: tuple[int, int] | None = None,
+) -> NDArray[np.bool_]:
+    """Which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
+
+    For mix64 the rows themselves are compared, which is faster and leaves out keys that are equal by chance
+    (2^-56); the other schemes define a shared band by equal keys.
+    """
+    if scheme != "mix64":
+        keys = [
+            band_keys(side, bands, rows, scheme, seed, coefficients=coefficients) for side in (left, right)
+        ]
+        equal_keys: NDArray[np.bool_] = keys[0] == keys[1]
+        return equal_keys
+    _check(bands, rows, scheme, left.shape[1])
+    matched: NDArray[np.bool_] = (_table(left, bands, rows) == _table(right, bands, rows)).all(axis=2)
+    return matched
+
+
+def count_shared_bands(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    bands: int,
+    rows: int,
+    scheme: str = "mix64",
+    seed: int = 1,
+    *,
+    coefficients: tuple[int, int] | None = None,
+) -> NDArray[np.int64]:
+    """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+    matched = matched_bands(left, right, bands, rows, scheme, seed, coefficients=coefficients)
+    counts: NDArray[np.int64] = matched.sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def _check(bands: int, rows: int, scheme: str, k: int) -> None:
+    if scheme not in SCHEMES:
+        raise RecipeError(f"there is no band hash {scheme!r}; choose one of {', '.join(SCHEMES)}")
+    if not 1 <= bands <= MAX_BANDS:
+        raise RecipeError(f"{bands} bands are impossible: the band number is a byte; choose 1..{MAX_BANDS}")
+    if rows < 1 or bands * rows > k:
+        raise RecipeError(
+            f"{counted(bands, 'band')} of {counted(rows, 'row')} {'does' if bands == 1 else 'do'} not fit a sketch of "
+            f"{counted(k, 'position')}"
+        )
+
+
+def _table(sketches: NDArray[Any], bands: int, rows: int) -> NDArray[Any]:
+    return sketches[:, : bands * rows].reshape(len(sketches), bands, rows)
+
+
+def _unsigned(sketches: NDArray[Any]) -> NDArray[Any]:
+    return sketches.view(np.uint32) if sketches.dtype == np.int32 else sketches
+
+
+@cache
+def mix_start(seed: int) -> int:
+    """Where mix64 starts under a seed."""
+    return int(random_words(seed, "band keys mix64", 1)[0])
+
+
+def _draw_coefficients(seed: int) -> tuple[int, int]:
+    words = random_words(seed, "band keys xor", 2)
+    return 1 + int(words[0]) % (2**32 - 1), int(words[1]) % PRIME
+
+
+def _exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Keys:
+    if not 1 <= multiplier < 2**32:
+        raise RecipeError(f"the multiplier {multiplier} of the xor band hash is outside 1..2^32 - 1")
+    low = table & np.uint64(2**32 - 1)
+    hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
+    # A position may reach 2^32 + 14, whose product would not fit: its upper part is added by itself.
+    hashes += (table >> np.uint64(32)) * np.uint64((multiplier << 32) % PRIME)
+    hashes %= _PRIME
+    combined: Keys = np.bitwise_xor.reduce(hashes, axis=2)
+    return combined
+
+
+def _djb2a_joined(table: NDArray[np.int64]) -> Keys:
+    """Digit by digit over all bands at once; modulo 2^32, which is all that is kept of the 64-bit djb2a."""
+    hashes = np.full(table.shape[:2], _DJB2A_START, np.uint32)
+    for row in range(table.shape[2]):
+        if row:
+            hashes = _djb2a_step(hashes, np.uint32(ord(".")))
+        values = table[:, :, row]
+        hashes = np.where(values < 0, _djb2a_step(hashes, np.uint32(ord("-"))), hashes)
+        values = np.abs(values)
+        for power in range(_DIGITS - 1, -1, -1):
+            digits = (values // 10**power % 10 + ord("0")).astype(np.uint32)
+            written = (values >= 10**power) | (power == 0)
+            hashes = np.where(written, _djb2a_step(hashes, digits), hashes)
+    return hashes.astype(np.uint64)
+
+
+def _djb2a_step(hashes: NDArray[np.uint32], characters: NDArray[np.uint32] | np.uint32) -> NDArray[np.uint32]:
+    return (hashes * _DJB2A_FACTOR) ^ characters

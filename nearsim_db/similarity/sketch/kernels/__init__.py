@@ -1,0 +1,173 @@
+"""The loops over ids, twice: plain NumPy and compiled by numba, equal to the last bit."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.backend import Backend
+
+Ids = NDArray[np.uint64]
+Offsets = NDArray[np.int64]
+Counts = NDArray[np.int64]
+Weights = NDArray[np.float64]
+
+PRIME = 4294967311  # the least prime above 2^32
+ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
+
+
+class Throws(NamedTuple):
+    """The random parameters of fast_similarity.
+
+    Round r throws an id x by h = (x ^ masks[r]) * multipliers[r] mod 2^64: the upper half of h chooses the
+    position, the exclusive or of both halves is the value. The forced round gives position j the least
+    forced_multipliers[j] * x + forced_addends[j] mod 2^32.
+    """
+
+    masks: NDArray[np.uint64]
+    multipliers: NDArray[np.uint64]
+    forced_multipliers: NDArray[np.uint32]
+    forced_addends: NDArray[np.uint32]
+
+
+class Darts(NamedTuple):
+    """The random field of dart_minhash.
+
+    The cell in slice s of weights and layer l of ranks of block (a, b) has the hash
+    h = fmix64(fmix64(id ^ mask) ^ (a << 56 | b << 48 | s << 24 | l)), and as many darts as there are `counts` up to h.
+    Dart j has the words fmix64(h + i * 0x9E3779B97F4A7C15) of i = 2 j + 1 and 2 j + 2: the halves of the first one are
+    its weight and its rank within the cell, the upper half of the second chooses the position, the lower is the value.
+    """
+
+    mask: np.uint64
+    counts: NDArray[np.uint64]
+
+
+class Directions(NamedTuple):
+    """Random vectors, whose components are drawn by hashing the id.
+
+    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table, int16 of 4,096, each 16 bits of a word
+    are one component, the lowest first: the value that their upper 12 bits choose. Without one (empty) each bit is, the
+    lowest first: 1 is +1, 0 is -1.
+    """
+
+    mask: np.uint64
+    table: NDArray[np.int16]
+
+    @property
+    def per_word(self) -> int:
+        """How many components a word has."""
+        return 4 if len(self.table) else 64
+
+
+class Decided(NamedTuple):
+    """Pairs of n rows that are alike, or not, whatever their sketches say.
+
+    `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
+    """
+
+    pairs: NDArray[np.int64]
+    alike: NDArray[np.bool_]
+
+
+UNDECIDED = Decided(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+class Merged(NamedTuple):
+    """Of m pairs of sorted sketches, int64 each: how many of the ids that were merged are in each, and in both."""
+
+    left: Counts
+    right: Counts
+    both: Counts
+
+
+class SketchKernels(Protocol):
+    """What a back end offers; in sketches the row of a document without ids is all zeros."""
+
+    def fast_similarity(
+        self, ids: Ids, offsets: Offsets, throws: Throws, mix_ids: bool
+    ) -> NDArray[np.uint32]:
+        """The positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
+
+    def dart_minhash(
+        self,
+        ids: Ids,
+        weights: Weights,
+        offsets: Offsets,
+        limits: NDArray[np.float64],
+        darts: Darts,
+        k: int,
+    ) -> NDArray[np.uint32]:
+        """The values (n, k) of the darts of least rank, of equal ranks the least value.
+
+        `limits`, above 0, are the ranks below which to look first; where a position has no dart there, the limit is
+        doubled.
+        """
+
+    def minimum_prime32(
+        self,
+        ids: Ids,
+        offsets: Offsets,
+        multipliers: NDArray[np.uint32],
+        addends: NDArray[np.uint64],
+        shift: int,
+    ) -> NDArray[np.uint64]:
+        """The least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
+
+    def minimum_java32(
+        self,
+        ids: Ids,
+        offsets: Offsets,
+        multipliers: NDArray[np.int32],
+        addends: NDArray[np.int32],
+        shift: int,
+    ) -> NDArray[np.int32]:
+        """The least a x + b, wrapped to int32, of each document and function, x as for prime32."""
+
+    def projections(
+        self, ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
+    ) -> NDArray[np.int64]:
+        """The products (n, k) of each document's whole weights with k random vectors, modulo 2^64."""
+
+    def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: int) -> NDArray[np.uint64]:
+        """A 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
+
+    def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
+        """The ids that document left_rows[i] and document right_rows[i] share; ids sorted and distinct."""
+
+    def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
+        """The k smallest distinct points of each document, ascending, (n, k); the last one fills what is left.
+
+        `points` is uint32 or uint64.
+        """
+
+    def merged(self, left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
+        """Rows of (m, k), as `smallest` makes them, merged row by row until `limit` distinct ids.
+
+        Two rows of fewer than k ids are merged to their end.
+        """
+
+    def first_alike_sorted(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+    ) -> Counts:
+        """`Family.first_alike` of rows as `smallest` makes them.
+
+        Alike are rows that share `need` of the k smallest of their union; if both have fewer than k ids, a and b of
+        them, needs[a + b] of all.
+        """
+
+    def first_alike_positions(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+    ) -> Counts:
+        """`Family.first_alike` of rows that are alike if `need` of their positions are equal."""
+
+
+def sketch_kernels(backend: Backend) -> SketchKernels:
+    """The kernels of a back end; numba is imported here and not before."""
+    if backend == "numba":
+        from nearsim_db.similarity.sketch.kernels import compiled
+
+        return compiled
+    from nearsim_db.similarity.sketch.kernels import plain
+
+    return plain

@@ -1,0 +1,104 @@
+"""From texts to features: normalise, cut into shingles, hash them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.text import classes, sentences
+from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
+from nearsim_db.similarity.text.normalise import Canonical, folder, from_texts, squeeze
+from nearsim_db.similarity.text.words import WordFilter, word_filter
+
+SCHEME_VERSION = 1
+ID_BITS = {"poly64": 64, "crc32": 32, "djb2a": 32}
+
+_SPACE, _NEWLINE = 32, 10
+_TABLES: dict[str, Callable[[bool], classes.Table]] = {
+    "whitespace": classes.spaces,
+    "unicode": classes.unicode_words,
+    "ascii": classes.ascii_words,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shingles:
+    """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, repeated ones included.
+
+    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed. A document
+    without shingles has no features.
+    """
+
+    ids: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    canonical: Canonical
+    kernels: TextKernels
+
+    @property
+    def numbers(self) -> NDArray[np.uint64]:
+        """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed when it is asked for."""
+        return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
+
+
+class Shingler:
+    """Cuts texts as a recipe says. It keeps no state between calls, so threads may share it."""
+
+    def __init__(self, recipe: Recipe, backend: Backend) -> None:
+        self._rules = recipe.shingle
+        self._base = recipe.hash.base
+        self._fold = folder(recipe.normalise)
+        self._fold_ascii = recipe.normalise.case != "none"
+        self._collapse = recipe.normalise.whitespace == "collapse"
+        self._backend = backend
+        self._word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
+
+    @cached_property
+    def _kernels(self) -> TextKernels:
+        return text_kernels(self._backend)
+
+    def shingles(self, texts: Sequence[str]) -> Shingles:
+        """The shingles of cleaned texts (no NUL, no lone surrogates)."""
+        folded = [self._fold(text) for text in texts]
+        if self._rules.scheme == "sentence":
+            return self._sentence_shingles(folded)
+        canonical = self._squeeze(folded)
+        if self._rules.scheme == "char":
+            ids, offsets = self._kernels.char_ids(
+                canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
+            )
+            return Shingles(ids, offsets, canonical, self._kernels)
+        units = canonical
+        if self._word_filter is not None:
+            units = from_texts([self._word_filter(canonical.text(i)) for i in range(len(texts))])
+        k = 1 if self._rules.scheme == "bag" else self._rules.k
+        return self._unit_shingles(units, k, _SPACE, canonical)
+
+    def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
+        """Each sentence is made canonical by itself; newlines then part them, which no canonical word holds."""
+        parts = [sentences.split(text) for text in texts]
+        canonical = self._squeeze([sentence for document in parts for sentence in document])
+        lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])
+        per_document = [[next(lines) for _ in document] for document in parts]
+        whole = from_texts([" ".join(document) for document in per_document])
+        if self._word_filter is not None:
+            per_document = [[self._word_filter(line) for line in document] for document in per_document]
+        joined = from_texts(["\n".join(filter(None, document)) for document in per_document])
+        return self._unit_shingles(joined, self._rules.k, _NEWLINE, whole)
+
+    def _unit_shingles(self, units: Canonical, k: int, separator: int, canonical: Canonical) -> Shingles:
+        ids, offsets = self._kernels.unit_ids(units.data, units.offsets, k, self._base, separator)
+        return Shingles(ids, offsets, canonical, self._kernels)
+
+    def _squeeze(self, texts: Sequence[str]) -> Canonical:
+        by_characters = self._rules.scheme == "char"
+        if by_characters and not self._collapse:
+            return squeeze(texts, classes.nothing(self._fold_ascii), self._kernels)
+        tokens = "whitespace" if by_characters else self._rules.tokens
+        return squeeze(texts, _TABLES[tokens](self._fold_ascii), self._kernels)
+
+    def _canonical_word(self, word: str) -> str:
+        return self._squeeze([self._fold(word)]).text(0)

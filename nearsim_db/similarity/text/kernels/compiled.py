@@ -1,0 +1,295 @@
+"""The text kernels compiled by numba; see `TextKernels` for what each one does.
+
+Positions are unsigned: a signed index may be negative to numba, and a loop that checks for it is not vectorised, which
+takes two to five times as long. A sum of a signed and an unsigned integer would be a float.
+"""
+
+import numpy as np
+from numba import uint8, uint32, uint64, uintp
+
+from nearsim_db.similarity.jit import compiled, inlined
+from nearsim_db.similarity.text import poly64
+from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
+from nearsim_db.similarity.text.kernels.plain import crc_table
+
+_BASE = np.uint64(poly64.BASE)
+_FIRST = np.uint64(poly64.MIX_FIRST)
+_SECOND = np.uint64(poly64.MIX_SECOND)
+_SEGMENT = np.uintp(poly64.SEGMENT)
+_WINDOWS_AT_ONCE = np.uintp(1024)  # whose sums and powers stay in the first-level cache
+_POLY64, _CRC32, _DJB2A = 0, 1, 2
+_BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A}
+
+
+def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
+    out = np.empty(len(data), np.uint8)
+    out_offsets = np.zeros(len(offsets), np.int64)
+    _squeeze(data, offsets, table, out, out_offsets)
+    return out[: out_offsets[-1]], out_offsets
+
+
+def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
+    ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
+    tables = poly64.powers(), poly64.inverse_powers(), crc_table()
+    _char_ids(data, offsets, np.uintp(k), _BASES[base], ascii, *tables, ids, out)
+    return ids[: out[-1]], out
+
+
+def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -> tuple[Ids, Offsets]:
+    ids, out = np.empty(len(data) // 2 + len(offsets), np.uint64), np.zeros(len(offsets), np.int64)
+    _unit_ids(
+        data,
+        offsets,
+        np.uintp(k),
+        _BASES[base],
+        np.uint8(separator),
+        poly64.powers(),
+        poly64.inverse_powers(),
+        crc_table(),
+        ids,
+        out,
+    )
+    return ids[: out[-1]], out
+
+
+def number_sums(data: Bytes, offsets: Offsets) -> Ids:
+    sums = np.zeros(len(offsets) - 1, np.uint64)
+    _number_sums(data, offsets, sums)
+    return sums
+
+
+@inlined
+def _fmix64(value):
+    value = uint64(value)
+    value = (value ^ (value >> uint64(33))) * _FIRST
+    value = (value ^ (value >> uint64(33))) * _SECOND
+    return value ^ (value >> uint64(33))
+
+
+@inlined
+def _code_point(data, at, byte):
+    """The code point of more than one byte that begins at `at` with `byte`, and its width in bytes."""
+    second = uint32(data[at + uintp(1)] & 0x3F)
+    if byte < 0xE0:
+        return (uint32(byte & 0x1F) << uint32(6)) | second, uintp(2)
+    third = uint32(data[at + uintp(2)] & 0x3F)
+    if byte < 0xF0:
+        return (uint32(byte & 0x0F) << uint32(12)) | (second << uint32(6)) | third, uintp(3)
+    fourth = uint32(data[at + uintp(3)] & 0x3F)
+    point = (uint32(byte & 0x07) << uint32(18)) | (second << uint32(12)) | (third << uint32(6)) | fourth
+    return point, uintp(4)
+
+
+@compiled
+def _squeeze(data, offsets, table, out, out_offsets):
+    written = uintp(0)
+    for document in range(len(offsets) - 1):
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if _is_ascii(data, begin, end):
+            written = _squeeze_ascii(data, begin, end, table, out, written)
+        else:
+            written = _squeeze_unicode(data, begin, end, table, out, written)
+        out_offsets[document + 1] = written
+
+
+@compiled
+def _is_ascii(data, begin, end):
+    high = uint8(0)
+    for at in range(begin, end):
+        high = uint8(high | data[at])
+    return high < 128
+
+
+@compiled
+def _squeeze_ascii(data, begin, end, table, out, written):
+    """Without branches: each separator is written as a space, and what comes next goes over it if one came before."""
+    first = written
+    after_space = True
+    for at in range(begin, end):
+        kept = table[uintp(data[at])]
+        separates = kept == 0
+        out[written] = uint8(32) if separates else kept
+        written += uintp(0 if separates and after_space else 1)
+        after_space = separates
+    return written - uintp(1) if after_space and written > first else written
+
+
+@compiled
+def _squeeze_unicode(data, begin, end, table, out, written):
+    first = written
+    after_space = True
+    at = begin
+    while at < end:
+        byte = data[at]
+        if byte < 128:
+            kept = table[uintp(byte)]
+            separates = kept == 0
+            out[written] = uint8(32) if separates else kept
+            written += uintp(0 if separates and after_space else 1)
+            at += uintp(1)
+        else:
+            point, width = _code_point(data, at, byte)
+            separates = table[uintp(point)] == 0
+            if not separates:
+                for byte_of_point in range(width):
+                    out[written + byte_of_point] = data[at + byte_of_point]
+                written += width
+            elif not after_space:
+                out[written] = uint8(32)
+                written += uintp(1)
+            at += width
+        after_space = separates
+    return written - uintp(1) if after_space and written > first else written
+
+
+@compiled
+def _prefix_sums(data, begin, length, powers, sums):
+    total = uint64(0)
+    sums[uintp(0)] = total
+    for at in range(length):
+        total += uint64(data[begin + at]) * powers[at]
+        sums[at + uintp(1)] = total
+
+
+@compiled
+def _polynomial(data, begin, end):
+    total, factor = uint64(0), uint64(1)
+    for at in range(begin, end):
+        total += uint64(data[at]) * factor
+        factor *= _BASE
+    return total
+
+
+@compiled
+def _direct_hash(data, begin, end, base, crc_entries):
+    if base == _CRC32:
+        state = uint32(0xFFFFFFFF)
+        for at in range(begin, end):
+            state = crc_entries[(state ^ uint32(data[at])) & uint32(0xFF)] ^ (state >> uint32(8))
+        return uint64(state ^ uint32(0xFFFFFFFF))
+    state = uint32(5381)
+    for at in range(begin, end):
+        state = uint32(state * uint32(33)) ^ uint32(data[at])
+    return uint64(state)
+
+
+@compiled
+def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries, sums, ids, written):
+    """Ids of the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
+    length = min(k, units)
+    windows = units - length + uintp(1)
+    if base != _POLY64:
+        for window in range(windows):
+            ids[written + window] = _direct_hash(
+                data, starts[window], starts[window + length] - gap, base, crc_entries
+            )
+        return written + windows
+    window = uintp(0)
+    while window < windows:
+        origin = starts[window]
+        if starts[window + length] - gap - origin > _SEGMENT:
+            ids[written + window] = _fmix64(_polynomial(data, origin, starts[window + length] - gap))
+            window += uintp(1)
+            continue
+        reach = min(starts[units] - gap - origin, _SEGMENT)
+        _prefix_sums(data, origin, reach, powers, sums)
+        ends = starts[window + length : units + uintp(1)]
+        count = uintp(np.searchsorted(ends, origin + reach + gap, side="right"))
+        for at in range(count):
+            first = starts[window + at] - origin
+            last = ends[at] - gap - origin
+            ids[written + window + at] = _fmix64((sums[last] - sums[first]) * inverses[first])
+        window += count
+    return written + windows
+
+
+@compiled
+def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
+    """poly64 of the k-byte windows of a document in which every byte is a character."""
+    length = min(k, end - begin)
+    windows = end - begin - length + uintp(1)
+    done = uintp(0)
+    while done < windows:
+        origin = begin + done
+        reach = min(end - origin, min(length + _WINDOWS_AT_ONCE, _SEGMENT))
+        _prefix_sums(data, origin, reach, powers, sums)
+        count = reach - length + uintp(1)
+        for at in range(count):
+            ids[written + done + at] = _fmix64((sums[at + length] - sums[at]) * inverses[at])
+        done += count
+    return written + windows
+
+
+@compiled
+def _longest(offsets):
+    longest = uintp(0)
+    for document in range(len(offsets) - 1):
+        longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
+    return longest
+
+
+@compiled
+def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids, out):
+    longest = _longest(offsets)
+    sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
+    starts = np.empty(0, np.uintp)
+    written = uintp(0)
+    for document in range(len(offsets) - 1):
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if begin == end:
+            out[document + 1] = written
+            continue
+        if base == _POLY64 and k <= _SEGMENT and (ascii or _is_ascii(data, begin, end)):
+            written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
+        else:
+            if len(starts) == 0:
+                starts = np.empty(longest + uintp(1), np.uintp)
+            units = uintp(0)
+            for at in range(begin, end):
+                starts[units] = at
+                units += uintp(data[at] & 0xC0 != 0x80)
+            starts[units] = end
+            written = _window_ids(
+                data, starts, units, uintp(0), k, base, powers, inverses, crc_entries, sums, ids, written
+            )
+        out[document + 1] = written
+
+
+@compiled
+def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, ids, out):
+    longest = _longest(offsets)
+    sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
+    starts = np.empty(longest // uintp(2) + uintp(3), np.uintp)
+    written = uintp(0)
+    for document in range(len(offsets) - 1):
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if begin < end:
+            units = uintp(1)
+            starts[uintp(0)] = begin
+            for at in range(begin, end):
+                starts[units] = at + uintp(1)
+                units += uintp(data[at] == separator)
+            starts[units] = end + uintp(1)
+            written = _window_ids(
+                data, starts, units, uintp(1), k, base, powers, inverses, crc_entries, sums, ids, written
+            )
+        out[document + 1] = written
+
+
+@compiled
+def _number_sums(data, offsets, sums):
+    for document in range(len(offsets) - 1):
+        value, factor, inside = uint64(0), uint64(1), False
+        total = uint64(0)
+        for at in range(offsets[document], offsets[document + 1]):
+            byte = data[at]
+            if byte >= 48 and byte <= 57:
+                value += uint64(byte) * factor
+                factor *= _BASE
+                inside = True
+            elif inside:
+                total += _fmix64(value)
+                value, factor, inside = uint64(0), uint64(1), False
+        if inside:
+            total += _fmix64(value)
+        sums[document] = total

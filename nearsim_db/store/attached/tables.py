@@ -1,0 +1,248 @@
+"""Tables of applications, as the catalog describes them: whether a collection can follow one, and how to read it."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from psycopg import sql
+from sqlalchemy import Connection
+
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import SCHEMA, statement
+
+Kind = Literal["id", "text", "title", "source", "url", "published_at"]
+
+_NUMBERS = ("smallint", "integer", "bigint")
+_TEXTS = ("text", "character varying")
+_IDS = (*_NUMBERS, "uuid", *_TEXTS)
+_ZONELESS = ("date", "timestamp without time zone")
+_MOMENTS = ("timestamp with time zone", *_ZONELESS)
+_TABLES = ("r", "p")
+_NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+_NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a table are followed, by name."""
+
+    id: str
+    text: str
+    title: str | None = None
+    source: str | None = None
+    url: str | None = None
+    published_at: str | None = None
+
+    def named(self) -> dict[Kind, str]:
+        """Those that are given, by what they are."""
+        given = {
+            "id": self.id,
+            "text": self.text,
+            "title": self.title,
+            "source": self.source,
+            "url": self.url,
+            "published_at": self.published_at,
+        }
+        return {cast(Kind, kind): name for kind, name in given.items() if name is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table that exists, with what the user may do there; what is shown, and owners, are quoted as SQL needs it."""
+
+    oid: int
+    schema: str
+    name: str
+    shown_schema: str
+    shown: str
+    kind: str
+    persistence: str
+    is_owner: bool
+    owner: str
+    is_owner_trusted: bool
+    hides_rows: bool
+    has_children: bool
+    may_use_schema: bool
+    may_our_owner_use_schema: bool
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """Its name in statements."""
+        return sql.Identifier(self.schema, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: the type it is at bottom, its collation, and who may read it."""
+
+    name: str
+    type: str
+    collation: tuple[str, str] | None
+    is_virtual: bool
+    is_unique: bool
+    is_readable: bool
+    is_readable_to_owner: bool
+    our_owner: str
+
+
+def find_relation(connection: Connection, name: str) -> Relation:
+    """The table that a name means, in quotes or not, with its schema or not. Raises NotFoundError."""
+    matched = _NAME.fullmatch(name.strip())
+    if matched is None:
+        raise NotFoundError(f"{name!r} is not the name of a table; it looks like story or news.story")
+    schema, table = matched.groups()
+    parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
+    inner = driver(connection)
+    inner.execute(statement("look_as_user"))
+    row = inner.execute(statement("find_relation"), parameters).fetchone()
+    inner.execute(statement("look_as_ours"))
+    if row is None:
+        raise NotFoundError(f"there is no table {name!r}; give its schema too where that is not searched")
+    found = read_relation(connection, int(str(row[0])))
+    assert found is not None
+    return found
+
+
+def _meanings(name: str) -> list[str]:
+    """What a name in SQL may mean: in quotes itself, else what it looks like, or that in lower case."""
+    if name.startswith('"'):
+        return [name[1:-1].replace('""', '"')]
+    return list(dict.fromkeys((name, name.lower())))
+
+
+def read_relation(connection: Connection, oid: int) -> Relation | None:
+    """A table as it is now; None where it is gone."""
+    row = driver(connection).execute(statement("read_relation"), {"relation": oid}).fetchone()
+    return None if row is None else Relation(oid, *row)  # type: ignore[arg-type]
+
+
+def read_columns(connection: Connection, relation: Relation) -> dict[str, Column]:
+    """The columns of a table, by name."""
+    rows = driver(connection).execute(statement("read_columns"), {"relation": relation.oid}).fetchall()
+    return {
+        str(name): Column(str(name), str(kind), None if label is None else (str(place), str(label)), *flags)  # type: ignore[arg-type]
+        for name, kind, place, label, *flags in rows
+    }
+
+
+def name_columns(connection: Connection, relation: Relation, given: Columns) -> Columns:
+    """The columns that names mean, as they are in the catalog. Raises NotFoundError, naming those there are."""
+    there = read_columns(connection, relation)
+    found: dict[str, str] = {}
+    for kind, name in given.named().items():
+        meant = next((one for one in _meanings(name) if one in there), None)
+        if meant is None:
+            raise NotFoundError(
+                f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(there))}"
+            )
+        found[kind] = meant
+    return Columns(**found)
+
+
+def refuse_relation(relation: Relation) -> None:
+    """Raise InputError, with the reason, where a table cannot be followed, or not by this user."""
+    reason = _unfit(relation) or _not_allowed(relation)
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be followed: {reason}")
+
+
+def refuse_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
+    """Raise InputError, with the reason, where columns of a table cannot be followed."""
+    reason = unreadable(connection, relation, columns)
+    if reason is None and not read_columns(connection, relation)[columns.id].is_unique:
+        reason = (
+            f"nothing keeps the ids in column {columns.id!r} apart: it needs to be the primary key or to have a unique "
+            "index of its own, on all rows"
+        )
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be followed: {reason}")
+
+
+def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
+    """Why the columns of a table cannot be read, or not as what they are to be; None where they can."""
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    there = read_columns(connection, relation)
+    kinds = {"id": _IDS, "published_at": _MOMENTS}
+    for kind, name in columns.named().items():
+        column, wanted = there.get(name), kinds.get(kind, _TEXTS)
+        if column is None:
+            return f"its column {name!r} is gone"
+        if column.type not in wanted:
+            return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
+        if column.is_virtual:
+            return f"column {name!r} is computed when it is read, which no trigger sees"
+        if not column.is_readable:
+            return f"the user may not read column {name!r}; GRANT SELECT ON {relation.shown} would let it"
+    if relation.hides_rows:
+        return "its row-level security hides rows from this user, whose index would lack them"
+    return None
+
+
+def _unfit(relation: Relation) -> str | None:
+    if relation.schema == SCHEMA:
+        return f"it is in nearsim's own schema; one's own tables are moved by ALTER TABLE {relation.shown} SET SCHEMA"
+    if relation.schema in ("pg_catalog", "information_schema"):
+        return "it belongs to PostgreSQL"
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    if relation.persistence == "t":
+        return "it is a temporary table, which nobody else sees"
+    if relation.has_children:
+        return "other tables inherit from it, whose rows its triggers do not see"
+    return None
+
+
+def _not_a_table(relation: Relation) -> str:
+    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which no trigger tells of changes"
+
+
+def _not_allowed(relation: Relation) -> str | None:
+    if not relation.may_use_schema:
+        return f"the user may not use its schema; GRANT USAGE ON SCHEMA {relation.shown_schema} would let it"
+    if not relation.is_owner:
+        return (
+            f"only its owner can make triggers fire always, and drop them; GRANT {relation.owner} to the user, or "
+            "attach it as one who has that role"
+        )
+    return None
+
+
+def key_of(column: Column) -> sql.Composable:
+    """The id in a table that `followed.external_id` stands for."""
+    external_id = sql.Identifier("followed", "external_id")
+    if column.type in _NUMBERS:
+        return sql.SQL("nearsim.as_bigint({})").format(external_id)
+    if column.type == "uuid":
+        return sql.SQL("nearsim.as_uuid({})").format(external_id)
+    assert column.collation is not None
+    return sql.SQL("({} COLLATE {})").format(external_id, sql.Identifier(*column.collation))
+
+
+def type_of(column: Column) -> sql.SQL:
+    """The type by which ids of a table are compared."""
+    if column.type in _NUMBERS:
+        return sql.SQL("bigint")
+    return sql.SQL("uuid") if column.type == "uuid" else sql.SQL("text")
+
+
+def fields_of(there: dict[str, Column], columns: Columns) -> sql.Composable:
+    """What a document has of a row of `source`; dates without a zone are of UTC."""
+    fields = [_as_text(columns.id, "external_id")]
+    fields += [_as_text(getattr(columns, name), name) for name in ("title", "source", "url")]
+    moment: sql.Composable = (
+        sql.SQL("NULL") if columns.published_at is None else sql.Identifier("source", columns.published_at)
+    )
+    if columns.published_at is not None and there[columns.published_at].type in _ZONELESS:
+        moment = sql.SQL("CAST({} AS timestamp) AT TIME ZONE 'UTC'").format(moment)
+    fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(moment))
+    text = sql.Identifier("source", columns.text)
+    fields.append(sql.SQL("CAST(md5(coalesce({}, '')) AS uuid) AS body_digest").format(text))
+    fields.append(sql.SQL("length({}) AS body_length").format(text))
+    return sql.SQL(", ").join(fields)
+
+
+def _as_text(column: str | None, name: str) -> sql.Composable:
+    value = sql.SQL("NULL") if column is None else sql.Identifier("source", column)
+    return sql.SQL('CAST({} AS text) COLLATE "C" AS {}').format(value, sql.Identifier(name))

@@ -1,0 +1,214 @@
+"""A database with nearsim in it: where it is, whether its schema fits, which collections it holds."""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import CollectionId
+from nearsim_db.store import access, catalog
+from nearsim_db.store.catalog import Collection
+from nearsim_db.store.driver.engine import (
+    again_after_conflicts,
+    check_server,
+    is_missing_table,
+    is_passing,
+    open_engine,
+    translated,
+)
+from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.server_settings import server_version
+from nearsim_db.store.schema import revisions
+from nearsim_db.store.settings import Settings, from_environment
+from nearsim_db.store.url import database_url
+from nearsim_db.store.work import leases
+
+_KEPT_FOR_READING = 4
+_EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that brings the schema up to date
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """The server's version, such as 18.1, and the schema's revision, None where nearsim was never installed."""
+
+    version: str
+    revision: str | None
+
+
+class Database:
+    """An open database. The driver's errors leave its blocks as those of `nearsim_db.errors`."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.settings = settings
+        self._reading: deque[Connection] = deque()
+
+    @classmethod
+    def connect(cls, url: str | None = None) -> Self:
+        """Open the database at `url`, else at NEARSIM_DATABASE_URL, else the embedded server, started on demand.
+
+        The embedded server's schema is made and brought up to date; that of another server must fit, or SchemaError is
+        raised.
+        """
+        settings = from_environment()
+        database = cls(open_engine(url or database_url()), settings)
+        try:
+            if url is None and settings.database_url is None:
+                with translated():
+                    revisions.upgrade(database.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
+            with database.transaction() as connection:
+                check_server(connection)
+                revisions.check(connection)
+        except NearsimError:
+            database.close()
+            raise
+        return database
+
+    @staticmethod
+    def initialise(
+        url: str | None = None,
+        patience_seconds: float = revisions.PATIENCE_SECONDS,
+        told: Callable[[str], None] = lambda message: None,
+    ) -> str:
+        """Make the schema at `url` (see `connect`) or bring it up to date; returns the revision it then has.
+
+        Needs the right to create a schema there, or one that is the user's own. Each step waits so long for its locks,
+        others hardly wait for it; see docs/upgrading.md. What it does and waits for is `told`.
+        """
+        engine = open_engine(url or database_url())
+        try:
+            with translated():
+                return revisions.upgrade(engine, patience_seconds=patience_seconds, told=told)
+        finally:
+            engine.dispose()
+
+    @staticmethod
+    def inspect(url: str) -> "DatabaseState":
+        """What stands at `url`, whether or not nearsim can use it. Raises UnreachableError if nothing answers."""
+        engine = open_engine(url)
+        try:
+            with translated(), engine.connect() as connection:
+                return DatabaseState(server_version(connection), revisions.current_revision(connection))
+        finally:
+            engine.dispose()
+
+    @cached_property
+    def may_index(self) -> bool:
+        """Whether the user may do more than read and write documents."""
+        with self.transaction() as connection:
+            return access.has_owners_rights(connection)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._stop_reading()
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection in a transaction that commits at the end of the block."""
+        with translated(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection on which each statement is a transaction of its own, kept open for the next block.
+
+        The driver's errors leave the block as they are; after one, the next connection is known to work.
+        """
+        try:
+            connection = self._reading.pop()
+        except IndexError:
+            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            self._stop_reading()
+            raise
+        if len(self._reading) < _KEPT_FOR_READING:
+            self._reading.append(connection)
+        else:
+            connection.close()
+
+    def ask(self, action: Callable[[Connection], Result | None]) -> Result | None:
+        """What an action reads, also after the server was started anew; None where a table of it is gone.
+
+        The driver's errors leave it as they are.
+        """
+        try:
+            with self.reading() as connection:
+                return action(connection)
+        except Exception as error:
+            if is_missing_table(error):
+                return None
+            if not is_passing(error):
+                raise
+        # The server may have been started anew since the connection was last used.
+        with self.reading() as connection:
+            return action(connection)
+
+    def _stop_reading(self) -> None:
+        while self._reading:
+            self._reading.pop().close()
+
+    @contextmanager
+    def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[None]:
+        """Be the only one to build or to drop indexes of a collection, after the one before.
+
+        Without `wait` the block runs all the same while somebody else is that.
+        """
+        with translated(), self.engine.connect() as connection:
+            taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
+            connection.commit()
+            try:
+                yield
+            finally:
+                if taken:
+                    give_lock_back(connection, Lock.BUILD, collection_id)
+                    connection.commit()
+
+    @contextmanager
+    def lease(self) -> Iterator[int]:
+        """Work under a lease: what is taken under it is free for others when this process ends, however it ends."""
+        with translated(), self.engine.connect() as connection:
+            again_after_conflicts(connection, partial(leases.free_lost_work, connection))
+            lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
+            connection.commit()
+            try:
+                yield lease_id
+            finally:
+                again_after_conflicts(connection, partial(leases.close_lease, connection, lease_id))
+                connection.commit()
+
+    def collections(self) -> list[Collection]:
+        """The lasting collections, by name."""
+        with self.transaction() as connection:
+            return catalog.list_collections(connection)
+
+    def count_documents(self, collection: Collection) -> int:
+        """How many documents a collection holds."""
+        with self.transaction() as connection:
+            return catalog.count_documents(connection, collection.collection_id)
+
+    def create_collection(self, name: str) -> Collection:
+        """Make a collection. Raises ConflictError when the name is taken, or has outer spaces or control characters."""
+        with self.transaction() as connection:
+            return catalog.create_collection(connection, name)

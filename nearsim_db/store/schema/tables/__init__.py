@@ -1,0 +1,45 @@
+"""The tables as SQLAlchemy metadata, for Alembic and for applications that share the database."""
+
+from nearsim_db.store.schema.tables.answers import event, event_draft, probe, probe_match, verdict
+from nearsim_db.store.schema.tables.base import SCHEMA, metadata
+from nearsim_db.store.schema.tables.documents import attachment, collection, collection_access, document
+from nearsim_db.store.schema.tables.generations import (
+    band,
+    cluster_member,
+    generation,
+    profile,
+    signature,
+    similar_pair,
+)
+from nearsim_db.store.schema.tables.versions import schema_floor
+from nearsim_db.store.schema.tables.work import change, lease, work
+
+__all__ = [
+    "SCHEMA",
+    "attachment",
+    "band",
+    "change",
+    "cluster_member",
+    "collection",
+    "collection_access",
+    "document",
+    "event",
+    "event_draft",
+    "generation",
+    "is_ours",
+    "lease",
+    "metadata",
+    "probe",
+    "probe_match",
+    "profile",
+    "schema_floor",
+    "signature",
+    "similar_pair",
+    "verdict",
+    "work",
+]
+
+
+def is_ours(name: str | None, kind: str, parents: object) -> bool:
+    """For Alembic: look at the schema nearsim and nothing else in the database."""
+    return name == SCHEMA if kind == "schema" else True

@@ -1,0 +1,21 @@
+"""What the schema says of itself."""
+
+from sqlalchemy import Boolean, CheckConstraint, Column, PrimaryKeyConstraint, Table, Text, text
+
+from nearsim_db.store.schema.tables.base import metadata
+
+schema_floor = Table(
+    "schema_floor",
+    metadata,
+    Column("single", Boolean, nullable=False, server_default=text("true"), comment="There is one row"),
+    Column(
+        "oldest_revision",
+        Text,
+        nullable=False,
+        comment="The oldest revision that code must have been written for",
+    ),
+    PrimaryKeyConstraint("single", name="schema_floor_pkey"),
+    CheckConstraint("single", name="schema_floor_one_row"),
+    CheckConstraint("oldest_revision ~ '^[0-9]{4}$'", name="schema_floor_revision_known"),
+    comment="Which code may work with this schema: all that was written for it, or for an older one down to this",
+)

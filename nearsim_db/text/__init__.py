@@ -1,6 +1,0 @@
-"""From text to shingle ids. Pure: knows no database."""
-
-from nearsim_db.text.features import ID_BITS, SCHEME_VERSION, Shingler, Shingles
-from nearsim_db.text.words import library_versions
-
-__all__ = ["ID_BITS", "SCHEME_VERSION", "Shingler", "Shingles", "library_versions"]
