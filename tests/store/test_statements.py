@@ -4,8 +4,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import nearsim_db
 from nearsim_db.store.statements import parse_blocks
+
+import nearsim_db
 
 PACKAGE = Path(nearsim_db.__file__).parent
 FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))
