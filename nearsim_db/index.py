@@ -19,6 +19,7 @@ from nearsim_db.indexing import attached_table, profiles
 from nearsim_db.indexing import purge as purging
 from nearsim_db.indexing.attached_table import Swept
 from nearsim_db.indexing.catch_up import Upkeep
+from nearsim_db.indexing.collections import open_database
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.indexing.ingest_checked import Guard
@@ -88,7 +89,7 @@ class Index:
 
         The collection is made when it is first written to.
         """
-        return cls(Database.connect(url), collection, profile, progress)
+        return cls(open_database(url), collection, profile, progress)
 
     def close(self) -> None:
         """Give back threads and connections."""

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+STANDARD_OUTPUT = Path("-")
 
 DocId = NewType("DocId", int)
 CollectionId = NewType("CollectionId", int)

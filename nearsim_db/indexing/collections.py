@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
+from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import attached_table
 from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.store import access, catalog, generations
@@ -14,13 +15,23 @@ from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 
 
+def open_database(url: str | None = None) -> Database:
+    """Open a database, as `Database.connect` does, and delete the collections that killed processes left behind."""
+    database = Database.connect(url)
+    try:
+        delete_abandoned_collections(database)
+    except NearsimError:
+        database.close()
+        raise
+    return database
+
+
 @contextmanager
 def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
     """Create a collection that is deleted at the end of the block.
 
-    The process holds its lease; collections whose process was killed are deleted first.
+    The process holds its lease: when it is killed, `open_database` deletes the collection.
     """
-    delete_abandoned_collections(database)
     with translated(), database.engine.connect() as lease:
         collection = catalog.create_collection(lease, name, temporary=True)
         take_lock(lease, Lock.LEASE, collection.collection_id)

@@ -12,9 +12,8 @@ from typing import BinaryIO
 import orjson
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.records import Pair
+from nearsim_db.records import STANDARD_OUTPUT, Pair
 
-STANDARD_OUTPUT = Path("-")
 _UNMEASURED = tuple(field.name for field in fields(Pair) if field.name != "distance")
 
 

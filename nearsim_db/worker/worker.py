@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError
+from nearsim_db.indexing.collections import open_database
 from nearsim_db.records import Notable, Tell
-from nearsim_db.store.database import Database
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker import session
 from nearsim_db.worker.metrics import Monitor
@@ -89,7 +89,7 @@ class Worker:
     @contextmanager
     def _shift(self) -> Iterator[Shift]:
         with (
-            Database.connect(self._url) as database,
+            open_database(self._url) as database,
             session.begin(
                 database,
                 self._collection,

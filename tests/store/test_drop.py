@@ -5,7 +5,7 @@ from sqlalchemy import Engine, text
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.indexing.collections import delete_collection, temporary_collection
+from nearsim_db.indexing.collections import delete_collection, open_database, temporary_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.catalog import list_generations
@@ -78,7 +78,7 @@ def test_leftovers_of_killed_runs_are_swept(database_url: str, engine: Engine) -
                     "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
                 )
             )
-        with temporary_collection(database, "dedupe-of-a-live-run"):
+        with temporary_collection(database, "dedupe-of-a-live-run"), open_database(database_url):
             with engine.connect() as connection:
                 names = connection.execute(text("SELECT name FROM nearsim.collection")).scalars().all()
             assert names == ["dedupe-of-a-live-run"]

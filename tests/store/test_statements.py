@@ -4,9 +4,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from nearsim_db.store.statements import parse_blocks
-
 import nearsim_db
+from nearsim_db.store.driver.statements import parse_blocks
 
 PACKAGE = Path(nearsim_db.__file__).parent
 FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))

@@ -143,7 +143,7 @@ def test_one_recipe_has_one_fingerprint_however_it_is_written() -> None:
 def test_processes_agree_on_a_fingerprint() -> None:
     code = """
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.recipe import parse
+from nearsim_db.similarity.recipe import parse
 print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fingerprint)
 """
     told = [

@@ -56,12 +56,12 @@ def grant(
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
     if collection and chosen == "admin":
         raise UsageError("an admin sees all collections; grant reader or writer with --collection")
-    with Database.connect() as database:
+    with open_database() as database:
         is_new = access.grant(database, user, chosen, collection or ())
     if as_json:
         render.document(
@@ -85,10 +85,10 @@ def revoke(
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
-    with Database.connect() as database:
+    with open_database() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
     if as_json:
         render.document(
@@ -117,9 +117,9 @@ def isolation(
 
     from nearsim_db.admin import access
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
-    with Database.connect() as database:
+    with open_database() as database:
         if wish is not Wish.STATUS:
             access.set_isolation(database, wanted=wish is Wish.ON)
         found = access.read_isolation(database)

@@ -68,15 +68,15 @@ def attach(
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import render, summaries
     from nearsim_db.index import Index
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
-    from nearsim_db.store.database import Database
 
     is_given = any(given is not None for given in (recipe, preset, settings))
     chosen = options.chosen_recipe(recipe, preset, settings) if is_given else None
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
-    with Database.connect() as database, progress_bars(quiet or as_json) as progress:
+    with open_database() as database, progress_bars(quiet or as_json) as progress:
         following = service.follow_table(database, table, columns, collection)
         with Index(database, following.collection, progress=progress) as index:
             swept = service.take_in(index, profile, chosen)
@@ -124,11 +124,11 @@ def detach(
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import render
     from nearsim_db.index import Index
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     if not keep:
         confirm(f"Delete collection {collection!r} with its index? The table stays as it is.", yes=yes)
-    with Database.connect() as database, progress_bars(quiet or as_json) as progress:
+    with open_database() as database, progress_bars(quiet or as_json) as progress:
         documents = service.detach(database, collection, keep=keep, progress=progress)
         if keep:
             with Index(database, collection, progress=progress) as index:
@@ -143,9 +143,9 @@ def detach(
 def _list(as_json: bool) -> None:
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
-    with Database.connect() as database:
+    with open_database() as database:
         found = [_shown(one) for one in service.list_attachments(database)]
     if as_json:
         render.document(found)

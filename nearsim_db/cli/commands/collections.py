@@ -18,9 +18,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name
 def create(name: Name, quiet: options.Quiet = False) -> None:
     """Make an empty collection; ingest makes one too when it is not there."""
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
-    with Database.connect() as database:
+    with open_database() as database:
         database.create_collection(name)
     if not quiet:
         render.note(f"created collection {name}")
@@ -31,9 +31,9 @@ def list_collections(as_json: options.AsJson = False) -> None:
     """List the collections."""
     from nearsim_db.admin.attach import list_attachments
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
-    with Database.connect() as database:
+    with open_database() as database:
         follows = {one.collection: one.table or "a table that is gone" for one in list_attachments(database)}
         found = [
             {
@@ -56,11 +56,10 @@ def list_collections(as_json: options.AsJson = False) -> None:
 def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -> None:
     """Delete a collection with its documents, profiles and indexes. On a terminal it asks first."""
     from nearsim_db.cli.output import render
-    from nearsim_db.indexing.collections import delete_collection
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import delete_collection, open_database
 
     confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
-    with Database.connect() as database:
+    with open_database() as database:
         documents = delete_collection(database, name)
     if not quiet:
         render.note(f"deleted collection {name} with {documents:,} documents")

@@ -9,7 +9,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.readers.output import STANDARD_OUTPUT
+from nearsim_db.records import STANDARD_OUTPUT
 
 _OTHER_KINDS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
 
@@ -66,14 +66,14 @@ def dedupe(
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.cli.output import summaries
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Fields, Source
-    from nearsim_db.store.database import Database
 
     given = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
     chosen = options.chosen_recipe(recipe, preset, given)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields)
-    with progress_bars(quiet or as_json, source) as progress, Database.connect() as database:
+    with progress_bars(quiet or as_json, source) as progress, open_database() as database:
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if as_json:

@@ -108,10 +108,10 @@ def show(
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow needs --format jsonl or csv")
     from nearsim_db.cli.output import listing
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.search.events import Follower, choose, read
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database, _until_terminated(follow) as received:
+    with open_database() as database, _until_terminated(follow) as received:
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
             follower = Follower(database, wanted, after, new=new, tell=_say, stopping=received.is_set)
@@ -124,13 +124,13 @@ def show(
 def prune(older_than: OlderThan, quiet: options.Quiet = False) -> None:
     """Remove old events, of all collections; workers do it by themselves."""
     from nearsim_db.cli.output import render
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.search import events
-    from nearsim_db.store.database import Database
 
     age_seconds = events.kept_seconds(older_than)
     if age_seconds is None:
         raise NearsimError("--older-than needs an age")
-    with Database.connect() as database:
+    with open_database() as database:
         removed = events.prune(database.engine, age_seconds)
     if not quiet:
         render.note(f"removed events: {removed:,}")

@@ -209,12 +209,12 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.cli.output import summaries
     from nearsim_db.errors import BuildStoppedError, NearsimError
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     warnings: list[str] = []
     begun: Reindex | None = None
     try:
-        with progress_bars(quiet) as progress, Database.connect() as database:
+        with progress_bars(quiet) as progress, open_database() as database:
             begun = Reindex(database, collection, profile, progress, warnings.append)
             yield begun
     except (KeyboardInterrupt, NearsimError) as end:

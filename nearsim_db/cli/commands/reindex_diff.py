@@ -9,7 +9,7 @@ from nearsim_db.cli import limits, options
 from nearsim_db.cli.commands.reindex import Name
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.readers.output import STANDARD_OUTPUT
+from nearsim_db.records import STANDARD_OUTPUT
 
 EXCEEDED = 3
 
@@ -54,12 +54,12 @@ def diff(
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
     from nearsim_db.cli.output import render
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import replacing
-    from nearsim_db.store.database import Database
 
     allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     _refuse_output(output, as_json=as_json)
-    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+    with progress_bars(quiet or as_json) as progress, open_database() as database:
         found = Reindex(database, collection, name, progress).diff(
             generation, samples=samples, limits=allowed
         )

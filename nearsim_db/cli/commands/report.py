@@ -8,7 +8,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.readers.output import STANDARD_OUTPUT
+from nearsim_db.records import STANDARD_OUTPUT
 
 
 def report(
@@ -54,13 +54,13 @@ def report(
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output import render
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import json_line, replacing
-    from nearsim_db.store.database import Database
 
     place = output or STANDARD_OUTPUT
     readers.refuse_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
-    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+    with progress_bars(quiet or as_json) as progress, open_database() as database:
         found = gather(database, collection, profile, chosen, progress)
         content = json_line(found) if as_json else render_page(found)
     with replacing(place) as stream:

@@ -31,6 +31,7 @@ def init(
     """Make the schema nearsim in the database, or bring it up to date while it is used."""
     from nearsim_db.admin import access
     from nearsim_db.cli.output import render
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.database import Database
 
     revision = Database.initialise(
@@ -39,7 +40,7 @@ def init(
     if quiet:
         return
     render.note(f"the schema nearsim is at revision {revision}")
-    with Database.connect() as database:
+    with open_database() as database:
         missing = access.missing_roles(database)
     if missing:
         render.warn(

@@ -139,10 +139,10 @@ def _draw(
     if source is not None:
         return draw(source, text_of, *extent, progress)
     from nearsim_db.analysis.tuning.collection import draw_from_collection
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     assert collection is not None
-    with Database.connect() as database:
+    with open_database() as database:
         return draw_from_collection(database, collection, text_of, *extent, progress)
 
 

@@ -51,12 +51,12 @@ def verify_index(
     from nearsim_db.admin.verify_index.verification import SAMPLE
     from nearsim_db.admin.verify_index.verification import verify_index as compare
     from nearsim_db.cli.output import summaries
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
-    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+    with progress_bars(quiet or as_json) as progress, open_database() as database:
         outcome = compare(
             database,
             collection,

@@ -65,12 +65,12 @@ def list_work(
     from itertools import islice
 
     from nearsim_db.cli.output import listing, render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
 
     if as_json and format is not None:
         raise UsageError("give either --json or --format, not both")
     with (
-        Database.connect() as database,
+        open_database() as database,
         closing(_items(database, collection, stage, failed=failed)) as items,
     ):
         changes = _count_changes(database, collection)
@@ -96,11 +96,11 @@ def retry(
     Ends with exit code 1 if some of the ids neither failed nor were set aside; the others are due all the same.
     """
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
-    with Database.connect() as database, database.transaction() as connection:
+    with open_database() as database, database.transaction() as connection:
         found = work_items.retry(connection, _collection_id(database, collection), wanted)
     if as_json:
         render.document({"retried": sorted(found)})
@@ -124,7 +124,7 @@ def discard(
     with exit code 1 if some of the ids neither failed nor were set aside; the others are discarded all the same.
     """
     from nearsim_db.cli.output import render
-    from nearsim_db.store.database import Database
+    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
@@ -133,7 +133,7 @@ def discard(
     confirm(
         f"Take {shown} off the queue? What is in the index of them stays until they change again.", yes=yes
     )
-    with Database.connect() as database, database.transaction() as connection:
+    with open_database() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
     if as_json:
         render.document({"discarded": sorted(found)})

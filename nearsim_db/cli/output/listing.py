@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Generic, TypeVar, assert_never
 
 from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import render
-from nearsim_db.readers.output import STANDARD_OUTPUT, json_line, replacing
-from nearsim_db.records import Cluster, Document, Match, Pair
+from nearsim_db.readers.output import json_line, replacing
+from nearsim_db.records import STANDARD_OUTPUT, Cluster, Document, Match, Pair
 from nearsim_db.store.work.work_items import WorkItem
 
 _TABLE_ROWS = 50

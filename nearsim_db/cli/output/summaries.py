@@ -10,8 +10,7 @@ from nearsim_db.cli.output import render
 from nearsim_db.errors import NearsimError
 from nearsim_db.index import Index
 from nearsim_db.indexing.purge import Purged
-from nearsim_db.readers.output import STANDARD_OUTPUT
-from nearsim_db.records import IngestSummary, OnDuplicate, Reject
+from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate, Reject
 
 _OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
 

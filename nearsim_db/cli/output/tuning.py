@@ -13,7 +13,8 @@ from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.labels import some
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.cli.output import render
-from nearsim_db.readers.output import STANDARD_OUTPUT, replacing
+from nearsim_db.readers.output import replacing
+from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import to_mapping
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
