@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine
 from xdist.scheduler import LoadScopeScheduling
 
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
 from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.programs import newest_major, oldest_major, programs

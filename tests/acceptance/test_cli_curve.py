@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from scipy.integrate import quad
 
-from nearsim_db.lsh import fixed_point, parse
+from nearsim_db.similarity.lsh import fixed_point, parse
 from tests.acceptance.command_line import CommandLine
 
 PAGE = Path(__file__).parents[2] / "docs" / "curves.md"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nearsim_db.recipe import load
+from nearsim_db.similarity.recipe import load
 from tests.acceptance.command_line import CommandLine, write_jsonl
 
 

@@ -15,11 +15,11 @@ import pytest
 import sqlalchemy
 
 from nearsim_db.errors import ServerError
-from nearsim_db.server import ensure_running, start, status, stop
-from nearsim_db.server.account import server_account
-from nearsim_db.server.binaries import installed_binaries
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.server.processes import wait_until
+from nearsim_db.store.embedded import ensure_running, start, status, stop
+from nearsim_db.store.embedded.account import server_account
+from nearsim_db.store.embedded.binaries import installed_binaries
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.processes import wait_until
 from tests.servers.homes import server_home, watchdogs
 from tests.servers.programs import programs
 

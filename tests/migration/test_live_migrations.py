@@ -15,9 +15,9 @@ from psycopg import IsolationLevel, sql
 from sqlalchemy import Connection, Engine, text
 
 from nearsim_db.errors import SchemaError
-from nearsim_db.recipe import Recipe, to_mapping
-from nearsim_db.store import migrating, schema
-from nearsim_db.store.engine import open_engine
+from nearsim_db.similarity.recipe import Recipe, to_mapping
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.schema import migration_locks, revisions
 from tests.acceptance.command_line import CommandLine
 from tests.migration.test_other_metrics import describe
 from tests.workers import BLOCKED, Application, application, ask, wait_until
@@ -71,12 +71,12 @@ def begin_at(engine: Engine, revision: str) -> None:
     """The schema as it was installed at an earlier revision."""
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim CASCADE"))
-    schema.upgrade(engine, revision)
+    revisions.upgrade(engine, revision)
 
 
-def revisions() -> list[str]:
+def all_revisions() -> list[str]:
     """All of them, the first one first."""
-    scripts = ScriptDirectory(str(schema.migrations_directory()))
+    scripts = ScriptDirectory(str(revisions.migrations_directory()))
     return [script.revision for script in reversed(list(scripts.walk_revisions()))]
 
 
@@ -111,14 +111,14 @@ def test_nobody_waits_long_behind_any_step(
 ) -> None:
     with engine.connect() as connection:
         installed = described(connection)
-    first, *steps = revisions()
+    first, *steps = all_revisions()
     begin_at(engine, first)
     with application(database_url) as other:
         other.execute(sql.SQL(FILL).format(recipe=orjson.dumps(to_mapping(Recipe())).decode()))
         waited = set()
         for revision in steps:
             with reader_of_everything(database_url):
-                step = upgrader.submit(schema.upgrade, engine, revision)
+                step = upgrader.submit(revisions.upgrade, engine, revision)
                 if wait_for(other, step):
                     waited.add(revision)
                 go_on(database_url, revision)
@@ -128,8 +128,8 @@ def test_nobody_waits_long_behind_any_step(
         assert other.execute("SELECT count(*) FROM nearsim.pairs").fetchone() == (1,)
         assert other.execute("SELECT count(*) FROM pg_index WHERE NOT indisvalid").fetchone() == (0,)
     with engine.connect() as connection:
-        schema.check(connection)
-        assert not migrating.count_unvalidated(connection)
+        revisions.check(connection)
+        assert not migration_locks.count_unvalidated(connection)
         assert described(connection) == installed
 
 
@@ -145,10 +145,10 @@ def test_who_loses_patience_says_for_whom_and_goes_on_later(engine: Engine, data
     assert set(between) == {f"revision 0012 waits for {holder}"}
     assert last.startswith("error: the schema stays as it was before revision 0012") and holder in last
     with engine.connect() as connection:
-        assert schema.current_revision(connection) == "0011"
+        assert revisions.current_revision(connection) == "0011"
     nearsim.succeed("db", "init")
     with engine.connect() as connection:
-        assert schema.check(connection) == schema.newest_revision()
+        assert revisions.check(connection) == revisions.newest_revision()
 
 
 def test_a_second_upgrader_waits_for_the_first(
@@ -157,14 +157,14 @@ def test_a_second_upgrader_waits_for_the_first(
     begin_at(engine, "0011")
     said: Queue[str] = Queue()
     with reader_of_everything(database_url), application(database_url) as other:
-        first = upgrader.submit(schema.upgrade, engine)
+        first = upgrader.submit(revisions.upgrade, engine)
         wait_until(other, BLOCKED)
         with pytest.raises(SchemaError, match=r"is being upgraded by process \d+ \(nearsim, nearsim\)"):
-            schema.upgrade(engine, patience_seconds=0)
+            revisions.upgrade(engine, patience_seconds=0)
         tell: Callable[[str], None] = said.put
-        second = upgrader.submit(schema.upgrade, engine, told=tell)
+        second = upgrader.submit(revisions.upgrade, engine, told=tell)
         assert said.get(timeout=30).startswith("waiting for another upgrade by process ")
-    assert first.result(30) == second.result(30) == schema.newest_revision()
+    assert first.result(30) == second.result(30) == revisions.newest_revision()
 
 
 def test_what_was_broken_off_goes_on(engine: Engine, database_url: str) -> None:
@@ -173,7 +173,7 @@ def test_what_was_broken_off_goes_on(engine: Engine, database_url: str) -> None:
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
         snapshot.execute("SELECT 1")
         with pytest.raises(SchemaError, match=f"process {snapshot.info.backend_pid}"):
-            schema.upgrade(engine, "0003", patience_seconds=0.2)
+            revisions.upgrade(engine, "0003", patience_seconds=0.2)
         assert other.execute("SELECT count(*) FROM pg_index WHERE NOT indisvalid").fetchone() == (1,)
         go_on_in_events(engine, other, snapshot)
 
@@ -181,12 +181,12 @@ def test_what_was_broken_off_goes_on(engine: Engine, database_url: str) -> None:
 def go_on_in_events(engine: Engine, other: Application, snapshot: Application) -> None:
     """Revision 0003 builds its index anew; revision 0007 goes on where it had committed before."""
     snapshot.rollback()
-    schema.upgrade(engine, "0006")
+    revisions.upgrade(engine, "0006")
     assert other.execute("SELECT count(*) FROM pg_index WHERE NOT indisvalid").fetchone() == (0,)
-    created = run_path(str(schema.migrations_directory() / "versions" / "0007_events.py"))["CREATED"]
+    created = run_path(str(revisions.migrations_directory() / "versions" / "0007_events.py"))["CREATED"]
     for name in created:
-        other.execute((schema.migrations_directory() / "sql" / "0007" / f"{name}.sql").read_bytes())
-    assert schema.upgrade(engine) == schema.newest_revision()
+        other.execute((revisions.migrations_directory() / "sql" / "0007" / f"{name}.sql").read_bytes())
+    assert revisions.upgrade(engine) == revisions.newest_revision()
 
 
 def described(connection: Connection) -> dict[str, list[str]]:

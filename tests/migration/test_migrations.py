@@ -10,10 +10,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, DefaultClause, Engine, inspect, text
 
-from nearsim_db.database import Database
 from nearsim_db.errors import SchemaError
-from nearsim_db.store import migrating, schema, tables
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.schema import migration_locks, revisions, tables
 
 pytestmark = pytest.mark.each_major
 
@@ -60,24 +60,24 @@ def test_down_and_up_again(engine: Engine) -> None:
     before = table_names(engine)
     assert before == {table.name for table in tables.metadata.tables.values()}
     with engine.begin() as connection:
-        schema.downgrade(connection, "base")
+        revisions.downgrade(connection, "base")
     assert table_names(engine) == set()
-    assert schema.upgrade(engine) == schema.newest_revision()
+    assert revisions.upgrade(engine) == revisions.newest_revision()
     with engine.begin() as connection:
-        schema.check(connection)
+        revisions.check(connection)
     assert table_names(engine) == before
 
 
 def test_upgrade_twice_changes_nothing(engine: Engine) -> None:
     for _ in range(2):
-        assert schema.upgrade(engine) == schema.newest_revision()
+        assert revisions.upgrade(engine) == revisions.newest_revision()
 
 
 def test_missing_schema_says_what_to_run(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim CASCADE"))
         with pytest.raises(SchemaError, match="nearsim db init"):
-            schema.check(connection)
+            revisions.check(connection)
 
 
 def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
@@ -91,31 +91,31 @@ def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
 
 def test_a_newer_schema_is_used_until_its_floor_is_raised(database_url: str) -> None:
     engine = open_engine(database_url)
-    following = f"{int(schema.newest_revision()) + 1:04d}"
-    for oldest in ("0015", schema.newest_revision()):
+    following = f"{int(revisions.newest_revision()) + 1:04d}"
+    for oldest in ("0015", revisions.newest_revision()):
         pretend(engine, following, oldest)
         with engine.begin() as connection:
-            assert schema.check(connection) == following
-        assert schema.upgrade(engine) == following
+            assert revisions.check(connection) == following
+        assert revisions.upgrade(engine) == following
         Database.connect(database_url).close()
     refused = rf"{following}.*newer nearsim"
     pretend(engine, following, following)
     with engine.begin() as connection, pytest.raises(SchemaError, match=refused):
-        schema.check(connection)
+        revisions.check(connection)
     with pytest.raises(SchemaError, match=refused):
-        schema.upgrade(engine)
+        revisions.upgrade(engine)
     pretend(engine, "0000", "0015")
     with engine.begin() as connection, pytest.raises(SchemaError, match="0000"):
-        schema.check(connection)
+        revisions.check(connection)
     engine.dispose()
 
 
 def test_an_older_schema_is_not_used(database_url: str) -> None:
     engine = open_engine(database_url)
     with engine.begin() as connection:
-        schema.downgrade(connection, "-1")
-        with pytest.raises(SchemaError, match=f"needs {schema.newest_revision()}; run: nearsim db init"):
-            schema.check(connection)
+        revisions.downgrade(connection, "-1")
+        with pytest.raises(SchemaError, match=f"needs {revisions.newest_revision()}; run: nearsim db init"):
+            revisions.check(connection)
     engine.dispose()
 
 
@@ -124,14 +124,14 @@ def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:
         connection.execute(text("CREATE TABLE public.document (id int)"))
     assert not tables.is_ours("public", "schema", {})
     with engine.begin() as connection:
-        schema.downgrade(connection, "base")
+        revisions.downgrade(connection, "base")
         assert connection.execute(text("SELECT to_regclass('public.document')")).scalar_one() is not None
 
 
 def test_alembic_command(database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim CASCADE"))
-    schema.upgrade(engine, "0002")
+    revisions.upgrade(engine, "0002")
     done = subprocess.run(
         [sys.executable, "-m", "alembic", "upgrade", "head"],
         cwd=ROOT,
@@ -142,8 +142,8 @@ def test_alembic_command(database_url: str, engine: Engine) -> None:
     )
     assert done.returncode == 0, done.stderr
     with engine.connect() as connection:
-        assert schema.check(connection) == schema.newest_revision()
-        assert not migrating.count_unvalidated(connection)
+        assert revisions.check(connection) == revisions.newest_revision()
+        assert not migration_locks.count_unvalidated(connection)
 
 
 def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:

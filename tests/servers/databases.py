@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 from psycopg import sql
 
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.store import schema
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.schema import revisions
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
@@ -82,6 +82,6 @@ class Servers:
         cluster.start()
         self._stack.callback(cluster.stop)
         engine = open_engine(cluster.dsn(_TEMPLATE))
-        schema.upgrade(engine)
+        revisions.upgrade(engine)
         engine.dispose()
         return Server(cluster)

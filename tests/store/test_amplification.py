@@ -5,9 +5,10 @@ from itertools import pairwise
 
 from sqlalchemy import text
 
-from nearsim_db import Document, Index, lsh
-from nearsim_db.encode import Encoder
-from nearsim_db.recipe import Recipe, override
+from nearsim_db import Document, Index
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.recipe import Recipe, override
 
 CONSTRUCTIONS = {
     "and-or": "or(20, and(5))",

@@ -8,11 +8,11 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.audit import Outcome, verify
-from nearsim_db.database import Database
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.verify_index import Outcome, verify_index
 from nearsim_db.errors import ConflictError
-from nearsim_db.reindex import Reindex
-from nearsim_db.store.statements import PARENTS
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import PARENTS
 from tests.servers.databases import Server
 
 _LENGTH = 40
@@ -91,7 +91,7 @@ def _kinds(outcome: Outcome) -> dict[str, int]:
 
 
 def _all(database: Database, *, repair: bool = False) -> Outcome:
-    return verify(database, sample=None, repair=repair)
+    return verify_index(database, sample=None, repair=repair)
 
 
 # what is done to the index, and what is told of it
@@ -189,7 +189,7 @@ def test_what_is_broken_is_told_and_repaired(mended: Database, broken: str) -> N
     before = _content(mended)
     _run(mended, *commands)
     assert _kinds(_all(mended)) == told
-    assert _kinds(verify(mended)) == ({} if broken in _SEEN_BY_ALL_ONLY else told)
+    assert _kinds(verify_index(mended)) == ({} if broken in _SEEN_BY_ALL_ONLY else told)
     outcome = _all(mended, repair=True)
     assert outcome.is_repaired and outcome.rebuilt is None, outcome
     assert _content(mended) == before
@@ -257,7 +257,7 @@ def test_damaged_tables_are_told_and_replaced(database: Database, damage: str) -
     outcome = _all(database)
     assert _kinds(outcome) == {kind: 1}
     if kind != "wrong_index":
-        assert _kinds(verify(database, sample=1)) == {kind: 1}
+        assert _kinds(verify_index(database, sample=1)) == {kind: 1}
     repaired = _all(database, repair=True)
     assert repaired.is_repaired and repaired.rebuilt == 2
     assert _content(database, 2) == before
@@ -280,7 +280,7 @@ def test_another_scheme_is_told_and_built_anew(database: Database) -> None:
     before = _content(database)
     _run(database, "UPDATE nearsim.generation SET fingerprint = repeat('0', 64)")
     assert _kinds(_all(database)) == {"other_scheme": 1}
-    outcome = verify(database, repair=True)
+    outcome = verify_index(database, repair=True)
     assert outcome.is_repaired and outcome.rebuilt == 2
     assert _content(database, 2) == before
 
@@ -289,10 +289,10 @@ def test_what_does_not_answer_is_not_replaced(database: Database) -> None:
     begun = Reindex(database, "default").start()
     _run(database, "DROP TABLE {cluster_member}", generation=begun.generation_id)
     with pytest.raises(ConflictError, match="is ready and cannot be repaired"):
-        verify(database, generation=begun.generation_id, repair=True)
+        verify_index(database, generation=begun.generation_id, repair=True)
     Reindex(database, "default").pause()
     _run(database, "DELETE FROM {similar_pair}", generation=1)
-    assert verify(database, generation=1, repair=True).is_repaired
+    assert verify_index(database, generation=1, repair=True).is_repaired
     _run(database, "UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = 2")
     with pytest.raises(ConflictError, match="only one that is built"):
-        verify(database, generation=2)
+        verify_index(database, generation=2)

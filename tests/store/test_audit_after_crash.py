@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.audit import verify
-from nearsim_db.database import Database
-from nearsim_db.server.cluster import Cluster
+from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.store.database import Database
+from nearsim_db.store.embedded.cluster import Cluster
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
@@ -31,14 +31,14 @@ def _kinds(
     cluster: Cluster, *, sample: int | None, generation: int | None = None
 ) -> list[tuple[str, str | None]]:
     with Database.connect(cluster.dsn()) as database:
-        found = verify(database, sample=sample).found
+        found = verify_index(database, sample=sample).found
     return [(fault.kind, fault.table) for fault in found.faults]
 
 
 def _repair(cluster: Cluster) -> int:
     """The number of the generation that came of it: after a crash numbers are left out."""
     with Database.connect(cluster.dsn()) as database:
-        outcome = verify(database, sample=None, repair=True)
+        outcome = verify_index(database, sample=None, repair=True)
         assert outcome.is_repaired and outcome.rebuilt is not None, outcome
         assert outcome.after is not None and outcome.after.checked["pairs"] == 45
         with Index(database, "default") as index:

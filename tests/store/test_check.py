@@ -11,7 +11,7 @@ import pytest
 
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import NotFoundError
-from nearsim_db.recipe import from_mapping
+from nearsim_db.similarity.recipe import from_mapping
 from tests.store.word_sets import shingles
 
 WORDS = [f"word{number}" for number in range(400)]

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.steps import link
+from nearsim_db.indexing.steps import link
+from nearsim_db.similarity.recipe import Recipe, override
 from tests.store.cluster_world import MAY, World
 
 

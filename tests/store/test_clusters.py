@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
+from nearsim_db.similarity.recipe import Recipe, override
 
 TEXT = "the harbour master said that the old ferry would sail again before the end of the week"
 

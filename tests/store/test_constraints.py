@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from nearsim_db import Document, Index
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.driver.engine import open_engine
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major

@@ -7,16 +7,18 @@ import pytest
 from sqlalchemy import Connection, text
 
 from nearsim_db import Document, Index
-from nearsim_db.answers import Answers
-from nearsim_db.database import Database
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.analysis.report import Options, gather
 from nearsim_db.errors import BuildStoppedError, FingerprintError
-from nearsim_db.forget import Purged
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.reindex import Reindex
-from nearsim_db.report import Options, gather
-from nearsim_db.store import backlog, generations, worklist
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.purge import Purged
+from nearsim_db.search.answers import Answers
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import generations
 from nearsim_db.store.catalog import Generation
-from nearsim_db.worker import Worker
+from nearsim_db.store.database import Database
+from nearsim_db.store.work import backlog, work_items
+from nearsim_db.worker.worker import Worker
 from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,
@@ -125,7 +127,7 @@ class Deletion:
 
     def delete_collection(self) -> None:
         with Database.connect(self.url) as database:
-            database.delete_collection("default")
+            delete_collection(database, "default")
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
         """Goes on when the others have said that it is to end."""
@@ -172,7 +174,7 @@ def test_work_that_waits_for_a_build_is_no_backlog(url: str) -> None:
             connection.execute(text("UPDATE nearsim.work SET queued_at = now() - interval '1 hour'"))
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 9, 0)
-            items = list(worklist.stream_work(connection, None, None, failed=False))
+            items = list(work_items.stream_work(connection, None, None, failed=False))
             assert {item.state for item in items} == {"held"}
             view = text("SELECT waiting, due, state FROM nearsim.backlog")
             assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]

@@ -10,12 +10,13 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from nearsim_db import Index, access
-from nearsim_db.database import Database
+from nearsim_db import Index
+from nearsim_db.admin import access
 from nearsim_db.errors import DatabaseError
-from nearsim_db.server.cluster import Cluster
-from nearsim_db.store import schema
-from nearsim_db.store.engine import open_engine
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.schema import revisions
 from tests.logins import ROLES, as_user, fill, login, user_of
 from tests.servers.databases import SETTINGS
 from tests.servers.homes import server_home
@@ -80,7 +81,7 @@ def bare(bare_cluster: Cluster) -> Iterator[Bare]:
 def install(url: str, revision: str = "head") -> None:
     """Make the schema."""
     engine = open_engine(url)
-    schema.upgrade(engine, revision)
+    revisions.upgrade(engine, revision)
     engine.dispose()
 
 
@@ -126,17 +127,17 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
             assert access.revoke(database, user_of(second), "admin")
         engine = open_engine(owner)
         with engine.begin() as connection:
-            schema.downgrade(connection, "0009")
+            revisions.downgrade(connection, "0009")
         assert bare.roles() == set()
-        schema.upgrade(engine)
+        revisions.upgrade(engine)
         engine.dispose()
         assert bare.roles() == set(ROLES)
         fill(owner)
 
 
 def test_migrations_of_two_databases_at_once(bare: Bare) -> None:
-    created = run_path(str(schema.migrations_directory() / "versions" / "0010_roles.py"))["CREATED"]
-    folder = schema.migrations_directory() / "sql" / "0010"
+    created = run_path(str(revisions.migrations_directory() / "versions" / "0010_roles.py"))["CREATED"]
+    folder = revisions.migrations_directory() / "sql" / "0010"
     steps = [(folder / f"{name}.sql").read_text("utf-8") for name in created]
     with ExitStack() as stack:
         urls = [bare.new_database(stack, "SUPERUSER") for _ in range(3)]
@@ -163,7 +164,7 @@ def test_migrations_of_two_databases_at_once(bare: Bare) -> None:
                 ).fetchall() == [("nearsim_admin", True)]
         engine = open_engine(urls[0])
         with engine.begin() as transaction:
-            schema.downgrade(transaction, "0009")
+            revisions.downgrade(transaction, "0009")
         engine.dispose()
         # The other databases still need them.
         assert bare.roles() == set(ROLES)

@@ -10,10 +10,11 @@ import pytest
 from psycopg import errors as pg
 from psycopg import sql
 
-from nearsim_db import Index, access
-from nearsim_db.database import Database
+from nearsim_db import Index
+from nearsim_db.admin import access
 from nearsim_db.records import GenerationId
-from nearsim_db.store.statements import PARENTS, Leaves
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import PARENTS, Leaves
 from tests.logins import login, user_of
 from tests.servers.databases import Server
 from tests.store.isolation_world import (

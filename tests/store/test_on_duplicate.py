@@ -19,11 +19,11 @@ from psycopg.sql import SQL
 
 from nearsim_db import Document, DuplicateError, Index, OnDuplicate, Recipe
 from nearsim_db.errors import NotFoundError
-from nearsim_db.recipe import from_mapping
 from nearsim_db.records import GenerationId
+from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.store import lookups
-from nearsim_db.store.engine import open_engine
-from nearsim_db.store.statements import Leaves
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.driver.statements import Leaves
 
 WORDS = [f"word{number}" for number in range(400)]
 

@@ -9,11 +9,12 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, from_mapping
-from nearsim_db.store import probes
-from nearsim_db.store.engine import driver
-from nearsim_db.store.statements import statement
-from nearsim_db.worker import Worker
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.store import lookup_requests
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
+from nearsim_db.worker.worker import Worker
 from tests.workers import BLOCKED, Application, application, ask, running, wait_until
 
 WORDS = [f"word{number}" for number in range(300)]
@@ -242,7 +243,7 @@ def test_probes_go_with_their_time_their_collection_and_purged_texts(
     put(other, texts()["f0-1"])
     assert Worker(database_url).drain() == 0
     assert ask(other, "SELECT count(*) > 0 FROM nearsim.probe_match") is True
-    index.database.delete_collection("default")
+    delete_collection(index.database, "default")
     assert ask(other, "SELECT count(*) FROM nearsim.probe") == 0
     assert ask(other, "SELECT count(*) FROM nearsim.probe_match") == 0
 
@@ -314,7 +315,13 @@ def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
         told = "\n".join(str(line) for (line,) in lines)
         assert "Index Scan using probe_waiting" in told
         assert "Rows Removed" not in told and "Seq Scan on probe" not in told
-        assert [one.probe_id for one in probes.take(connection, None, 8)] == [3601, 3603, 3605, 3607, 3609]
+        assert [one.probe_id for one in lookup_requests.take(connection, None, 8)] == [
+            3601,
+            3603,
+            3605,
+            3607,
+            3609,
+        ]
 
 
 def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other: Application) -> None:

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from nearsim_db import Database, Index
+from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError, ConflictError, NotFoundError
-from nearsim_db.reindex import Reindex
 from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,

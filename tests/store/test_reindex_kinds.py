@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from nearsim_db import Database, Index
-from nearsim_db.reindex import Reindex
+from nearsim_db.admin.reindex import Reindex
 from tests.followed_table import assert_as_ingested, words, write
 from tests.servers.databases import Server
 from tests.store.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of

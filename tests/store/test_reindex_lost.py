@@ -6,13 +6,15 @@ from threading import Thread
 import pytest
 from sqlalchemy import TextClause, text
 
-from nearsim_db import Database, Index, build, doctor
-from nearsim_db.audit import verify
+from nearsim_db import Database, Index
+from nearsim_db.admin import doctor
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import BuildStoppedError, NotFoundError
+from nearsim_db.indexing import build
 from nearsim_db.records import GenerationId
-from nearsim_db.reindex import Reindex
-from nearsim_db.store import backlog, worklist
-from nearsim_db.worker import Worker
+from nearsim_db.store.work import backlog, work_items
+from nearsim_db.worker.worker import Worker
 from tests.servers.databases import Server
 from tests.store.reindex_world import (
     LOWER,
@@ -114,7 +116,7 @@ def test_a_signature_of_no_document_is_a_fault_and_leaves(url: str) -> None:
             "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
             " SELECT generation_id, doc_id, 'search' FROM nearsim.signature_1",
         )
-        found = verify(database, sample=None).found
+        found = verify_index(database, sample=None).found
         assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]
         Worker(url).drain()
         assert traces_of_id(url, doc_id).keys() == {"event"}  # that its pair is gone
@@ -156,7 +158,7 @@ def test_what_is_left_of_an_abandoned_generation_waits_for_nobody(url: str) -> N
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
             assert not backlog.is_anything_left(connection, None, [])
-            assert list(worklist.stream_work(connection, None, None, failed=False)) == []
+            assert list(work_items.stream_work(connection, None, None, failed=False)) == []
         assert run_one(database, text("SELECT count(*) FROM nearsim.backlog")) == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]
 

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from nearsim_db import Document, Index
-from nearsim_db.database import Database
+from nearsim_db.analysis.report import Options, gather
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
-from nearsim_db.report import Options, gather
 from nearsim_db.store import report_pairs, reports
-from nearsim_db.store.statements import Leaves
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import Leaves
 from tests.followed_table import words
 from tests.servers.databases import Server
 from tests.store.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents

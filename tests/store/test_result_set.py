@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
-from nearsim_db.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from tests.store.word_sets import shingles, similarity
 
 WORDS = [f"word{number}" for number in range(400)]

@@ -11,10 +11,10 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.database import Database
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.reindex import Reindex
-from nearsim_db.worker import Worker
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.database import Database
+from nearsim_db.worker.worker import Worker
 from tests.servers.databases import Server
 
 Pairs = dict[tuple[str, str], dict[str, float]]

@@ -10,12 +10,13 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from nearsim_db import Index, lsh
+from nearsim_db import Index
 from nearsim_db.errors import RecipeError
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, override, to_mapping
-from nearsim_db.store import schema
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override, to_mapping
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.schema import revisions
 from tests.store.sql_world import RULES, World, write_documents
 
 TEXTS = [
@@ -140,7 +141,7 @@ def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None
             index.database.engine.connect() as connection,
             pytest.raises(DBAPIError, match="no amplifications"),
         ):
-            schema.downgrade(connection, "0010")
+            revisions.downgrade(connection, "0010")
 
 
 def check_pairs(known: World) -> None:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.sketch import band_keys
-from nearsim_db.store.codec import to_bigint
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.sketch import band_keys
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver.engine import driver
 
 K = 128
 SHAPES = [

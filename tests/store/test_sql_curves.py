@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
-from nearsim_db import lsh
-from nearsim_db.sketch import make_family
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.sketch import make_family
+from nearsim_db.store.driver.engine import driver
 
 BANDINGS = [(1, 1), (4, 4), (20, 5), (25, 2), (32, 4), (40, 3), (256, 16), (128, 1)]
 SIMILARITIES = [0.0, 1e-9, 0.001, 0.05, 0.2, 0.35, 0.5, 0.7, 0.8, 0.95, 0.999, 1 - 1e-12, 1.0]

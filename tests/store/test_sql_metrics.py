@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import Profile
-from nearsim_db.recipe import Recipe, override
 from nearsim_db.records import Match
-from nearsim_db.store.engine import driver
-from nearsim_db.worker import Worker
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.worker.worker import Worker
 from tests.store.sql_world import write_documents
 
 BAG = ['fields=["body"]', "shingle.scheme=bag", "bands.count=40", "bands.rows=3", "match.min_shared_bands=2"]

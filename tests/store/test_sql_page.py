@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 
 from docs.generate_sql import PAGE, QUERIES, render
 from nearsim_db import Document, Index
-from nearsim_db.store.engine import driver
+from nearsim_db.store.driver.engine import driver
 
 pytestmark = pytest.mark.each_major
 

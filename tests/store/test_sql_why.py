@@ -9,10 +9,11 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
-from nearsim_db import Document, Index, lsh
+from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.recipe import to_mapping
-from nearsim_db.store.engine import driver
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.store.driver.engine import driver
 from tests.store.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 
 MINIMUM = 5  # of shared bands, so that every reason is met

@@ -11,12 +11,13 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db import Document, Index, rounds, steps
-from nearsim_db.recipe import Recipe, override
-from nearsim_db.steps import link
+from nearsim_db import Document, Index
+from nearsim_db.indexing import steps, work_queue
+from nearsim_db.indexing.steps import link
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
-from nearsim_db.store.engine import driver, open_engine
-from nearsim_db.store.queue import Stage
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.work.queue import Stage
 from tests.store.cluster_world import MAY, World
 
 KEEPS = ["earliest", "latest", "longest", "source:B,A"]
@@ -224,7 +225,7 @@ def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_ag
     )
     session.execute("SELECT nearsim.veto_pair(2, 3, 'unlike')")
     engine = open_engine(database_url)
-    assert rounds.dispatch(engine) == 2
+    assert work_queue.dispatch(engine) == 2
     engine.dispose()
     queued = session.execute("SELECT generation_id, stage, doc_id FROM nearsim.work ORDER BY 1, 3").fetchall()
     assert queued == [(generation, "link", doc_id) for generation in (1, 2, 3) for doc_id in (2, 3)]
@@ -317,11 +318,11 @@ def test_pinned_documents_are_tied_as_soon_as_both_are_signed(database_url: str,
         (generation,) = [one for one, _ in index.profiles()]
         context = index._reproduced(generation)
         assert context is not None
-        rounds.dispatch(index.database.engine)
+        work_queue.dispatch(index.database.engine)
         with index.database.lease() as lease_id:
             stages: list[Stage] = ["link", "sign"]
             for stage in stages:
-                assert rounds.work_once(index.database.engine, context, stage, lease_id) > 0
+                assert work_queue.work_once(index.database.engine, context, stage, lease_id) > 0
         assert clusters(index) == set()
         index.build()
         assert clusters(index) == {frozenset({"x", "empty"})}

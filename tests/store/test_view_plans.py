@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
-from nearsim_db.store.engine import driver, open_engine
-from nearsim_db.store.statements import PARENTS, Leaves, statement
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major

@@ -12,7 +12,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.records import Cluster
-from nearsim_db.store.engine import driver
+from nearsim_db.store.driver.engine import driver
 from tests.servers.databases import Server
 from tests.store.sql_world import EMPTY, RULES, World, fill, filled, world
 

