@@ -174,5 +174,5 @@ def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (installed / "nearsim_db" / "store" / "migrations" / "env.py").is_file()
+    assert (installed / "nearsim_db" / "store" / "schema" / "migrations" / "env.py").is_file()
     assert table_names(engine) == {table.name for table in tables.metadata.tables.values()}
