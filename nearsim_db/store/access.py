@@ -107,7 +107,7 @@ def revoke_role(connection: Connection, user: str, role: Role) -> bool:
         if inner.info.server_version < _GRANTORS_SINCE:
             _change_membership(connection, "revoke_role", user, role)
         else:
-            _change_membership(connection, "revoke_role_by", user, role, grantor=str(grantor))
+            _change_membership(connection, "revoke_role_granted_by", user, role, grantor=str(grantor))
     return bool(rows)
 
 
@@ -162,13 +162,13 @@ def list_access(connection: Connection) -> list[Access]:
 
 def list_openings(connection: Connection) -> list[Opening]:
     """What other roles were granted by hand of tables that isolation hides."""
-    rows = driver(connection).execute(statement("list_openings")).fetchall()
+    rows = driver(connection).execute(statement("list_manual_grants")).fetchall()
     return [Opening(*cast(tuple[str, str], row)) for row in rows]
 
 
 def list_ungranted(connection: Connection) -> list[str]:
     """Readers and writers who see nothing, as collections are kept apart and they were granted none."""
-    return [str(name) for (name,) in driver(connection).execute(statement("list_ungranted")).fetchall()]
+    return [str(name) for (name,) in driver(connection).execute(statement("list_roles_without_collections")).fetchall()]
 
 
 def _quoted(name: str) -> str:

@@ -100,7 +100,7 @@ def read_standings(
     """Some documents and how they are signed, by doc_id."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_standings", leaves), parameters).fetchall()
+        rows = cursor.execute(statement("read_signed_documents", leaves), parameters).fetchall()
     return [Standing(*row) for row in cast(list[tuple[Any, ...]], rows)]
 
 
@@ -117,7 +117,7 @@ def find_changing(
         "doc_ids": packed_ids(doc_ids),
         "stages": list(stages),
     }
-    return set(_column(connection, "find_changing", leaves, parameters))
+    return set(_column(connection, "find_pending_documents", leaves, parameters))
 
 
 def find_missing_bands(
@@ -136,7 +136,7 @@ def stream_band_sums(
 ) -> Iterator[tuple[Ids, Ids, NDArray[np.uint64]]]:
     """The doc_ids that have band rows, in order, with how many and the XOR of their hashes; read from the table."""
     with driver(connection).cursor(name="nearsim_band_sums", binary=True) as cursor:
-        cursor.execute(statement("sum_bands", leaves))
+        cursor.execute(statement("checksum_bands", leaves))
         while rows := cast(list[tuple[int, int, int]], cursor.fetchmany(batch)):
             found = np.array(rows, np.int64)
             yield found[:, 0], found[:, 1], from_bigint(found[:, 2])
@@ -147,7 +147,7 @@ def stream_heads(
 ) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
     """The doc_ids of all heads, in order, with their sketches."""
     with driver(connection).cursor(name="nearsim_heads", binary=True) as cursor:
-        cursor.execute(statement("read_heads_in_order", leaves))
+        cursor.execute(statement("read_sorted_heads", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
             yield (
                 np.array([row[0] for row in rows], np.int64),
@@ -167,13 +167,13 @@ def read_pairs_at(
 
 def choose_scan(connection: Connection, *, by_index: bool) -> None:
     """Until the transaction ends, read tables by their indexes, or without them."""
-    driver(connection).execute(statement("choose_scan"), {"by_index": by_index})
+    driver(connection).execute(statement("set_scan_method"), {"by_index": by_index})
 
 
 def sum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
     """How many rows a table has, and the XOR of their hashed keys."""
     first, second = map(sql.Identifier, _KEYS[parent])
-    command = statement("sum_leaf", first=first, second=second, leaf=leaves.table(parent))
+    command = statement("checksum_leaf", first=first, second=second, leaf=leaves.table(parent))
     row = driver(connection).execute(command).fetchone()
     return cast(tuple[int, int], row)
 
@@ -187,7 +187,7 @@ def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> Leaf
 
 def find_misshapen(connection: Connection, leaves: Leaves, size: int) -> list[int]:
     """Documents whose sketch has not so many bytes."""
-    return _column(connection, "find_misshapen", leaves, {"bytes": size})
+    return _column(connection, "find_malformed_sketches", leaves, {"bytes": size})
 
 
 def read_families(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> list[int]:
@@ -204,7 +204,7 @@ def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[i
 def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
     """Take out some pairs: (m, 2) int64."""
     parameters = {"left_ids": packed_ids(ends[:, 0]), "right_ids": packed_ids(ends[:, 1])}
-    driver(connection).execute(statement("delete_some_pairs", leaves), parameters)
+    driver(connection).execute(statement("delete_pairs", leaves), parameters)
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:

@@ -20,7 +20,7 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 
 def empty_bands(connection: Connection, leaves: Leaves) -> None:
     """Begin the band table anew."""
-    driver(connection).execute(statement("empty_bands", leaves))
+    driver(connection).execute(statement("truncate_bands", leaves))
 
 
 def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:

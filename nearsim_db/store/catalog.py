@@ -318,7 +318,7 @@ def count_up(connection: Connection, generation: Generation, counted: dict[str, 
     """Add to counts of a generation that several processes keep together."""
     if counted:
         parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
-        driver(connection).execute(statement("count_up"), parameters)
+        driver(connection).execute(statement("increment_figures"), parameters)
 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:

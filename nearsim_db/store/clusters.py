@@ -111,7 +111,7 @@ def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDA
 def read_family_firsts(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
     """Of the twins of some heads the first of each number."""
     parameters = {"doc_ids": packed_ids(heads)}
-    rows = driver(connection).execute(statement("read_family_firsts", leaves), parameters).fetchall()
+    rows = driver(connection).execute(statement("read_first_twins", leaves), parameters).fetchall()
     return np.array(rows, np.int64).reshape(-1)
 
 
@@ -161,7 +161,7 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
             "cluster_ids": packed_ids(changed.cluster_ids),
             "survives": packed(changed.survives.astype(np.int16)),
         }
-        driver(connection).execute(statement("write_members", leaves), parameters)
+        driver(connection).execute(statement("upsert_members", leaves), parameters)
 
 
 def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:

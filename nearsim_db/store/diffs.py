@@ -149,7 +149,7 @@ def comparing(engine: Engine) -> Iterator[Connection]:
     """A connection that sees everything as it was at one moment; what it makes is gone after the block."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ")
     with translated(), reading as connection:
-        driver(connection).execute(statement("widen_memory"))
+        driver(connection).execute(statement("raise_work_mem"))
         try:
             yield connection
         except Exception as error:
@@ -213,7 +213,7 @@ def sample_split(connection: Connection, both: Both, amount: int) -> list[Change
 
 def read_standings(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Standing]:
     """How some documents stand in a generation."""
-    command = statement("read_diff_standings", leaves)
+    command = statement("read_diff_documents", leaves)
     rows = _rows(connection, command, {"doc_ids": packed_ids(sorted(set(doc_ids)))})
     return {row[0]: Standing(*row) for row in rows}
 

@@ -53,7 +53,7 @@ def begin_file(connection: Connection) -> None:
     """Forget the ids of the file before; ids repeat within one file only."""
     inner = driver(connection)
     inner.execute(statement("create_incoming"))
-    inner.execute("TRUNCATE met")
+    inner.execute("TRUNCATE seen")
 
 
 def write_batch(
@@ -70,7 +70,7 @@ def write_batch(
     name = "compare_documents" if dry_run else "upsert_documents"
     counts = inner.execute(statement(name), parameters).fetchone()
     superseded = inner.execute(statement("find_superseded")).fetchall()
-    inner.execute(statement("remember_met"))
+    inner.execute(statement("record_seen_ids"))
     assert counts is not None
     inserted, updated, unchanged = (int(str(count)) for count in counts)
     return Written(
@@ -92,7 +92,7 @@ def upsert_document(
 
 def is_stored(connection: Connection, collection_id: CollectionId, document: Document) -> bool:
     """Whether a document is stored exactly as it is given."""
-    row = driver(connection).execute(statement("find_same"), _parameters(collection_id, document)).fetchone()
+    row = driver(connection).execute(statement("has_same_document"), _parameters(collection_id, document)).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -160,7 +160,7 @@ def stream_after(
     if source is None:
         yield from _stream(connection, statement("read_documents_after"), parameters)
         return
-    command = source.statement("read_documents_after_elsewhere")
+    command = source.statement("read_source_documents_after")
     while rows := _read(connection, command, parameters | {"amount": _ELSEWHERE_AT_ONCE}):
         yield _at_hand(rows)
         between()
@@ -200,7 +200,7 @@ _COLUMNS = ["int8", "int8", "text", "text", "float4[]", "bool"]  # the last: the
 def _by_id(source: Source | None) -> sql.Composed:
     if source is None:
         return statement("read_documents")
-    return source.statement("read_documents_elsewhere")
+    return source.statement("read_source_documents")
 
 
 def _read_few(
@@ -268,14 +268,14 @@ def find_outside(
     if age_seconds is None or not len(doc_ids):
         return np.zeros(0, np.int64)
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    rows = driver(connection).execute(statement("read_outside"), parameters).fetchall()
+    rows = driver(connection).execute(statement("list_past_retention"), parameters).fetchall()
     return np.array(rows, np.int64).reshape(-1)
 
 
 def find_there(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
     """Those of some documents that are in the collection."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    rows = driver(connection).execute(statement("find_there"), parameters).fetchall()
+    rows = driver(connection).execute(statement("find_existing_documents"), parameters).fetchall()
     return {doc_id for (doc_id,) in cast(list[tuple[int]], rows)}
 
 
@@ -284,7 +284,7 @@ def count_outside(connection: Connection, collection_id: CollectionId, age_secon
     if age_seconds is None:
         return 0
     parameters = {"collection_id": collection_id, "age": age_seconds}
-    row = driver(connection).execute(statement("count_outside"), parameters).fetchone()
+    row = driver(connection).execute(statement("count_past_retention"), parameters).fetchone()
     assert row is not None
     return int(str(row[0]))
 

@@ -91,7 +91,7 @@ def read_events(
 
 def hold_telling(connection: Connection, leaves: Leaves) -> None:
     """Keep others from telling of a generation, and from promoting or retiring it, until the transaction ends."""
-    driver(connection).execute(statement("hold_telling", leaves))
+    driver(connection).execute(statement("lock_generation", leaves))
 
 
 def tell_slice(connection: Connection, leaves: Leaves, most: int) -> bool:

@@ -84,7 +84,7 @@ def finish_build(connection: Connection, generation: Generation) -> None:
 
 def hold(connection: Connection, profile_id: ProfileId) -> None:
     """Nobody else changes the states of a profile's generations, or begins one, until this transaction ends."""
-    driver(connection).execute(statement("hold_generations"), {"profile_id": profile_id})
+    driver(connection).execute(statement("lock_generations"), {"profile_id": profile_id})
 
 
 def make_ready(connection: Connection, generation: Generation) -> None:
@@ -143,7 +143,7 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
         "before": list(before),
         "wait": _PROMOTION_WAIT_MILLISECONDS,
     }
-    row = autocommitting(connection).execute(statement("let_answer"), parameters).fetchone()
+    row = autocommitting(connection).execute(statement("promote_generation"), parameters).fetchone()
     assert row is not None
     state, retired = cast(tuple[State | None, int | None], row)
     if state not in before:
@@ -161,4 +161,4 @@ def stop(connection: Connection, stopped: Sequence[Generation]) -> None:
 def give_up(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """No more work is done for a generation; with `drop` its tables go as soon as nobody reads them."""
     move(connection, generation, "abandoned", before, dropping=drop)
-    driver(connection).execute(statement("clear_work", generation.leaves))
+    driver(connection).execute(statement("clear_queue", generation.leaves))

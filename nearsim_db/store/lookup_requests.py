@@ -79,13 +79,13 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:
     """Whether a probe of a collection, or of any, waits for its answer."""
-    row = driver(connection).execute(statement("find_probe"), {"collection": collection}).fetchone()
+    row = driver(connection).execute(statement("has_waiting_probe"), {"collection": collection}).fetchone()
     return row is not None and bool(row[0])
 
 
 def drop_old(connection: Connection) -> int:
     """Drop probes whose deadline is an hour over; returns how many."""
-    return driver(connection).execute(statement("drop_old_probes"), {"seconds": KEPT_SECONDS}).rowcount
+    return driver(connection).execute(statement("delete_expired_probes"), {"seconds": KEPT_SECONDS}).rowcount
 
 
 def drop_all(connection: Connection, collection_id: CollectionId) -> int:

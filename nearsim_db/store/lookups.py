@@ -72,7 +72,7 @@ def hold_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64
     """
     stripes = np.unique(keys % np.uint64(STRIPES)).astype(np.int64)
     base = (_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES)
-    _fetch(connection, "hold_stripes", leaves, {"stripes": packed(stripes + base)})
+    _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes + base)})
 
 
 def _fetch(

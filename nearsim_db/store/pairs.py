@@ -46,7 +46,7 @@ def _hold_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         return np.zeros(0, bool)
     parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("hold_heads", leaves), parameters).fetchall()
+        rows = cursor.execute(statement("lock_heads", leaves), parameters).fetchall()
     held = dict(cast(list[tuple[int, UUID]], rows))
     ends = zip(
         pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True

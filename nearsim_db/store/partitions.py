@@ -45,7 +45,7 @@ def detach(connection: Connection, leaves: Leaves) -> None:
         for (table,) in pending:
             begun = sql.Identifier(SCHEMA, str(table))
             inner.execute(statement("finish_detach", parent=parent, leaf=begun))
-        if inner.execute(statement("read_attachment"), {"leaf": leaf}).fetchone() == (True,):
+        if inner.execute(statement("is_attached"), {"leaf": leaf}).fetchone() == (True,):
             inner.execute(statement("detach_leaf", parent=parent, leaf=leaves.table(name)))
 
 
@@ -85,7 +85,7 @@ def analyze_parents(connection: Connection) -> None:
 
 def analyze_outgrown(connection: Connection) -> None:
     """Tell the planner again once generations have doubled since; the connection must be in autocommit."""
-    row = autocommitting(connection).execute(statement("find_outgrown")).fetchone()
+    row = autocommitting(connection).execute(statement("has_stale_statistics")).fetchone()
     if row == (True,):
         analyze_parents(connection)
 
@@ -93,7 +93,7 @@ def analyze_outgrown(connection: Connection) -> None:
 def wait_shortly(connection: Connection, milliseconds: int) -> None:
     """From now on wait for locks only so long in this session; 0 for as long as it takes."""
     parameters = {"milliseconds": str(milliseconds)}
-    driver(connection).execute(statement("wait_shortly"), parameters)
+    driver(connection).execute(statement("limit_lock_wait"), parameters)
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
@@ -107,5 +107,5 @@ def read_bytes(connection: Connection, leaves: Leaves) -> int:
 def read_holders(connection: Connection, leaves: Leaves) -> list[str]:
     """Sessions that use a generation's tables, or the parents that these are still to leave."""
     tables = [f"{SCHEMA}.{name}" for parent in PARENTS for name in (parent, leaves.name(parent))]
-    rows = autocommitting(connection).execute(statement("read_holders"), {"tables": tables}).fetchall()
+    rows = autocommitting(connection).execute(statement("list_lock_holders"), {"tables": tables}).fetchall()
     return [str(row[0]) for row in rows]

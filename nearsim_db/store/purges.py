@@ -47,21 +47,21 @@ def delete_changes(connection: Connection, doc_ids: Ids) -> int:
 def note_deleted(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
     """Note that documents were deleted, for every generation that is there when the note is made into work."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    driver(connection).execute(statement("note_deleted"), parameters)
+    driver(connection).execute(statement("capture_deletes"), parameters)
 
 
 def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[Stage]) -> int:
     """Delete work on documents, and the texts of errors that others share with them."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     inner = driver(connection)
-    inner.execute(statement("blank_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
+    inner.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
     return inner.execute(statement("purge_work", leaves), parameters).rowcount
 
 
 def have_tables(connection: Connection, leaves: Leaves) -> bool:
     """Whether a generation has tables of its own."""
     leaf = f"{SCHEMA}.{leaves.name('signature')}"
-    row = driver(connection).execute(statement("find_leaf"), {"leaf": leaf}).fetchone()
+    row = driver(connection).execute(statement("has_leaf"), {"leaf": leaf}).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -84,15 +84,15 @@ def strike_out(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
     Twins and clusters are named after others, but the twins are not found by their bands until it is built again.
     """
     parameters = {"doc_ids": packed_ids(doc_ids)}
-    row = driver(connection).execute(statement("strike_out", leaves), parameters).fetchone()
-    for name in ("rename_heads", "rename_clusters"):
+    row = driver(connection).execute(statement("delete_document_rows", leaves), parameters).fetchone()
+    for name in ("reassign_heads", "reassign_clusters"):
         driver(connection).execute(statement(name, leaves), parameters)
     return Traces(*cast(tuple[int, int, int, int], row))
 
 
 def note_purge(connection: Connection, collection_id: CollectionId) -> datetime:
     """Tell whoever keeps features of a collection in memory to let go of them."""
-    row = driver(connection).execute(statement("note_purge"), {"collection_id": collection_id}).fetchone()
+    row = driver(connection).execute(statement("record_purge"), {"collection_id": collection_id}).fetchone()
     return cast(tuple[datetime], row)[0]
 
 

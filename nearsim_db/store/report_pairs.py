@@ -52,12 +52,12 @@ def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> li
 
 def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ChosenPair]:
     """The most similar pairs whose texts have different numbers."""
-    return _pairs(connection, "read_renumbered_pairs", leaves, {"amount": amount})
+    return _pairs(connection, "read_numbers_differ_pairs", leaves, {"amount": amount})
 
 
 def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ChosenPair]:
     """A pair of each of equal steps of similarity from `least` to 1, always the same of the same pairs."""
-    return _pairs(connection, "read_spread_pairs", leaves, {"least": least, "steps": steps})
+    return _pairs(connection, "sample_pairs_by_similarity", leaves, {"least": least, "steps": steps})
 
 
 def read_texts(
@@ -78,7 +78,7 @@ def read_texts(
     if source is None:
         command = statement("read_texts", leaves)
     else:
-        command = statement("read_texts_elsewhere", leaves, **source.parts)
+        command = statement("read_source_texts", leaves, **source.parts)
     parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
     rows = cast(list[tuple[Any, ...]], driver(connection).execute(command, parameters).fetchall())
     return {doc_id: ReadText(*values) for doc_id, *values in rows}

@@ -126,7 +126,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
     """A connection that reads everything as it was at one moment, and writes nothing."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with translated(), reading as connection:
-        driver(connection).execute(statement("widen_memory"))
+        driver(connection).execute(statement("raise_work_mem"))
         yield connection
 
 
@@ -177,7 +177,7 @@ def count_sources(
 
 def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[list[Copies], int]:
     """The two sources with most pairs between them, and so on, and how many such twos there are."""
-    rows = _rows(connection, "count_copies", leaves, {"amount": amount})
+    rows = _rows(connection, "count_source_pairs", leaves, {"amount": amount})
     return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 

@@ -39,7 +39,7 @@ def read_verdicts(
     connection: Connection, leaves: Leaves, purged_at: datetime | None
 ) -> list[tuple[int, int, bool]] | None:
     """The verdicts that stand, as (left_id, right_id, whether the pair is pinned); None as for `read_signed`."""
-    rows = _fetch(connection, "read_standing_verdicts", leaves, {"purged_at": purged_at})
+    rows = _fetch(connection, "read_active_verdicts", leaves, {"purged_at": purged_at})
     return cast(list[tuple[int, int, bool]] | None, _known(rows))
 
 

@@ -22,12 +22,12 @@ class Edge:
 def begin(connection: Connection, leaves: Leaves, age_seconds: int | None) -> None:
     """Before a build signs its first document: no sweep has to look further back than now."""
     if age_seconds is not None:
-        driver(connection).execute(statement("begin_window", leaves), {"age": age_seconds})
+        driver(connection).execute(statement("begin_retention", leaves), {"age": age_seconds})
 
 
 def read_edge(connection: Connection, leaves: Leaves, age_seconds: int) -> Edge | None:
     """What a sweep has to look at, by the server's clock at this very moment; None where nobody works on it."""
-    row = driver(connection).execute(statement("read_window", leaves), {"age": age_seconds}).fetchone()
+    row = driver(connection).execute(statement("read_retention", leaves), {"age": age_seconds}).fetchone()
     return None if row is None else Edge(*cast(tuple[datetime | None, datetime], row))
 
 
@@ -42,4 +42,4 @@ def find_expired(
 
 def move_through(connection: Connection, leaves: Leaves, through: datetime) -> None:
     """A sweep is done with all that left before a moment."""
-    driver(connection).execute(statement("move_window", leaves), {"through": through})
+    driver(connection).execute(statement("advance_retention", leaves), {"through": through})

@@ -90,7 +90,7 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
     """Build the indexes of loaded signatures and name the heads of twins."""
     inner = driver(connection)
     inner.execute(statement("index_signatures", leaves))
-    inner.execute(statement("name_heads", leaves))
+    inner.execute(statement("assign_heads", leaves))
 
 
 def stream_head_sketches(
@@ -145,20 +145,20 @@ def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int
 def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
     """How those of some documents that are signed are."""
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_signed", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
+        rows = cursor.execute(statement("read_signatures", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
     return {row[0]: Signed(*row[1:]) for row in cast(list[tuple[Any, ...]], rows)}
 
 
 def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
     """The first document of each of some digests, where there is one."""
-    rows = driver(connection).execute(statement("read_first", leaves), {"digests": list(digests)}).fetchall()
+    rows = driver(connection).execute(statement("read_first_documents", leaves), {"digests": list(digests)}).fetchall()
     return dict(cast(list[tuple[UUID, int]], rows))
 
 
 def find_doubles(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
     """The digests of some heads that have another head as well."""
     parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
-    rows = driver(connection).execute(statement("find_doubles", leaves), parameters).fetchall()
+    rows = driver(connection).execute(statement("find_duplicate_heads", leaves), parameters).fetchall()
     return [digest for (digest,) in cast(list[tuple[UUID]], rows)]
 
 
@@ -171,7 +171,7 @@ def read_current(
 ) -> set[int]:
     """Those of some documents that are signed as they are now, and no older than the age."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    rows = driver(connection).execute(statement("read_current", leaves), parameters).fetchall()
+    rows = driver(connection).execute(statement("find_current", leaves), parameters).fetchall()
     return {int(str(row[0])) for row in rows}
 
 
@@ -186,7 +186,7 @@ def move_revisions(
         "revisions": packed(revisions),
         "numbers": packed(to_bigint(numbers)),
     }
-    driver(connection).execute(statement("move_revision", leaves), parameters)
+    driver(connection).execute(statement("update_revisions", leaves), parameters)
 
 
 def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
@@ -198,4 +198,4 @@ def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[
 def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
     """Give each digest its smallest doc_id as head."""
     if digests:
-        driver(connection).execute(statement("choose_heads", leaves), {"digests": list(digests)})
+        driver(connection).execute(statement("reassign_digests", leaves), {"digests": list(digests)})

@@ -25,5 +25,5 @@ class Standing:
 
 def read_standing(connection: Connection, leaves: Leaves, doc_id: int) -> Standing | None:
     """How a document stands; None for one that is gone."""
-    row = driver(connection).execute(statement("read_standing", leaves), {"doc_id": doc_id}).fetchone()
+    row = driver(connection).execute(statement("read_document_state", leaves), {"doc_id": doc_id}).fetchone()
     return None if row is None else Standing(*cast(tuple[int, int | None, int | None, bool, bool], row))

@@ -16,7 +16,7 @@ from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 Decision = Literal["pin", "veto", "undo"]
-_STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_pair"}
+_STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
 
 
 def judge(
@@ -51,7 +51,7 @@ def stream_verdicts(
 def find_any_veto(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has, or ever had, a veto."""
     parameters = {"collection_id": collection_id}
-    row = driver(connection).execute(statement("find_any_veto"), parameters).fetchone()
+    row = driver(connection).execute(statement("has_veto"), parameters).fetchone()
     return cast(tuple[bool], row)[0]
 
 

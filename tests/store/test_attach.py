@@ -310,11 +310,11 @@ def test_the_key_of_the_table_is_used(story: Index, app: Application, database: 
         inner = connection.connection.driver_connection
         assert isinstance(inner, psycopg.Connection)
         statements: dict[str, dict[str, object]] = {
-            "read_documents_elsewhere": {"doc_ids": list(range(1, 900)), "age": None},
-            "read_documents_after_elsewhere": {"after": 0, "age": None, "amount": 500},
-            "delete_gone": {"after": 0, "amount": 500},
-            "keep_texts": {"after": 0, "amount": 500},
-            "delete_unfound": {"ids": [str(number) for number in range(900)]},
+            "read_source_documents": {"doc_ids": list(range(1, 900)), "age": None},
+            "read_source_documents_after": {"after": 0, "age": None, "amount": 500},
+            "delete_orphans_in_slice": {"after": 0, "amount": 500},
+            "copy_texts": {"after": 0, "amount": 500},
+            "delete_orphans": {"ids": [str(number) for number in range(900)]},
         }
         for name, parameters in statements.items():
             command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name)

@@ -134,7 +134,7 @@ def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
             row = connection.execute("SELECT purged_at FROM nearsim.collection").fetchone()
             assert row == (purged.caches_emptied_at,)
             errors = connection.execute("SELECT DISTINCT error FROM nearsim.work").fetchall()
-            assert errors == [("the error was about a document that was purged",)]
+            assert errors == [("redacted: the error was about a purged document",)]
         execute(database_url, "DELETE FROM nearsim.work")
         assert_whole(index)
 

@@ -106,7 +106,7 @@ def store_attachment(
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """In this transaction no lock is waited for longer than that."""
-    driver(connection).execute(statement("limit_lock_wait"), {"milliseconds": str(milliseconds)})
+    driver(connection).execute(statement("limit_transaction_lock_wait"), {"milliseconds": str(milliseconds)})
 
 
 def create_triggers(
@@ -148,25 +148,25 @@ def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
 
 def forget(connection: Connection, collection_id: CollectionId) -> None:
     """The collection follows no table any more."""
-    driver(connection).execute(statement("forget_attachment"), {"collection_id": collection_id})
+    driver(connection).execute(statement("delete_attachment"), {"collection_id": collection_id})
 
 
 def find_noted(connection: Connection) -> list[CollectionId]:
     """Collections of whose tables writes were noted."""
-    return [CollectionId(int(str(row[0]))) for row in driver(connection).execute(statement("find_noted"))]
+    return [CollectionId(int(str(row[0]))) for row in driver(connection).execute(statement("find_changed_sources"))]
 
 
 def take_noted(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
     """Take notes of writes: ids, and None for the whole table."""
     parameters = {"collection_id": collection_id, "batch": batch}
-    rows = driver(connection).execute(statement("take_noted"), parameters).fetchall()
+    rows = driver(connection).execute(statement("take_source_changes"), parameters).fetchall()
     return [None if row[0] is None else str(row[0]) for row in rows]
 
 
 def note_texts(connection: Connection, doc_ids: Sequence[int]) -> None:
     """Have those of some documents looked at again whose texts are elsewhere."""
     if doc_ids:
-        driver(connection).execute(statement("note_texts"), {"doc_ids": list(doc_ids)})
+        driver(connection).execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
 
 
 def doubt_texts(
@@ -175,18 +175,18 @@ def doubt_texts(
     """Documents whose texts are elsewhere were not what was known; they make new revisions when they are looked at."""
     if doc_ids:
         parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
-        driver(connection).execute(statement("doubt_texts"), parameters)
+        driver(connection).execute(statement("invalidate_texts"), parameters)
 
 
 def want_sweep(connection: Connection, collection_id: CollectionId) -> None:
     """Have all of the table compared."""
-    driver(connection).execute(statement("want_sweep"), {"collection_id": collection_id})
+    driver(connection).execute(statement("request_sweep"), {"collection_id": collection_id})
 
 
 def note_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
     """Write down why a table cannot be followed now."""
     parameters = {"collection_id": collection_id, "trouble": trouble}
-    driver(connection).execute(statement("note_trouble"), parameters)
+    driver(connection).execute(statement("record_trouble"), parameters)
 
 
 def find_due_sweeps(connection: Connection, collection_id: CollectionId | None = None) -> list[CollectionId]:
@@ -198,4 +198,4 @@ def find_due_sweeps(connection: Connection, collection_id: CollectionId | None =
 def end_sweep(connection: Connection, collection_id: CollectionId, began: datetime, unusable: int) -> None:
     """Write down that a sweep is done."""
     parameters = {"collection_id": collection_id, "began": began, "unusable": unusable}
-    driver(connection).execute(statement("end_sweep"), parameters)
+    driver(connection).execute(statement("finish_sweep"), parameters)

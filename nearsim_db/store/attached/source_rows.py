@@ -76,8 +76,8 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
 def follow_ids(connection: Connection, source: Source, ids: Sequence[str]) -> None:
     """Make the documents of some ids what their rows are."""
     parameters = {"collection_id": source.collection_id, "ids": list(ids)}
-    _write(connection, source, "rows_of_ids", parameters)
-    driver(connection).execute(source.statement("delete_unfound"), parameters)
+    _write(connection, source, "select_rows_by_id", parameters)
+    driver(connection).execute(source.statement("delete_orphans"), parameters)
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
@@ -96,13 +96,13 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
 def follow_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int]:
     """Make documents of so many rows from an id on, where they differ: how many were new, and how many changed."""
     parameters = {"collection_id": source.collection_id, "start": start, "amount": amount}
-    return _write(connection, source, "rows_of_slice", parameters)
+    return _write(connection, source, "select_rows_in_slice", parameters)
 
 
 def _write(
     connection: Connection, source: Source, rows: str, parameters: dict[str, object]
 ) -> tuple[int, int]:
-    command = statement("write_followed", rows=source.statement(rows))
+    command = statement("upsert_source_documents", rows=source.statement(rows))
     row = driver(connection).execute(command, parameters).fetchone()
     assert row is not None
     return int(str(row[0])), int(str(row[1]))
@@ -111,14 +111,14 @@ def _write(
 def delete_gone(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
     """Delete documents without a row among the next ones after a doc_id: the last of these, and how many went."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    row = driver(connection).execute(source.statement("delete_gone"), parameters).fetchone()
+    row = driver(connection).execute(source.statement("delete_orphans_in_slice"), parameters).fetchone()
     assert row is not None
     return None if row[0] is None else int(str(row[0])), int(str(row[1]))
 
 
 def count_unusable(connection: Connection, source: Source) -> int:
     """How many rows have no id that a document can have."""
-    row = driver(connection).execute(source.statement("count_unusable")).fetchone()
+    row = driver(connection).execute(source.statement("count_unusable_rows")).fetchone()
     assert row is not None
     return int(str(row[0]))
 
@@ -126,18 +126,18 @@ def count_unusable(connection: Connection, source: Source) -> int:
 def keep_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
     """Copy the texts of the next documents after a doc_id to where they are documents: the last of these."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    row = driver(connection).execute(source.statement("keep_texts"), parameters).fetchone()
+    row = driver(connection).execute(source.statement("copy_texts"), parameters).fetchone()
     return None if row is None or row[0] is None else int(str(row[0]))
 
 
 def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:
     """The text of a document as it is now."""
-    command = source.statement("read_body_elsewhere")
+    command = source.statement("read_source_body")
     row = driver(connection).execute(command, {"doc_id": doc_id}).fetchone()
     return None if row is None or row[0] is None else str(row[0])
 
 
 def find_still_there(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
     """Those of some ids that have a row."""
-    rows = driver(connection).execute(source.statement("find_still_there"), {"ids": list(ids)})
+    rows = driver(connection).execute(source.statement("find_existing_ids"), {"ids": list(ids)})
     return [str(row[0]) for row in rows]

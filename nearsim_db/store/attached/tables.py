@@ -94,9 +94,9 @@ def find_relation(connection: Connection, name: str) -> Relation:
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
     inner = driver(connection)
-    inner.execute(statement("look_as_user"))
+    inner.execute(statement("use_own_search_path"))
     row = inner.execute(statement("find_relation"), parameters).fetchone()
-    inner.execute(statement("look_as_ours"))
+    inner.execute(statement("use_pinned_search_path"))
     if row is None:
         raise NotFoundError(f"there is no table {name!r}; give its schema too where that is not searched")
     found = read_relation(connection, int(str(row[0])))
@@ -210,8 +210,8 @@ def _not_allowed(relation: Relation) -> str | None:
 
 
 def key_of(column: Column) -> sql.Composable:
-    """The id in a table that `followed.external_id` stands for."""
-    external_id = sql.Identifier("followed", "external_id")
+    """The id in a table that `attached.external_id` stands for."""
+    external_id = sql.Identifier("attached", "external_id")
     if column.type in _NUMBERS:
         return sql.SQL("nearsim.as_bigint({})").format(external_id)
     if column.type == "uuid":

@@ -47,7 +47,7 @@ def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = Fal
 
     A process that freezes in such a transaction must not stop all others: the server ends it after a minute.
     """
-    name = "hold_lock_shared" if shared else "hold_lock"
+    name = "lock_shared" if shared else "lock_exclusively"
     driver(connection).execute(statement(name), {"kind": kind.value, "id": id})
 
 

@@ -45,5 +45,5 @@ def read_settings(connection: Connection, names: list[str]) -> list[ServerSettin
 
 def missing_rights(connection: Connection) -> list[MissingRight]:
     """The rights that the user lacks to make the schema or, where it is there, to work in it."""
-    rows = driver(connection).execute(statement("read_rights")).fetchall()
+    rows = driver(connection).execute(statement("list_missing_rights")).fetchall()
     return [MissingRight(*cast(tuple[str, str], row)) for row in rows]

@@ -26,7 +26,7 @@ def own_session(engine: Engine, **options: Any) -> Iterator[Connection]:
 def limit_upgrade(connection: Connection, milliseconds: int) -> None:
     """In this session a lock is waited for only so long."""
     parameters = {"milliseconds": str(milliseconds)}
-    driver(connection).execute(statement("limit_upgrade"), parameters)
+    driver(connection).execute(statement("set_upgrade_limits"), parameters)
 
 
 def build_indexes(commands: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ def build_indexes(commands: Mapping[str, str]) -> None:
         before = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
         # Nobody waits behind this, so it may wait itself.
         patience = int(op.get_context().opts["patience_seconds"] * 1000)
-        connection.execute(statement("wait_shortly"), {"milliseconds": str(max(patience, 1))})
+        connection.execute(statement("limit_lock_wait"), {"milliseconds": str(max(patience, 1))})
         try:
             for name, command in commands.items():
                 whole = connection.execute(statement("is_index_valid"), {"name": name}).fetchone()
@@ -53,7 +53,7 @@ def build_indexes(commands: Mapping[str, str]) -> None:
                 if whole != (True,):
                     connection.execute(command.encode())
         finally:
-            connection.execute(statement("wait_shortly"), {"milliseconds": before})
+            connection.execute(statement("limit_lock_wait"), {"milliseconds": before})
 
 
 def commit_so_far() -> None:
@@ -80,12 +80,12 @@ def count_unvalidated(connection: Connection) -> int:
 def read_waited_for(connection: Connection, waited_seconds: float) -> list[str]:
     """The sessions whose transactions stand in the way of one that has waited so long."""
     parameters = {"waited": f"{waited_seconds} seconds"}
-    return [str(row[0]) for row in driver(connection).execute(statement("read_waited_for"), parameters)]
+    return [str(row[0]) for row in driver(connection).execute(statement("list_upgrade_blockers"), parameters)]
 
 
 def read_upgrader(connection: Connection) -> str:
     """The session that changes the schema right now."""
-    found = driver(connection).execute(statement("read_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
+    found = driver(connection).execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
     return str(found[0]) if found else "nobody any more"
 
 

@@ -1,8 +1,8 @@
 -- name: read_roles
--- How roles and rights stand: roles that are missing, whether collections are kept apart, who owns the documents,
--- whether readers may read them, tables that belong to somebody else, and what the user is.
-WITH ours AS (SELECT unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) AS name)
-SELECT ARRAY(SELECT name FROM ours WHERE to_regrole(name) IS NULL),
+-- Missing nearsim roles, isolation, owner of the documents, whether readers may read them, number of objects with
+-- another owner, and the user's own roles. Catalog only.
+WITH nearsim_role AS (SELECT unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) AS name)
+SELECT ARRAY(SELECT name FROM nearsim_role WHERE to_regrole(name) IS NULL),
     relrowsecurity, pg_get_userbyid(relowner),
     coalesce(has_schema_privilege(to_regrole('nearsim_reader'), relnamespace, 'USAGE')
         AND has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'), false),
@@ -10,12 +10,12 @@ SELECT ARRAY(SELECT name FROM ours WHERE to_regrole(name) IS NULL),
         WHERE other.relnamespace = pg_class.relnamespace AND other.relkind IN ('r', 'p', 'v', 'S')
             AND other.relowner <> pg_class.relowner),
     pg_has_role(relowner, 'USAGE'),
-    ARRAY(SELECT name FROM ours WHERE pg_has_role(to_regrole(name), 'USAGE'))
+    ARRAY(SELECT name FROM nearsim_role WHERE pg_has_role(to_regrole(name), 'USAGE'))
 FROM pg_class
 WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'nearsim') AND relname = 'document'
 
 -- name: create_roles
--- The roles are made as far as they are missing and the user may; then rights are put right if they could not be before.
+-- Create the roles that are missing where the user may, and grant their rights if that was not possible before.
 SELECT nearsim.create_roles();
 SELECT nearsim.grant_rights() FROM pg_catalog.pg_class
 WHERE oid = to_regclass('nearsim.document') AND nearsim.have_roles() AND pg_has_role(relowner, 'USAGE')
@@ -23,61 +23,61 @@ WHERE oid = to_regclass('nearsim.document') AND nearsim.have_roles() AND pg_has_
         OR NOT has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'))
 
 -- name: find_user
--- A role of the server by name, and whether it is granted another one directly.
+-- Whether a role of the server is a direct member of another; no row if the role does not exist. Catalog only.
 SELECT pg_roles.oid = granted.oid OR EXISTS (
     SELECT FROM pg_catalog.pg_auth_members WHERE member = pg_roles.oid AND roleid = granted.oid)
 FROM pg_catalog.pg_roles CROSS JOIN (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %(role)s) AS granted
 WHERE rolname = %(user)s
 
 -- name: grant_role
--- A role becomes a member of one of ours.
+-- Make a role a member of a nearsim role.
 GRANT {role} TO {user}
 
 -- name: find_grantors
--- Who granted a role to another; from 16 on each of them has to take it back for itself.
+-- Roles that granted a membership. From PostgreSQL 16 on each grant is revoked separately. Catalog only.
 SELECT grantor.rolname
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
-JOIN pg_catalog.pg_roles AS given_to ON given_to.oid = member
+JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
 LEFT JOIN pg_catalog.pg_roles AS grantor ON grantor.oid = pg_auth_members.grantor
-WHERE granted.rolname = %(role)s AND given_to.rolname = %(user)s
+WHERE granted.rolname = %(role)s AND member_role.rolname = %(user)s
 
 -- name: revoke_role
--- A role is a member of one of ours no longer.
+-- Revoke membership of a nearsim role.
 REVOKE {role} FROM {user}
 
--- name: revoke_role_by
--- A role is a member of one of ours no longer, as far as this grantor made it one.
+-- name: revoke_role_granted_by
+-- Revoke membership of a nearsim role as granted by one grantor (PostgreSQL 16 and later).
 REVOKE {role} FROM {user} GRANTED BY {grantor}
 
 -- name: count_roles_of
--- How many of our roles a role is a direct member of.
+-- Number of nearsim roles that a role is a direct member of. Catalog only.
 SELECT count(*)
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
-JOIN pg_catalog.pg_roles AS given_to ON given_to.oid = member
-WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') AND given_to.rolname = %(user)s
+JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
+WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') AND member_role.rolname = %(user)s
 
 -- name: grant_collection
--- A role may read a collection, or write it too; what it was granted before it keeps. Relies on collection_access_pkey.
+-- Let a role read a collection, or write it too; never reduces an earlier grant. Relies on collection_access_pkey.
 INSERT INTO nearsim.collection_access AS held (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
 ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = held.may_write OR excluded.may_write
 
 -- name: revoke_collections
--- What a role was granted of some collections, or of all, is gone. Relies on collection_access_pkey.
+-- Delete a role's grants on some collections, or on all. Relies on collection_access_pkey.
 DELETE FROM nearsim.collection_access
 WHERE role_name = %(user)s AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR %(collection_ids)s IS NULL)
 
 -- name: list_access
--- Which roles were granted which lasting collections; roles may be gone by now.
+-- Grants of roles on permanent collections; a role may have been dropped since. Reads the whole table.
 SELECT collection.name, access.role_name, access.may_write
 FROM nearsim.collection_access AS access JOIN nearsim.collection USING (collection_id)
 WHERE NOT collection.temporary
 ORDER BY collection.name, access.role_name
 
--- name: list_openings
--- Rights on what isolation hides that other roles were granted by hand: (role, table), PUBLIC without a name.
+-- name: list_manual_grants
+-- Rights on isolated tables that were granted by hand, as (role, table); PUBLIC has no name. Catalog only.
 SELECT coalesce(rolname, 'PUBLIC'), relname
 FROM pg_catalog.pg_class
 CROSS JOIN LATERAL (
@@ -86,7 +86,7 @@ CROSS JOIN LATERAL (
     SELECT privilege.grantee FROM pg_catalog.pg_attribute
     CROSS JOIN LATERAL pg_catalog.aclexplode(attacl) AS privilege
     WHERE attrelid = pg_class.oid
-) AS given
+) AS entry
 LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee
 WHERE relnamespace = CAST('nearsim' AS pg_catalog.regnamespace) AND relkind IN ('r', 'p')
     AND relname <> 'alembic_version'
@@ -94,9 +94,9 @@ WHERE relnamespace = CAST('nearsim' AS pg_catalog.regnamespace) AND relkind IN (
     AND grantee <> relowner AND coalesce(rolname, '') NOT IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
 ORDER BY 1, 2
 
--- name: list_ungranted
--- Readers and writers who see no collection where they are kept apart, neither by themselves nor by a role they are in;
--- whoever has not the owner's rights is told of itself only. There are few roles: nothing here needs an index.
+-- name: list_roles_without_collections
+-- Readers and writers that see no collection under isolation, neither directly nor through a role they are in. A user
+-- without the owner's rights sees only itself here. Few roles: no index needed.
 SELECT role.rolname
 FROM pg_catalog.pg_roles AS role
 CROSS JOIN pg_catalog.pg_class

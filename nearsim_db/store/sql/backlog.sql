@@ -1,8 +1,7 @@
 -- name: read_backlog
--- What waits in one collection or in all lasting ones: work by stage in the order of the stages, what was set aside,
--- the age of the oldest, noted changes, the workers there are, and work that is held until an index is built or resumed,
--- or because it cannot be done here. What is left of abandoned indexes is nobody's.
--- What was queued during a build is old when it is over: it has an age once the index has caught up. Reads the whole queue.
+-- Work waiting in one collection or in all permanent ones: by stage, set aside, age of the oldest, captured changes,
+-- workers, and work held until a build is finished or resumed or because it cannot be done here. Abandoned generations
+-- do not count. Work queued during a build has an age only after catching up. Reads the whole queue.
 WITH chosen AS (
     SELECT generation_id, state <> 'catching_up' AS is_settled,
         state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
@@ -30,16 +29,16 @@ SELECT ARRAY(
 FROM changes
 
 -- name: count_changes
--- Noted changes of one collection, or of all lasting ones, that are not work yet; those of everything are of each.
--- Reads all of nearsim.change.
+-- Captured changes not yet dispatched, of one collection or of all permanent ones; those of every collection count for
+-- each. Reads all of nearsim.change.
 SELECT count(*) FROM nearsim.change LEFT JOIN nearsim.collection USING (collection_id)
 WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
     OR %(collection_id)s IS NULL AND collection.temporary IS FALSE
 
--- name: find_left
--- Whether anything is still to be done in one collection or in all lasting ones, but what was set aside: changes to
--- dispatch, generations to build (without documents they wait; others than the first only if they are left to the workers),
--- work that waits or is being done where it is not kept until after a build, tables to sweep. Relies on work_pkey.
+-- name: has_remaining_work
+-- Whether anything remains to be done in one collection or in all permanent ones, except what was set aside: changes
+-- to dispatch, generations to build (without documents they wait; replacements only if detached), work outside builds,
+-- sweeps. Relies on work_pkey.
 WITH chosen AS (
     SELECT generation_id, state, collection_id, replaces, detached
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)

@@ -1,21 +1,21 @@
--- name: empty_bands
--- An interrupted load of band rows begins anew.
+-- name: truncate_bands
+-- Empty the band table before an interrupted load is repeated.
 TRUNCATE {band}
 
 -- name: index_bands
--- After the load: the only index, on which the self-join and every lookup run.
+-- Create the only index after the load; the self-join and every lookup use it.
 CREATE UNIQUE INDEX ON {band} (bucket_hash, doc_id)
 
 -- name: delete_bands
--- Exactly the band rows of these heads, found by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
+-- Delete the band rows of heads by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
 DELETE FROM {band} AS band
-USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS gone (doc_id, bucket_hash)
-WHERE band.bucket_hash = gone.bucket_hash AND band.doc_id = gone.doc_id
+USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
+WHERE band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: find_candidates
--- The candidate relation over a whole generation: two heads that share a bucket in which one of them is among the first
--- bucket_limit by doc_id (0: no limit). One index-only pass in the order of (bucket_hash, doc_id) numbers the members
--- and drops buckets of one; the rest is joined with itself.
+-- The candidate relation over a whole generation: two heads that share a bucket in which one of them is among the
+-- first bucket_limit by doc_id (0: no limit). One index-only pass in (bucket_hash, doc_id) order numbers the members
+-- and drops buckets of one; the rest is joined with itself. Relies on the index on (bucket_hash, doc_id).
 WITH member AS MATERIALIZED (
     SELECT bucket_hash, doc_id, place FROM (
         SELECT bucket_hash, doc_id,
@@ -32,8 +32,8 @@ WHERE (%(bucket_limit)s = 0 OR anchor.place <= %(bucket_limit)s) AND anchor.doc_
 ORDER BY left_id, right_id
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded: of each bucket its anchors, and one member more (marked) where there
--- are any, by which an anchor learns that it has to look through the bucket. Index-only. Relies on the index on
+-- The candidate relation for some heads, bounded: the anchors of each bucket and, if there are more members, one of
+-- them (marked), from which an anchor learns that it has to search the bucket. Index-only. Relies on the index on
 -- (bucket_hash, doc_id).
 SELECT DISTINCT query.doc_id, found.doc_id,
     CAST(%(bucket_limit)s > 0 AND found.place > %(bucket_limit)s AS integer)
@@ -46,8 +46,8 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- name: look_up_members
--- A slice of the members of those buckets over the limit that a head is an anchor of, in doc_id order; the other anchors
--- are found by look_up_candidates. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
+-- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order; look_up_candidates
+-- finds the other anchors. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
@@ -63,8 +63,7 @@ WHERE %(doc_id)s <= last_anchor.doc_id
 ORDER BY member.doc_id LIMIT %(batch)s
 
 -- name: read_anchors
--- The anchors of some buckets, and whether there are more members than anchors. Relies on the index on (bucket_hash,
--- doc_id).
+-- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket.bucket_hash, anchor.doc_id, EXISTS (
     SELECT FROM {band} WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
 FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
@@ -74,7 +73,8 @@ CROSS JOIN LATERAL (
 ) AS anchor
 
 -- name: count_buckets
--- How large buckets are, and how many links the bucket limit leaves out (a pair counts once a bucket).
+-- Bucket count, largest size, buckets over the limit and links left out (a pair counts once per bucket). Reads the
+-- whole index on (bucket_hash, doc_id).
 SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0),
     coalesce(sum((members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2)
         FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)

@@ -1,21 +1,21 @@
 -- name: read_ties_same_numbers
--- The same, between documents whose numbers are the same only: alike texts with other numbers are kept apart. Twins of the
--- same numbers are tied to the first of them; pins are ties whatever the numbers.
-WITH alike AS (
+-- read_ties restricted to equal numbers. Twins with equal numbers are tied to the first of them; pins are ties
+-- whatever the numbers. Relies on the index on head_id and on verdict_collection.
+WITH same_numbers AS (
     SELECT head_id, numbers_digest, min(doc_id) AS first_id FROM {signature}
     WHERE head_id IS NOT NULL GROUP BY head_id, numbers_digest
 )
 SELECT a.first_id, 0, string_agg(int8send(b.first_id), '')
 FROM {similar_pair} AS pair
-JOIN alike AS a ON a.head_id = pair.left_id
-JOIN alike AS b ON b.head_id = pair.right_id AND b.numbers_digest = a.numbers_digest
+JOIN same_numbers AS a ON a.head_id = pair.left_id
+JOIN same_numbers AS b ON b.head_id = pair.right_id AND b.numbers_digest = a.numbers_digest
 GROUP BY a.first_id
 UNION ALL
-SELECT alike.first_id, 1, string_agg(int8send(twin.doc_id), '')
-FROM alike
-JOIN {signature} AS twin ON twin.head_id = alike.head_id AND twin.numbers_digest = alike.numbers_digest
-WHERE twin.doc_id <> alike.first_id
-GROUP BY alike.first_id
+SELECT same_numbers.first_id, 1, string_agg(int8send(twin.doc_id), '')
+FROM same_numbers
+JOIN {signature} AS twin ON twin.head_id = same_numbers.head_id AND twin.numbers_digest = same_numbers.numbers_digest
+WHERE twin.doc_id <> same_numbers.first_id
+GROUP BY same_numbers.first_id
 UNION ALL
 SELECT left_id, 2, string_agg(int8send(right_id), '') FROM nearsim.verdict
 WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
@@ -24,8 +24,8 @@ WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS 
 GROUP BY left_id
 
 -- name: read_ties
--- What ties documents together: verified pairs (0), twins with their head (1), and pins between signed documents (2). One
--- row a document, what it is tied to packed as eight bytes each. Relies on the keys of pairs, on the index on head_id and on
+-- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row per
+-- document, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and on
 -- verdict_collection.
 SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} GROUP BY left_id
 UNION ALL
@@ -38,20 +38,20 @@ WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS 
 GROUP BY left_id
 
 -- name: read_ties_of_same_numbers
--- The same between equal numbers only: the first of the twins of one number is tied to the others, and to the first of
--- that number among those paired with its head. Pins are ties whatever the numbers. Relies on the same.
+-- read_ties_of restricted to equal numbers: the first twin of each number is tied to the others, and to the first of
+-- the same number among those paired with its head. Pins are ties whatever the numbers. Relies on the same indexes.
 WITH class AS MATERIALIZED (
-    SELECT mine.head_id, mine.numbers_digest, mine.doc_ids, first.doc_id AS first_id
+    SELECT requested.head_id, requested.numbers_digest, requested.doc_ids, first.doc_id AS first_id
     FROM (
         SELECT head_id, numbers_digest, array_agg(doc_id) AS doc_ids FROM {signature}
         WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id IS NOT NULL
         GROUP BY head_id, numbers_digest
-    ) AS mine
+    ) AS requested
     CROSS JOIN LATERAL (
-        SELECT doc_id FROM {signature} WHERE doc_id = mine.head_id AND numbers_digest = mine.numbers_digest
+        SELECT doc_id FROM {signature} WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
         UNION ALL
         (SELECT doc_id FROM {signature}
-        WHERE head_id = mine.head_id AND head_id <> doc_id AND numbers_digest = mine.numbers_digest
+        WHERE head_id = requested.head_id AND head_id <> doc_id AND numbers_digest = requested.numbers_digest
         ORDER BY doc_id LIMIT 1)
         ORDER BY doc_id LIMIT 1
     ) AS first
@@ -80,9 +80,9 @@ JOIN {signature} AS twin
 WHERE twin.doc_id <> class.first_id AND class.first_id = ANY(class.doc_ids)
 GROUP BY class.first_id
 UNION ALL
-SELECT class.first_id, 1, int8send(mine.doc_id)
-FROM class CROSS JOIN LATERAL unnest(class.doc_ids) AS mine (doc_id)
-WHERE mine.doc_id <> class.first_id
+SELECT class.first_id, 1, int8send(requested.doc_id)
+FROM class CROSS JOIN LATERAL unnest(class.doc_ids) AS requested (doc_id)
+WHERE requested.doc_id <> class.first_id
 UNION ALL
 SELECT left_id, 2, int8send(right_id) FROM nearsim.verdict
 WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
@@ -91,9 +91,9 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
 
 -- name: read_ties_of
--- What ties some documents: their pairs (0), their head, and their twins where they are heads (1), and their pins (2).
--- Relies on the keys, on the index on right_id, on that on head_id and on those of verdict; of a twin's family nothing but its head is read. (Not LATERAL: the planner
--- would take each of them for a hub with as many pairs as the average.)
+-- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
+-- on the keys and on the indexes on right_id and head_id and those of verdict. (Not LATERAL: the planner would take
+-- every document for a hub with as many pairs as the average.)
 SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair}
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY left_id
 UNION ALL
@@ -113,69 +113,69 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
 
 -- name: read_similarities
--- The similarities of pairs, given by their documents or twins of them, packed as eight bytes each in the order given; 0
--- where a pair is gone. Relies on the keys.
-SELECT coalesce(string_agg(float8send(coalesce(pair.similarity, 0)), '' ORDER BY asked.row), '')
+-- Similarities of pairs named by their documents or by twins of them, packed as eight bytes each in the given order; 0
+-- for a pair that no longer exists. Relies on the keys.
+SELECT coalesce(string_agg(float8send(coalesce(pair.similarity, 0)), '' ORDER BY requested.row), '')
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
-    AS asked (left_id, right_id, row)
-LEFT JOIN {signature} AS one ON one.doc_id = asked.left_id
-LEFT JOIN {signature} AS other ON other.doc_id = asked.right_id
+    AS requested (left_id, right_id, row)
+LEFT JOIN {signature} AS one ON one.doc_id = requested.left_id
+LEFT JOIN {signature} AS other ON other.doc_id = requested.right_id
 LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(one.head_id, other.head_id)
     AND pair.right_id = greatest(one.head_id, other.head_id)
 
--- name: read_family_firsts
--- Of the twins of some heads the first of each number: what is tied and untied with their head's pairs. Relies on the
+-- name: read_first_twins
+-- The first twin of each number for some heads: these are tied and untied with the pairs of their head. Relies on the
 -- index on head_id.
 SELECT min(doc_id) FROM {signature}
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 GROUP BY head_id, numbers_digest
 
 -- name: read_members
--- All members of all clusters: survivors apart from the others, packed as eight bytes each.
+-- Members of all clusters, survivors in rows of their own, packed as eight bytes each. Reads the whole table.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
 GROUP BY cluster_id, is_survivor
 
 -- name: read_members_of
--- The cluster of each of some documents. Relies on the leaf's key.
+-- Clusters of some documents. Relies on the leaf's key.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_clusters_of
--- All members of the clusters that some documents are in. Relies on the leaf's key and on its index on cluster_id.
+-- All members of the clusters of some documents. Relies on the leaf's key and on its index on cluster_id.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
 WHERE cluster_id = ANY (ARRAY(
     SELECT cluster_id FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_survivors
--- The survivors of some clusters. Relies on the leaf's index on (cluster_id, is_survivor).
+-- The survivor of each of some clusters. Relies on the leaf's index on (cluster_id, is_survivor, doc_id).
 SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member}
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
--- Documents in the order of the keep policy, the best first, packed as eight bytes each; ties go to the earlier and then
--- the smaller doc_id. Relies on document_pkey.
-SELECT coalesce(string_agg(int8send(asked.doc_id), '' ORDER BY
+-- Documents in the order of the keep policy, best first, packed as eight bytes each; ties go to the earlier date, then
+-- to the smaller doc_id. Relies on document_pkey.
+SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(sources)s AS text[]), document.source) END NULLS LAST,
     CASE WHEN %(policy)s = 'longest'
         THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
     CASE WHEN %(policy)s = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
-    coalesce(document.published_at, document.created_at), asked.doc_id), '')
-FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS asked (doc_id) LEFT JOIN nearsim.document USING (doc_id)
+    coalesce(document.published_at, document.created_at), requested.doc_id), '')
+FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id) LEFT JOIN nearsim.document USING (doc_id)
 
 -- name: relabel_clusters
--- Clusters that became part of another have its cluster_id. Relies on the leaf's index on cluster_id.
+-- Give merged clusters the id of the cluster they are merged into. Relies on the leaf's index on cluster_id.
 UPDATE {cluster_member} AS member SET cluster_id = moved.new_id
 FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS moved (old_id, new_id)
 WHERE member.cluster_id = moved.old_id
 
 -- name: delete_members
--- Documents that are in no cluster any more. Relies on the leaf's key.
+-- Delete members that are in no cluster. Relies on the leaf's key.
 DELETE FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
--- name: write_members
--- Documents that are new in a cluster, in another, or survive it no longer or from now on. Relies on the leaf's key.
+-- name: upsert_members
+-- Upsert cluster members. Relies on the leaf's key.
 INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor)
 SELECT doc_id, cluster_id, survives = 1
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CAST(%(survives)s AS smallint[]))
@@ -183,8 +183,9 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CA
 ON CONFLICT (doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
--- Clusters, the largest first, each with its survivor and members by external id, in doc_id order. Where a document was
--- deleted since clusters were linked, the first member stands in for the survivor, and no cluster of one is left.
+-- Clusters by size, largest first, with survivor and members by external id in doc_id order. If documents were deleted
+-- since, the first member replaces a deleted survivor and clusters of one are left out. Reads the whole table; relies
+-- on document_pkey.
 SELECT member.cluster_id,
     coalesce(max(document.external_id) FILTER (WHERE member.is_survivor),
         (array_agg(document.external_id ORDER BY member.doc_id))[1]),

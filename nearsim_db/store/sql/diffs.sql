@@ -1,13 +1,12 @@
 -- name: count_diff_documents
--- The documents of a generation: all, those with features, those that have an earlier twin. Relies on the indexes of the
--- signatures alone.
+-- Documents of a generation: all, with features, with an earlier twin. Relies on the indexes of the signatures.
 SELECT (SELECT count(*) FROM {signature}), (SELECT count(*) FROM {signature} WHERE feature_digest IS NOT NULL),
     (SELECT count(*) FROM {signature} WHERE head_id <> doc_id)
 
 -- name: create_diff_classes
--- Documents sorted by their heads in two generations, those that are in no pair and have no twin in either left out: a
--- class is all documents with the same two heads, a head being NULL where a document is alone there. And the heads of
--- each generation with their documents and classes. Reads twins and ends of pairs from indexes, no signature.
+-- Documents grouped by their heads in two generations: a class is all documents with the same two heads, NULL where a
+-- document has no pair and no twin; documents without any in both are left out. Also the heads of each generation with
+-- their numbers of documents and classes. Reads twins and ends of pairs from indexes, no signature.
 CREATE TEMP TABLE diff_class ON COMMIT DROP AS
 WITH live AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
@@ -46,11 +45,12 @@ ANALYZE diff_live;
 ANALYZE diff_new
 
 -- name: create_diff_common
--- The pairs of documents that two generations have in common, by the heads that make them pairs in each, with how many
--- they are, their first documents and both similarities. Twins have one head; none of the parts counts a pair of another.
--- A pair of heads can stand for very many classes at both ends, where twins of one generation are none in the other: so
--- classes are met from the end that has fewer, and where both have many from the pairs of the other generation. What is
--- known of families of twins misleads the planner: the order of the joins is the one below, and each is hashed.
+-- Pairs common to two generations, by the heads that form them in each, with their number, their first documents and
+-- both similarities. Twins share a head, and no part counts a pair of another. A pair of heads can stand for very many
+-- classes at both ends, where twins of one generation are none in the other: classes are joined from the smaller end
+-- and, where both are large, from the pairs of the other generation. Statistics about families of twins mislead the
+-- planner: joins are hashed, in the order written here. Relies on the indexes of the diff tables. After
+-- create_diff_classes.
 SET LOCAL join_collapse_limit = 1;
 SET LOCAL enable_nestloop = off;
 SET LOCAL enable_mergejoin = off;
@@ -126,8 +126,8 @@ SET LOCAL enable_mergejoin TO DEFAULT;
 ANALYZE diff_common
 
 -- name: count_diff_pairs
--- Pairs of documents, twins expanded: those of the live generation, those of the new one, those that both have, and those of
--- these whose similarity differs. After create_diff_common.
+-- Numbers of pairs, twins expanded: live generation, new generation, common, and common with another similarity. Reads
+-- both pair tables. After create_diff_common.
 SELECT
     (SELECT coalesce(sum(l.documents * r.documents), 0)
         FROM {live_pair} AS pair
@@ -144,8 +144,8 @@ SELECT
 FROM diff_common
 
 -- name: create_diff_overlaps
--- How many documents each cluster of one generation shares with each of another; a cluster is NULL for documents that are
--- in none there.
+-- Number of documents that each cluster of one generation shares with each of another; NULL for documents in no
+-- cluster. Reads both leaves.
 CREATE TEMP TABLE diff_overlap ON COMMIT DROP AS
 SELECT live.cluster_id AS live_cluster, new.cluster_id AS new_cluster, count(*) AS documents
 FROM {live_member} AS live FULL JOIN {new_member} AS new USING (doc_id)
@@ -155,8 +155,9 @@ CREATE INDEX ON diff_overlap (new_cluster);
 ANALYZE diff_overlap
 
 -- name: count_diff_clusters
--- What became of clusters. Matched are those whose documents, as far as they are in clusters, are in one cluster of the other
--- generation and are all that it has of any. After create_diff_overlaps; reads the survivors of both.
+-- Numbers of clusters by what became of them. A matched cluster has all its clustered documents in one cluster of the
+-- other generation, which has no documents of any other. Relies on the indexes of diff_overlap; reads the survivors of
+-- both. After create_diff_overlaps.
 WITH live AS (
     SELECT live_cluster AS cluster_id, sum(documents) AS documents, count(new_cluster) AS parts, min(new_cluster) AS part
     FROM diff_overlap WHERE live_cluster IS NOT NULL GROUP BY 1
@@ -187,8 +188,8 @@ SELECT (SELECT count(*) FROM live), (SELECT count(*) FROM new), kept.same, kept.
 FROM kept CROSS JOIN survivors
 
 -- name: read_diff_rescored
--- Some pairs of both generations whose similarity differs, chosen by a hash of their documents: two documents, for how many
--- pairs they stand, and of each generation whether they are twins, their similarity and shared bands. After
+-- Sample of common pairs with another similarity, by a hash of their documents: two documents, number of document
+-- pairs, and per generation whether twins, similarity and shared bands. Relies on the keys of the pairs. After
 -- create_diff_common.
 SELECT chosen.left_id, chosen.right_id, chosen.pairs, chosen.live_left = chosen.live_right, chosen.live_similarity,
     live.shared_bands, chosen.new_left = chosen.new_right, chosen.new_similarity, new.shared_bands
@@ -202,23 +203,21 @@ LEFT JOIN {live_pair} AS live ON live.left_id = chosen.live_left AND live.right_
 LEFT JOIN {new_pair} AS new ON new.left_id = chosen.new_left AND new.right_id = chosen.new_right
 ORDER BY hashint8extended(chosen.left_id, chosen.right_id), chosen.left_id, chosen.right_id
 
--- name: read_diff_standings
--- How some documents stand in a generation: whether they are there at all, what they are signed with, and whether the index
--- still has to be brought in line with them. Relies on the keys.
-SELECT asked.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
+-- name: read_diff_documents
+-- State of some documents in a generation: existence, signature, and pending work. Relies on the keys.
+SELECT requested.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
     signature.feature_digest, signature.sketch,
     EXISTS (SELECT FROM nearsim.work
-        WHERE work.generation_id = {generation_id} AND work.doc_id = asked.doc_id AND work.stage IN ('sign', 'search')
+        WHERE work.generation_id = {generation_id} AND work.doc_id = requested.doc_id AND work.stage IN ('sign', 'search')
             AND work.set_aside_at IS NULL)
-FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS asked (doc_id)
-LEFT JOIN nearsim.document ON document.doc_id = asked.doc_id
-LEFT JOIN {signature} AS signature ON signature.doc_id = asked.doc_id
+FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
+LEFT JOIN nearsim.document ON document.doc_id = requested.doc_id
+LEFT JOIN {signature} AS signature ON signature.doc_id = requested.doc_id
 
 -- name: read_diff_absent
--- Some pairs of one generation that the other has not, chosen by a hash of the heads that make them pairs: whether they are
--- twins, their similarity and shared bands, for how many pairs of documents they stand, and two documents. A class of the
--- left head is looked for that lacks something of the right head, then what it lacks. Relies on the indexes of diff_class
--- and of the pairs. After create_diff_common.
+-- Sample of pairs missing from the other generation, by a hash of their heads: whether twins, similarity, shared
+-- bands, number of document pairs, and two documents. First finds a class of the left head that lacks part of the
+-- right head, then that part. Relies on the indexes of diff_class and of the pairs. After create_diff_common.
 WITH common AS (
     SELECT {left} AS left_id, {right} AS right_id, sum(pairs) AS pairs FROM diff_common GROUP BY 1, 2
 ), tie AS MATERIALIZED (
@@ -271,9 +270,9 @@ CROSS JOIN LATERAL (
 ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
 
 -- name: read_diff_clusters
--- Some clusters of one generation whose documents are in several of the other, chosen by a hash of their numbers, each with
--- the largest of these: numbers, sizes, how many documents they share, and survivors. After create_diff_overlaps; relies on its
--- indexes and on those of the leaves on (cluster_id, is_survivor, doc_id).
+-- Sample of clusters of one generation that are split over several of the other, by a hash of their ids, each with the
+-- largest of these: ids, sizes, shared documents and survivors. Relies on the indexes of diff_overlap and on those of
+-- the leaves on (cluster_id, is_survivor, doc_id). After create_diff_overlaps.
 WITH whole AS MATERIALIZED (
     SELECT {whole} AS cluster_id, sum(documents) AS documents, count({part}) AS parts
     FROM diff_overlap

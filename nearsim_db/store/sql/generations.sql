@@ -1,10 +1,10 @@
--- name: hold_generations
--- Nobody else changes the states of a profile's generations until this transaction ends. In one order, so that two who do
--- this wait for each other instead of both.
+-- name: lock_generations
+-- Lock the states of a profile's generations until the transaction ends, in one order to avoid deadlocks. Reads all
+-- generations.
 SELECT generation_id FROM nearsim.generation WHERE profile_id = %(profile_id)s ORDER BY generation_id FOR NO KEY UPDATE
 
 -- name: mark_ready
--- Generations that are catching up, of which no work has waited for two seconds, are ready. What failed or was set aside
+-- Mark generations that are catching up as ready once no work has waited for two seconds. Failed and set-aside work
 -- does not count. Relies on work_not_tried.
 UPDATE nearsim.generation SET state = 'ready', ready_at = clock_timestamp()
 FROM nearsim.profile
@@ -19,12 +19,12 @@ WHERE generation.state = 'catching_up' AND profile.profile_id = generation.profi
             AND change.changed_at < clock_timestamp() - interval '2 seconds')
 RETURNING generation.generation_id
 
--- name: let_answer
--- Switch to another generation, in one call that is a transaction.
+-- name: promote_generation
+-- Promote a generation, in one call that is a transaction.
 SELECT state, retired_id FROM nearsim.let_answer(%(generation_id)s, CAST(%(before)s AS text[]), %(wait)s)
 
--- name: count_up
--- Add to the figures of a generation.
+-- name: increment_figures
+-- Add to the figures of a generation. Relies on generation_pkey.
 UPDATE nearsim.generation SET figures = figures || (
     SELECT jsonb_object_agg(key, coalesce(CAST(figures ->> key AS bigint), 0) + CAST(value AS bigint))
     FROM jsonb_each_text(%(counted)s))

@@ -1,24 +1,24 @@
 -- name: open_lease
--- A worker begins.
+-- Insert a worker's lease.
 INSERT INTO nearsim.lease (worker) VALUES (%(worker)s) RETURNING lease_id
 
 -- name: close_lease
--- A worker ends; what it still had is free at once. Locked in the order in which dispatchers lock it, too.
-WITH held AS MATERIALIZED (
+-- Delete a worker's lease and release its work, locked in the order in which dispatchers lock. Reads the whole queue.
+WITH leased AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work WHERE lease_id = %(lease_id)s
     ORDER BY generation_id, stage, doc_id FOR UPDATE
 ), freed AS (
-    UPDATE nearsim.work SET lease_id = NULL FROM held
-    WHERE work.generation_id = held.generation_id AND work.stage = held.stage AND work.doc_id = held.doc_id
+    UPDATE nearsim.work SET lease_id = NULL FROM leased
+    WHERE work.generation_id = leased.generation_id AND work.stage = leased.stage AND work.doc_id = leased.doc_id
 )
 DELETE FROM nearsim.lease WHERE lease_id = %(lease_id)s
 
--- name: beat
--- A worker lives.
+-- name: renew_lease
+-- Heartbeat of a worker. Relies on lease_pkey.
 UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
 
 -- name: list_workers
--- Processes at work, by age: leases whose lock is held.
+-- Running workers by age: leases whose advisory lock is held. Reads the whole table, one row per worker.
 SELECT worker FROM nearsim.lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
@@ -26,8 +26,9 @@ WHERE EXISTS (
         AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
 ORDER BY lease_id
 
--- name: find_lost_leases
--- Leases whose worker is gone: nobody holds their lock, or nothing was heard of them for too long.
+-- name: find_expired_leases
+-- Leases whose advisory lock is not held, or without a heartbeat for too long. Reads the whole table, one row per
+-- worker.
 SELECT lease_id FROM nearsim.lease
 WHERE beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
     OR NOT EXISTS (
@@ -35,26 +36,27 @@ WHERE beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
         WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id
             AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
 
--- name: free_lost_work
--- What lost workers had is free again, and counts as tried: it may be what they died of. What a
--- transaction is at is left to it: it ends by itself, or the server ends it.
-WITH lost AS MATERIALIZED (
+-- name: release_lost_work
+-- Release the work of expired leases and count an attempt: it may be what ended the worker. Rows locked by a running
+-- transaction are skipped until it ends. Reads the whole queue.
+WITH expired AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
     ORDER BY generation_id, stage, doc_id FOR UPDATE SKIP LOCKED
 )
 UPDATE nearsim.work SET lease_id = NULL,
     attempts = CASE WHEN again THEN 0 ELSE attempts + 1 END, again = false,
-    error = 'the worker that was at it died or went silent'
-FROM lost
-WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND work.doc_id = lost.doc_id
+    error = 'the worker died or its lease expired'
+FROM expired
+WHERE work.generation_id = expired.generation_id AND work.stage = expired.stage AND work.doc_id = expired.doc_id
 RETURNING work.doc_id
 
--- name: drop_lost_leases
--- Lost leases that hold no work any more; one that is locked is being renewed, or dropped by another.
-WITH lost AS MATERIALIZED (
+-- name: delete_expired_leases
+-- Delete expired leases without work. A locked one is being renewed, or deleted by another session. Reads the whole
+-- queue.
+WITH expired AS MATERIALIZED (
     SELECT lease_id FROM nearsim.lease
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
         AND NOT EXISTS (SELECT FROM nearsim.work WHERE work.lease_id = lease.lease_id)
     FOR UPDATE SKIP LOCKED
 )
-DELETE FROM nearsim.lease WHERE lease_id = ANY (ARRAY(SELECT lease_id FROM lost))
+DELETE FROM nearsim.lease WHERE lease_id = ANY (ARRAY(SELECT lease_id FROM expired))

@@ -1,7 +1,7 @@
 -- name: take_probes
--- The most urgent probes of one collection, or of all, that nobody is answering; they stay locked until the transaction
--- ends, which the server sees to where it is idle for too long. It need not be durable: a probe whose answer is lost in a
--- crash waits as before. Relies on probe_waiting.
+-- Lock the most urgent unanswered probes of one collection, or of all, until the transaction ends; the server ends it
+-- if it is idle for too long. Not durable: a probe whose answer is lost in a crash waits again. Relies on
+-- probe_waiting.
 SELECT probe.probe_id, probe.collection_id, collection.name, probe.profile, probe.title, probe.body,
     probe.min_similarity, set_config('idle_in_transaction_session_timeout', '60s', true),
     set_config('synchronous_commit', 'off', true)
@@ -12,7 +12,7 @@ ORDER BY probe.deadline LIMIT %(batch)s
 FOR UPDATE OF probe SKIP LOCKED
 
 -- name: answer_probes
--- Probes that were taken are answered: what was found, row by row, or why nothing could be. Relies on probe_pkey.
+-- Store answers: the matches of each probe, or its error. Relies on probe_pkey.
 WITH answered AS (
     UPDATE nearsim.probe SET answered_at = clock_timestamp(), error = answer.error
     FROM unnest(CAST(%(probe_ids)s AS bigint[]), CAST(%(errors)s AS text[])) AS answer (probe_id, error)
@@ -25,16 +25,16 @@ SELECT * FROM unnest(
     CAST(%(estimates)s AS real[]), CAST(%(shared_bands)s AS smallint[]), CAST(%(intersections)s AS integer[]),
     CAST(%(unions)s AS integer[]), CAST(%(distances)s AS double precision[]))
 
--- name: find_probe
+-- name: has_waiting_probe
 -- Whether a probe of one collection, or of any, waits for its answer. Relies on probe_waiting.
 SELECT EXISTS (
     SELECT FROM nearsim.probe JOIN nearsim.collection USING (collection_id)
     WHERE probe.answered_at IS NULL AND probe.deadline > now()
         AND collection.name = coalesce(CAST(%(collection)s AS text), collection.name))
 
--- name: drop_old_probes
--- Probes whose deadline is long over go, with their answers; one that is locked is being answered late, or dropped by
--- another. Relies on probe_age.
+-- name: delete_expired_probes
+-- Delete probes long past their deadline, with their answers. A locked one is being answered late, or deleted by
+-- another session. Relies on probe_age.
 WITH old AS MATERIALIZED (
     SELECT probe_id FROM nearsim.probe WHERE deadline < now() - make_interval(secs => %(seconds)s)
     FOR UPDATE SKIP LOCKED
@@ -42,5 +42,5 @@ WITH old AS MATERIALIZED (
 DELETE FROM nearsim.probe WHERE probe_id = ANY (ARRAY(SELECT probe_id FROM old))
 
 -- name: purge_probes
--- All probes of a collection go: any of them may hold the text that is purged. Reads the table from end to end.
+-- Delete all probes of a collection, any of which may contain a purged text. Reads the whole table.
 DELETE FROM nearsim.probe WHERE collection_id = %(collection_id)s

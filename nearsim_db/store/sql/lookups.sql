@@ -1,9 +1,9 @@
 -- name: look_up_anchors
--- What a text that is not in the index would be paired with, if it is alike enough: the anchors of its buckets; the head
--- of the documents with its own features, and what that is paired with. One row of nulls where there are none, no row
--- where the generation does not serve, or texts were purged since features of the collection were last let go.
--- Bounded, and the same plan with any statistics. Relies on the index on (bucket_hash, doc_id), read index-only, on those
--- of the signatures on doc_id and (feature_digest, doc_id), and on those of the pairs.
+-- Documents to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal
+-- features, and that head's pairs. One row of NULLs if there are none; no row if the generation is not live, or if
+-- texts were purged from the collection after the caller's cache was filled. Bounded, and the same plan with any
+-- statistics. Relies on the index on (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and
+-- (feature_digest, doc_id), and on those of the pairs.
 SELECT found.doc_id, found.sketch, found.feature_digest
 FROM (
     SELECT FROM nearsim.generation
@@ -39,8 +39,8 @@ LEFT JOIN LATERAL (
 ORDER BY found.doc_id
 
 -- name: read_twins
--- The documents whose features have some digests, by external id and title, and the place of their digest from 1. The same plan with any
--- statistics. Relies on the index on (feature_digest, doc_id) and document_pkey.
+-- Documents with some digests, by external id and title, and the position of their digest from 1. The same plan with
+-- any statistics. Relies on the index on (feature_digest, doc_id) and document_pkey.
 SELECT query.place, twin.doc_id, named.external_id, named.title
 FROM unnest(CAST(%(digests)s AS uuid[])) WITH ORDINALITY AS query (digest, place)
 CROSS JOIN LATERAL (
@@ -51,14 +51,14 @@ CROSS JOIN LATERAL (
 ) AS named
 ORDER BY twin.doc_id
 
--- name: hold_stripes
--- Wait for some locks, in the order in which they are given, and hold them until the transaction ends.
+-- name: lock_stripes
+-- Take advisory locks in the given order, until the transaction ends.
 SELECT pg_advisory_xact_lock(stripe) FROM unnest(CAST(%(stripes)s AS bigint[])) AS q (stripe)
 
 -- name: read_result_set
--- The revisions of some documents as they are signed, and the sketches of those that are not at the revision given, in
--- one round trip. One row of nulls where none is signed, no row where the generation does not serve, or texts were purged
--- since sketches of the collection were last let go. Relies on the key of the signatures.
+-- Revisions of signed documents, and sketches of those whose revision differs from the caller's, in one round trip.
+-- One row of NULLs if none is signed; no row if the generation is not live, or if texts were purged from the
+-- collection after the caller's cache was filled. Relies on the key of the signatures.
 SELECT found.doc_id, found.revision, found.sketch
 FROM (
     SELECT FROM nearsim.generation
@@ -67,16 +67,15 @@ FROM (
         AND collection.purged_at IS NOT DISTINCT FROM CAST(%(purged_at)s AS timestamptz)
 ) AS serving
 LEFT JOIN LATERAL (
-    SELECT asked.doc_id, signed.revision,
-        CASE WHEN signed.revision <> asked.revision THEN signed.sketch END AS sketch
-    FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS asked (doc_id, revision)
+    SELECT requested.doc_id, signed.revision,
+        CASE WHEN signed.revision <> requested.revision THEN signed.sketch END AS sketch
+    FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS requested (doc_id, revision)
     CROSS JOIN LATERAL (
-        SELECT revision, sketch FROM {signature} WHERE doc_id = asked.doc_id LIMIT 1) AS signed
+        SELECT revision, sketch FROM {signature} WHERE doc_id = requested.doc_id LIMIT 1) AS signed
 ) AS found ON true
 
--- name: read_standing_verdicts
--- The verdicts of a collection that stand, while its generation serves and no text was purged; rows as in
--- read_result_set. Reads the whole table, which holds what people decided one by one.
+-- name: read_active_verdicts
+-- Active verdicts of a collection; rows as in read_result_set. Relies on verdict_collection.
 SELECT verdict.left_id, verdict.right_id, verdict.verdict = 'pinned'
 FROM (
     SELECT collection.collection_id FROM nearsim.generation
@@ -87,7 +86,7 @@ FROM (
 LEFT JOIN nearsim.verdict ON verdict.collection_id = serving.collection_id AND verdict.undone_at IS NULL
 
 -- name: read_doc_ids
--- The documents of some external ids. Relies on the unique index on (collection_id, external_id).
+-- doc_ids of some external ids. Relies on document_external_id_key.
 SELECT document.external_id, document.doc_id
-FROM unnest(CAST(%(external_ids)s AS text[])) AS asked (external_id)
-JOIN nearsim.document ON document.collection_id = %(collection_id)s AND document.external_id = asked.external_id
+FROM unnest(CAST(%(external_ids)s AS text[])) AS requested (external_id)
+JOIN nearsim.document ON document.collection_id = %(collection_id)s AND document.external_id = requested.external_id

@@ -1,6 +1,7 @@
 -- name: store_pairs
--- Put pairs into the ledger. A pair that is there already is the same: the digests of its documents decide it. In the
--- order of the key, so that two who store the same pairs do not deadlock. Arrays of what the metric does not tell are NULL.
+-- Insert verified pairs, in key order so that sessions inserting the same pairs do not deadlock. An existing pair is
+-- identical: the digests of its documents determine it. Columns the metric does not define are NULL. Relies on the
+-- key.
 INSERT INTO {similar_pair}
     (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
 SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
@@ -13,28 +14,27 @@ ORDER BY left_id, right_id
 ON CONFLICT (left_id, right_id) DO NOTHING
 RETURNING left_id, right_id
 
--- name: hold_heads
--- Those of some documents that are heads, with their digests; they stay it until commit. Locked in the order of doc_id.
--- Relies on the leaf's key.
+-- name: lock_heads
+-- Lock heads among some documents until commit, in doc_id order, and return their digests. Relies on the leaf's key.
 SELECT doc_id, feature_digest FROM {signature}
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: finish_pairs
--- After the bulk load of pairs: the way from the right document, and the cascade from signatures.
+-- Index the right side after the bulk load, and add the foreign keys to signatures.
 CREATE INDEX ON {similar_pair} (right_id);
 ALTER TABLE {similar_pair} ADD FOREIGN KEY (left_id) REFERENCES {signature} (doc_id) ON DELETE CASCADE;
 ALTER TABLE {similar_pair} ADD FOREIGN KEY (right_id) REFERENCES {signature} (doc_id) ON DELETE CASCADE
 
 -- name: delete_pairs_of
--- Pairs of documents that are heads no longer.
+-- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
 DELETE FROM {similar_pair}
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_pairs
 -- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
--- other at similarity 1, with counts or a distance where the metric has any. The document with the smaller doc_id is the
--- left one.
+-- other at similarity 1, with counts or a distance as the metric defines. The smaller doc_id is left. Reads all pairs;
+-- relies on the index on head_id and document_pkey.
 SELECT a.external_id, b.external_id, p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands,
     p.distance
 FROM (
@@ -58,26 +58,26 @@ JOIN nearsim.document AS a ON a.doc_id = p.left_id
 JOIN nearsim.document AS b ON b.doc_id = p.right_id
 
 -- name: read_similar
--- Documents paired with one, twins expanded on both sides, the most similar first. Twins have counts or a distance where
--- the metric has any.
-WITH me AS (SELECT doc_id, head_id, feature_count FROM {signature} WHERE doc_id = %(doc_id)s)
+-- Documents paired with one, twins expanded on both sides, most similar first; twins have counts or a distance as the
+-- metric defines. Relies on the leaf's keys and on the indexes on right_id and head_id.
+WITH self AS (SELECT doc_id, head_id, feature_count FROM {signature} WHERE doc_id = %(doc_id)s)
 SELECT document.external_id, document.title, p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands,
     p.distance
 FROM (
     SELECT other.doc_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands,
         pair.distance
-    FROM me JOIN {similar_pair} AS pair ON pair.left_id = me.head_id
+    FROM self JOIN {similar_pair} AS pair ON pair.left_id = self.head_id
     JOIN {signature} AS other ON other.head_id = pair.right_id
     UNION ALL
     SELECT other.doc_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands,
         pair.distance
-    FROM me JOIN {similar_pair} AS pair ON pair.right_id = me.head_id
+    FROM self JOIN {similar_pair} AS pair ON pair.right_id = self.head_id
     JOIN {signature} AS other ON other.head_id = pair.left_id
     UNION ALL
-    SELECT twin.doc_id, 1, CASE WHEN own.metric = 'jaccard' THEN me.feature_count END,
-        CASE WHEN own.metric = 'jaccard' THEN me.feature_count END, 1, %(bands)s,
+    SELECT twin.doc_id, 1, CASE WHEN own.metric = 'jaccard' THEN self.feature_count END,
+        CASE WHEN own.metric = 'jaccard' THEN self.feature_count END, 1, %(bands)s,
         CASE WHEN own.metric = 'euclidean' THEN 0 END
-    FROM me JOIN {signature} AS twin ON twin.head_id = me.head_id AND twin.doc_id <> me.doc_id
+    FROM self JOIN {signature} AS twin ON twin.head_id = self.head_id AND twin.doc_id <> self.doc_id
     CROSS JOIN (
         SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
     ) AS own

@@ -1,6 +1,6 @@
 -- name: create_leaves
--- A generation's own tables, standalone until they are loaded: attaching them later does not lock the parents for long.
--- The CHECK on generation_id spares ATTACH its scan. They get the owner of their parents, and readers what they may read.
+-- A generation's own tables, standalone until loaded: attaching them later locks the parents only briefly. The CHECK
+-- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
 CREATE TABLE IF NOT EXISTS {signature} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     CHECK (generation_id = {generation_id}));
@@ -23,7 +23,7 @@ ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_
 SELECT nearsim.adopt_leaves({generation_id})
 
 -- name: attach_leaves
--- The loaded tables become partitions; their CHECKs spare the scan. From now on they note what is done to them, for events.
+-- Attach the loaded leaves; their CHECKs spare the scan. From now on triggers capture changes for events.
 ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({generation_id});
 ALTER TABLE nearsim.band ATTACH PARTITION {band} FOR VALUES IN ({generation_id});
 ALTER TABLE nearsim.similar_pair ATTACH PARTITION {similar_pair} FOR VALUES IN ({generation_id});
@@ -31,28 +31,28 @@ ALTER TABLE nearsim.cluster_member ATTACH PARTITION {cluster_member} FOR VALUES 
 SELECT nearsim.watch_generation({generation_id})
 
 -- name: find_pending_detaches
--- The partition whose detach from a parent was interrupted, by whomever; until that is finished no other can be detached.
+-- Partitions of a parent with an interrupted detach, which must be finished before another can begin. Catalog only.
 SELECT relname FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_class ON pg_class.oid = inhrelid
 WHERE inhparent = pg_catalog.to_regclass(%(parent)s) AND inhdetachpending
 
 -- name: finish_detach
--- The second half of a detach that was interrupted.
+-- Finish an interrupted detach.
 ALTER TABLE {parent} DETACH PARTITION {leaf} FINALIZE
 
--- name: read_attachment
--- Whether a table is a partition.
+-- name: is_attached
+-- Whether a table is a partition. Catalog only.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = pg_catalog.to_regclass(%(leaf)s))
 
 -- name: detach_leaf
--- A partition leaves without blocking who reads or writes the others; not to be run in a transaction.
+-- Detach a partition without blocking sessions that use other partitions; must not run in a transaction.
 ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 
 -- name: drop_leaves
--- A generation's own tables go.
+-- Drop a generation's own tables.
 DROP TABLE IF EXISTS {cluster_member}, {similar_pair}, {band}, {signature}
 
 -- name: count_generation
--- What a generation holds. Pairs are counted with twins expanded, as they are answered. Relies on the index on head_id.
+-- Row counts and sizes of a generation; pairs with twins expanded, as in answers. Relies on the index on head_id.
 WITH family AS MATERIALIZED (
     SELECT head_id, count(*) + 1 AS members FROM {signature} WHERE head_id <> doc_id GROUP BY head_id
 )
@@ -69,20 +69,20 @@ SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHE
 FROM {signature}
 
 -- name: vacuum_leaf
--- Visibility for index-only scans, statistics for the planner.
+-- Set visibility for index-only scans and collect planner statistics.
 VACUUM (ANALYZE) {leaf}
 
 -- name: analyze_parents
--- What the planner knows of a join whose generation it does not know; the server looks at parents only when told to.
--- Numbers alone, so that nothing of a document's text is kept in the samples. A table that somebody else is at is left out.
+-- Planner statistics for joins over all generations; autovacuum never analyzes parents. Numeric columns only, so that
+-- no text of a document is kept in samples. A locked table is skipped.
 ANALYZE (SKIP_LOCKED)
     {only} nearsim.signature (generation_id, doc_id, head_id),
     {only} nearsim.similar_pair (generation_id, left_id, right_id),
     {only} nearsim.cluster_member (generation_id, doc_id, cluster_id)
 
--- name: find_outgrown
--- Whether the partitions of a parent, as they were analyzed last, have twice the rows that it had then. Where the user may
--- not analyze it, nothing is to be done.
+-- name: has_stale_statistics
+-- Whether the partitions of a parent have twice the rows of its last ANALYZE, for parents that the user may analyze.
+-- Catalog only.
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class AS parent
     JOIN pg_catalog.pg_inherits ON inhparent = parent.oid
@@ -94,8 +94,8 @@ SELECT EXISTS (
     HAVING sum(greatest(leaf.reltuples, 0)) > 2 * greatest(parent.reltuples, 0))
 
 -- name: read_leaf_bytes
--- What tables take on disk with their indexes and TOAST, as the last VACUUM of each saw it: to measure it would wait for who
--- loads them. Those that are not there take nothing.
+-- Size of tables with indexes and TOAST as of their last VACUUM; measuring it would wait for a running load. Missing
+-- tables count 0. Catalog only.
 WITH leaf AS (SELECT to_regclass(name) AS id FROM unnest(CAST(%(tables)s AS text[])) AS named (name))
 SELECT coalesce(sum(CAST(relpages AS bigint)), 0) * CAST(current_setting('block_size') AS bigint)
 FROM pg_catalog.pg_class
@@ -106,20 +106,20 @@ WHERE oid IN (
     UNION SELECT indexrelid FROM pg_catalog.pg_class AS heap JOIN leaf ON heap.oid = id
         JOIN pg_catalog.pg_index ON indrelid = reltoastrelid)
 
--- name: read_holders
--- The sessions that hold locks on tables, or that read since before a detach of one of these was begun: as process, user and
--- application, the longest transaction first.
-WITH given AS (
+-- name: list_lock_holders
+-- Sessions that hold locks on tables, or whose snapshots an unfinished detach waits for, as process, user and
+-- application; longest transaction first. Catalog only.
+WITH requested AS (
     SELECT to_regclass(name) AS relation FROM unnest(CAST(%(tables)s AS text[])) AS named (name)
 ), pending AS (
-    SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits JOIN given ON inhrelid = relation WHERE inhdetachpending) AS any
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits JOIN requested ON inhrelid = relation WHERE inhdetachpending) AS any
 )
 SELECT format('process %%s (%%s%%s)', activity.pid, activity.usename,
     CASE WHEN activity.application_name = '' THEN '' ELSE ', ' || activity.application_name END)
 FROM pg_catalog.pg_stat_activity AS activity, pending
 WHERE activity.datname = current_database() AND activity.pid <> pg_backend_pid()
     AND (EXISTS (
-            SELECT FROM pg_catalog.pg_locks JOIN given USING (relation)
+            SELECT FROM pg_catalog.pg_locks JOIN requested USING (relation)
             WHERE pg_locks.pid = activity.pid AND pg_locks.granted)
         OR pending.any AND activity.backend_xmin IS NOT NULL
             AND activity.xact_start < clock_timestamp() - interval '1 second')

@@ -1,39 +1,40 @@
 -- name: purge_documents
--- Documents of a collection go by their external ids. Relies on document_external_id_key.
+-- Delete documents of a collection by external id. Relies on document_external_id_key.
 DELETE FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
 RETURNING external_id, doc_id
 
 -- name: purge_changes
--- What was noted of documents goes; a dispatcher that has taken some of it is waited for. Reads all notes.
+-- Delete captured changes of documents, after any dispatcher that has taken some of them. Reads all of nearsim.change.
 DELETE FROM nearsim.change WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
--- name: note_deleted
--- Documents of a collection are gone: work is made of that for every generation, as of any other change.
+-- name: capture_deletes
+-- Capture the deletion of documents, to be dispatched to every generation like any change.
 INSERT INTO nearsim.change (collection_id, doc_id)
-SELECT %(collection_id)s, doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS gone (doc_id)
+SELECT %(collection_id)s, doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS deleted (doc_id)
 
--- name: blank_errors
--- One error is written to every document of the batch that failed, and may quote any of them. Reads what failed only.
--- Relies on work_tried_before.
-UPDATE nearsim.work SET error = 'the error was about a document that was purged'
+-- name: redact_errors
+-- Redact errors that may quote a purged document: a failed batch writes one error to each of its documents. Reads
+-- failed work only. Relies on work_tried_before.
+UPDATE nearsim.work SET error = 'redacted: the error was about a purged document'
 WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
     SELECT error FROM nearsim.work
     WHERE generation_id = {generation_id} AND attempts > 0 AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: purge_work
--- The work on documents goes, of the given stages and with what went wrong at it; who is storing some of it is waited
--- for. Relies on work_pkey.
+-- Delete work on documents in some stages, with its errors; waits for transactions that store results. Relies on
+-- work_pkey.
 DELETE FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[]))
     AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
--- name: find_leaf
--- Whether a generation's own tables are there, attached or not; they are made and dropped together.
+-- name: has_leaf
+-- Whether a generation's own tables exist, attached or not; they are created and dropped together. Catalog only.
 SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
 
 -- name: count_traces
--- What a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and indexes.
+-- Rows that a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and
+-- indexes.
 SELECT (SELECT count(*) FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {band} AS band
         JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
@@ -42,8 +43,8 @@ SELECT (SELECT count(*) FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS 
         OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
--- name: strike_out
--- All rows of some documents go from a generation that nobody works on; reads the band table from end to end.
+-- name: delete_document_rows
+-- Delete all rows of some documents from a generation that is not maintained. Reads the whole band table.
 WITH bands AS (
     DELETE FROM {band} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (
@@ -57,8 +58,9 @@ WITH bands AS (
 SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT count(*) FROM pairs),
     (SELECT count(*) FROM members)
 
--- name: rename_heads
--- The first twin that stays takes the name of a head that was struck out; it has no band rows, as nobody works here.
+-- name: reassign_heads
+-- Make the first remaining twin the head where the head was deleted; it gets no band rows in a generation that is not
+-- maintained. Relies on the index on head_id.
 UPDATE {signature} AS signature SET head_id = first.doc_id
 FROM (
     SELECT head_id, min(doc_id) AS doc_id FROM {signature}
@@ -66,8 +68,9 @@ FROM (
 ) AS first
 WHERE signature.head_id = first.head_id
 
--- name: rename_clusters
--- The first member that stays gives its name to a cluster that had that of a document which was struck out.
+-- name: reassign_clusters
+-- Name a cluster after its first remaining member where the document it was named after was deleted. Relies on the
+-- leaf's index on cluster_id.
 UPDATE {cluster_member} AS member SET cluster_id = first.doc_id
 FROM (
     SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member}
@@ -75,6 +78,6 @@ FROM (
 ) AS first
 WHERE member.cluster_id = first.cluster_id
 
--- name: note_purge
--- Whoever keeps features of the collection in memory lets go of them when this changes.
+-- name: record_purge
+-- Record the purge, on which processes drop cached features of the collection. Relies on collection_pkey.
 UPDATE nearsim.collection SET purged_at = clock_timestamp() WHERE collection_id = %(collection_id)s RETURNING purged_at

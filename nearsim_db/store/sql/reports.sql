@@ -1,6 +1,6 @@
 -- name: count_corpus
--- The documents of a collection: all, those with a title, a source, a date; sources; the first and the last date; and the
--- verdicts that stand. Reads all documents of the collection; relies on verdict_collection.
+-- Documents of a collection: all, with title, with source, with date; sources; first and last date; active pins and
+-- vetoes. Reads all documents of the collection; relies on verdict_collection.
 SELECT count(*), count(title), count(source), count(published_at), count(DISTINCT source),
     to_char(min(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
     to_char(max(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
@@ -11,8 +11,8 @@ SELECT count(*), count(title), count(source), count(published_at), count(DISTINC
 FROM nearsim.document WHERE collection_id = %(collection_id)s
 
 -- name: count_similarities
--- Stored pairs by similarity, in equal steps from a least one to 1 counted from 0: those whose texts have the same numbers, and
--- the others. Reads all pairs, and all signatures twice.
+-- Histogram of stored pairs over equal steps of similarity from `least` to 1, counted from 0: equal numbers, and
+-- numbers differ. Reads all pairs, and all signatures twice.
 SELECT greatest(least(width_bucket(pair.similarity, %(least)s, 1, %(steps)s), %(steps)s), 1) - 1 AS step,
     count(*) FILTER (WHERE l.numbers_digest = r.numbers_digest), count(*) FILTER (WHERE l.numbers_digest <> r.numbers_digest)
 FROM {similar_pair} AS pair
@@ -21,9 +21,9 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 GROUP BY step
 
 -- name: read_cluster_facts
--- Every cluster by what makes it suspicious: how members compare with the survivor, how many were never found alike with it
--- (chained), how many have other numbers, sources and dates. Twins of the survivor are alike at 1. Where the survivor was
--- deleted, the first member stands in for it. Reads members, signatures and documents once, and pairs by key or all of them.
+-- Measures of suspicion for every cluster: similarities of members with the survivor, chained members (no pair with
+-- it), members whose numbers differ, sources and time span. Twins of the survivor count 1. The first member replaces a
+-- deleted survivor. Reads members, signatures and documents once, and pairs by key or all of them.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest,
         document.source, CASE WHEN isfinite(document.published_at) THEN document.published_at END AS published_at
@@ -52,8 +52,8 @@ GROUP BY member.cluster_id, survivor.doc_id
 HAVING count(*) > 1
 
 -- name: read_cluster_details
--- The first members of some clusters: the survivor, then those never found alike with it, then the least similar. Relies on
--- the leaf's index on (cluster_id, is_survivor, doc_id) and on the primary keys.
+-- First members of some clusters: the survivor, then chained members, then the least similar. Relies on the leaf's
+-- index on (cluster_id, is_survivor, doc_id) and on the primary keys.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest
     FROM {cluster_member} AS member
@@ -86,8 +86,8 @@ WHERE ranked.place <= %(members)s
 ORDER BY ranked.cluster_id, ranked.place
 
 -- name: count_sources
--- The sources of a collection, those with most documents in clusters first: documents, those in clusters, clusters in which
--- theirs was published first, survivors, and how many sources there are. Reads documents and members.
+-- Sources of a collection by number of clustered documents: documents, clustered, clusters where it published first,
+-- survivors, and total number of sources. Reads documents and members.
 WITH member AS (
     SELECT doc_id, is_survivor, document.published_at IS NOT NULL
         AND row_number() OVER (PARTITION BY cluster_id ORDER BY document.published_at, doc_id) = 1 AS is_first
@@ -101,11 +101,10 @@ GROUP BY document.source
 ORDER BY count(member.doc_id) DESC, count(*) DESC, document.source COLLATE "C"
 LIMIT %(amount)s
 
--- name: count_copies
--- Pairs of documents by their two sources, the smaller name first: how many, how often the document of each was published
--- first and how long the other took (median), how often both at once, and how many rows there are in all; of one source with
--- itself every pair is of the first kind. These are the stored pairs, and each twin with its head: not every twin with every
--- other. Reads pairs, signatures and documents.
+-- name: count_source_pairs
+-- Pairs by their two sources, smaller name first: number, how often each published first and by how much (median), how
+-- often at once, and total number of rows; within one source all count for the first. Counts stored pairs and each
+-- twin with its head, not every two twins. Reads pairs, signatures and documents.
 WITH pair AS (
     SELECT left_id, right_id FROM {similar_pair}
     UNION ALL
@@ -137,8 +136,8 @@ ORDER BY count(*) DESC, one, other
 LIMIT %(amount)s
 
 -- name: read_large_buckets
--- The largest buckets of two or more members, each with the first of them, and over all of these: how many there are, how many
--- are over the bucket limit (0: no limit), how many links it leaves out. Relies on the index on (bucket_hash, doc_id).
+-- Largest buckets of two or more members with their first members; and over all such buckets: number, number over the
+-- limit (0: no limit) and links left out. Relies on the index on (bucket_hash, doc_id).
 WITH bucket AS MATERIALIZED (
     SELECT bucket_hash, members,
         CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
@@ -158,7 +157,7 @@ CROSS JOIN LATERAL (
 ORDER BY large.members DESC, large.bucket_hash
 
 -- name: read_featureless
--- The first documents that have no features, and how long their texts are in characters. Reads all signatures, and documents by
+-- First documents without features, with the length of their texts in characters. Reads all signatures; relies on
 -- document_pkey.
 SELECT document.external_id, document.title, document.source, coalesce(document.body_length, length(document.body), 0)
 FROM (SELECT doc_id FROM {signature} WHERE feature_count = 0 ORDER BY doc_id LIMIT %(amount)s) AS empty
@@ -166,7 +165,7 @@ JOIN nearsim.document USING (doc_id)
 ORDER BY doc_id
 
 -- name: read_lowest_pairs
--- The least similar stored pairs, with a cluster each is in. Reads all pairs, and the rest by key.
+-- Least similar stored pairs, with a cluster of each. Reads all pairs; relies on the keys.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
     pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (SELECT * FROM {similar_pair} ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
@@ -175,8 +174,8 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
--- name: read_renumbered_pairs
--- The most similar stored pairs whose texts have different numbers, with a cluster each is in. Reads all pairs and signatures.
+-- name: read_numbers_differ_pairs
+-- Most similar stored pairs whose numbers differ, with a cluster of each. Reads all pairs and signatures.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
     pair.union_size, true, member.cluster_id
 FROM (
@@ -189,9 +188,9 @@ FROM (
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 
--- name: read_spread_pairs
--- One stored pair of each step of similarity from a least one to 1, chosen by a hash of its documents, with a cluster it is in.
--- Reads all pairs, and the rest by key.
+-- name: sample_pairs_by_similarity
+-- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster of each. Reads
+-- all pairs; relies on the keys.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
     pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (
@@ -206,8 +205,8 @@ LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts
--- Some documents as people read them, wherever body_of finds their texts: up to so many characters of the text, its length, and
--- whether it is not the one that was signed. Relies on document_pkey and on the primary key of the signatures.
+-- Documents for display: the first characters of the text (from body_of), its length, and whether it differs from the
+-- signed one. Relies on document_pkey and on the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
     document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
     document.revision <> signature.revision
@@ -217,19 +216,19 @@ JOIN {signature} AS signature USING (doc_id)
 CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
--- name: read_texts_elsewhere
--- As read_texts, of a collection that follows a table which the caller may read. Relies on document_pkey and on the table's own
--- key, which is asked for each document (the LIMIT forbids to join otherwise).
-SELECT followed.doc_id, followed.external_id, followed.title, left(text.body, %(characters)s), length(text.body),
-    followed.source, to_char(followed.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
-    followed.revision <> signature.revision
-        OR coalesce(followed.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
-FROM nearsim.document AS followed
+-- name: read_source_texts
+-- read_texts for an attached table that the caller may read. Relies on document_pkey and on the table's key, probed
+-- once per document (LIMIT prevents a join).
+SELECT attached.doc_id, attached.external_id, attached.title, left(text.body, %(characters)s), length(text.body),
+    attached.source, to_char(attached.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    attached.revision <> signature.revision
+        OR coalesce(attached.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
+FROM nearsim.document AS attached
 JOIN {signature} AS signature USING (doc_id)
 LEFT JOIN LATERAL (
     SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
-) AS there ON followed.body_digest IS NOT NULL
+) AS source_row ON attached.body_digest IS NOT NULL
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN followed.body_digest IS NULL THEN followed.body ELSE there.body END
+    SELECT CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END
 ) AS text (body)
-WHERE followed.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))

@@ -1,18 +1,18 @@
--- name: begin_window
--- From here on a generation is built: what it will sign is no older than this, so no sweep has to look further back.
+-- name: begin_retention
+-- Mark the start of a build: it signs no document past retention now, so no sweep has to look further back. Relies on
+-- generation_pkey.
 UPDATE nearsim.generation SET expired_through = now() - make_interval(secs => CAST(%(age)s AS double precision))
 WHERE generation_id = {generation_id} AND expired_through IS NULL
 
--- name: read_window
--- How far sweeps have come, and up to which moment documents are outside of the window now; nothing for
--- a generation that is not worked on.
+-- name: read_retention
+-- The moment up to which sweeps are done, and the present cutoff; no row for a generation that is not maintained.
+-- Relies on generation_pkey.
 SELECT expired_through, clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision))
 FROM nearsim.generation WHERE generation_id = {generation_id} AND state IN ('catching_up', 'ready', 'live', 'retired')
 
 -- name: find_expired
--- Signed documents that have left the window since the sweep before, those with the largest doc_id first. Relies on
--- document_age and on the leaf's key: what left earlier is not looked at, and the LIMIT keeps signatures from being read
--- from end to end.
+-- Signed documents past retention since the previous sweep, largest doc_id first. Relies on document_age and on the
+-- leaf's key: older ones are not read, and LIMIT prevents a scan of the signatures.
 SELECT expired.doc_id FROM (
     SELECT doc_id FROM nearsim.document
     WHERE collection_id = %(collection_id)s
@@ -22,6 +22,6 @@ SELECT expired.doc_id FROM (
 CROSS JOIN LATERAL (SELECT FROM {signature} AS signature WHERE signature.doc_id = expired.doc_id LIMIT 1) AS signed
 ORDER BY expired.doc_id DESC
 
--- name: move_window
--- A sweep has taken out what is older than this.
+-- name: advance_retention
+-- Record the cutoff of a finished sweep. Relies on generation_pkey.
 UPDATE nearsim.generation SET expired_through = %(through)s WHERE generation_id = {generation_id}

@@ -1,36 +1,38 @@
 -- name: begin_session
--- What every session of ours relies on.
+-- Settings of every session of nearsim.
 SET client_encoding = 'UTF8';
--- All our names are qualified: nothing may resolve through the path.
+-- Names are qualified; nothing may resolve through the search path.
 SET search_path = pg_catalog, pg_temp;
--- It only delays queries as short as ours.
+-- JIT compilation only delays short queries.
 SET jit = off;
--- What is known of a queue's size is always old; a bitmap over one taken for short reads all of it for its first row.
+-- Statistics of a queue are always stale; a bitmap scan planned for a short queue reads all of it for the first row.
 SET enable_bitmapscan = off;
--- Every statement of a round must see what is committed by then, whatever a role's default is.
+-- Each statement must see what is committed by then, whatever the role's default.
 SET default_transaction_isolation = 'read committed';
--- Sessions that hold a lock are idle for long, and streams are read as slowly as their readers like.
+-- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
 SET idle_session_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
--- The server should notice within a minute that a worker's machine is gone.
+-- The server should detect a dead worker host within a minute.
 SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3
 
--- name: hold_lock_shared
--- Hold an advisory lock with others until the transaction ends, and let the server end it where it is idle for too long.
+-- name: lock_shared
+-- Take a shared advisory lock until the transaction ends; the server ends the session if the transaction is idle for
+-- too long.
 SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_advisory_xact_lock_shared(%(kind)s, %(id)s)
 
--- name: hold_lock
--- Hold an advisory lock until the transaction ends, and let the server end it where it is idle for too long.
+-- name: lock_exclusively
+-- Take an advisory lock until the transaction ends; the server ends the session if the transaction is idle for too
+-- long.
 SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: try_lock
--- A transaction's advisory lock, if nobody else has it.
+-- Try to take an advisory lock until the transaction ends.
 SELECT pg_try_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: find_lock
--- A session of this database that has an advisory lock.
+-- A session of this database that holds an advisory lock. Catalog only.
 SELECT pid FROM pg_catalog.pg_locks
 WHERE locktype = 'advisory' AND granted AND objsubid = 2
     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
@@ -38,15 +40,15 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 2
 LIMIT 1
 
 -- name: read_settings
--- Settings as they are for this session, as they are shown, in bytes where they are sizes, and whether a session can set them.
+-- Current settings with their size in bytes where they are sizes, and whether a session may change them. Catalog only.
 SELECT name, current_setting(name), CASE WHEN unit IN ('B', 'kB', '8kB', 'MB') THEN pg_size_bytes(current_setting(name)) END, context = 'user'
 FROM pg_catalog.pg_settings WHERE name = ANY(CAST(%(names)s AS text[]))
 ORDER BY name
 
--- name: read_rights
--- What the user lacks to work in this database: the GRANTs that would give it, quoted. Without the schema, the right
--- to make it; with it, the rights on it, on the documents, and those of the tables' owner, whose leaves are attached.
--- The names are looked up in the catalog only: to_regclass would fail where USAGE is what is missing.
+-- name: list_missing_rights
+-- Rights that the user lacks in this database, with the GRANT for each, quoted. Without the schema: the right to
+-- create it; with it: rights on the schema and the documents, and those of the owner of the tables, whose leaves are
+-- attached. Names are looked up in the catalog: to_regclass would fail without USAGE.
 WITH place AS (
     SELECT n.oid AS schema_oid, d.oid AS document_oid, s.relowner AS owner
     FROM (VALUES (1)) AS here
@@ -70,20 +72,21 @@ FROM place, LATERAL (VALUES
 WHERE needed.missing
 ORDER BY needed.position
 
--- name: widen_memory
--- Until the transaction ends sorts and hashes may take 64 MB, or more where the server is set so.
+-- name: raise_work_mem
+-- Allow 64 MB for sorts and hashes until the transaction ends, or more if the server's setting is larger.
 SELECT set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 64 * 1024 * 1024) / 1024 || 'kB', true)
 
--- name: wait_shortly
--- This session waits for locks only so long, as others wait behind it.
+-- name: limit_lock_wait
+-- Limit the session's lock waits, as other sessions queue behind it.
 SELECT set_config('lock_timeout', %(milliseconds)s, false)
 
--- name: limit_lock_wait
--- Whoever waits for a lock on a table of an application has all its writers wait behind him, so it is not for long.
+-- name: limit_transaction_lock_wait
+-- Limit the transaction's lock waits: all writers of an application's table queue behind a session that waits for its
+-- lock.
 SELECT set_config('lock_timeout', %(milliseconds)s, true)
 
--- name: choose_scan
--- Until the transaction ends, tables are read by their indexes, or without them.
+-- name: set_scan_method
+-- Read tables through their indexes, or without them, until the transaction ends.
 SELECT set_config('enable_seqscan', CASE WHEN %(by_index)s THEN 'off' ELSE 'on' END, true),
     set_config('enable_indexscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),
     set_config('enable_indexonlyscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),

@@ -1,36 +1,36 @@
 -- name: read_last_signed
--- How far signing has come: it goes in doc_id order, so the largest tells.
+-- Progress of signing, which goes in doc_id order: the largest signed doc_id. Relies on the leaf's key once it exists.
 SELECT max(doc_id) FROM {signature}
 
 -- name: count_signed
--- How many documents a generation has signed.
+-- Number of signed documents. Reads the whole table or its key.
 SELECT count(*) FROM {signature}
 
 -- name: count_heads
--- How many documents a generation compares, up to one of them or in all. Reads the whole table.
+-- Number of heads, up to a doc_id or in all. Reads the whole table.
 SELECT count(*) FROM {signature}
 WHERE head_id = doc_id AND doc_id <= coalesce(CAST(%(through)s AS bigint), 9223372036854775807)
 
 -- name: read_head_ids
--- The documents that a generation compares, in order, eight bytes each. Reads the whole table.
+-- doc_ids of all heads in order, packed as eight bytes each. Reads the whole table.
 SELECT coalesce(string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
 FROM {signature} WHERE head_id = doc_id
 
 -- name: count_features
--- How many documents have features, how many of them one only, how many none, and how many features heads have together: what
--- is known of the sizes of documents once all are signed. Reads the leaf once.
+-- Documents with features, with exactly one, with none, and total features of heads, known once all are signed. Reads
+-- the whole table.
 SELECT count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
     count(*) FILTER (WHERE feature_count = 0), coalesce(sum(feature_count) FILTER (WHERE head_id = doc_id), 0)
 FROM {signature}
 
 -- name: index_signatures
--- After the load: the key, and the index on which twins are found.
+-- Create the key after the load, and the indexes that find twins.
 ALTER TABLE {signature} ADD PRIMARY KEY (doc_id);
 CREATE INDEX ON {signature} (feature_digest, doc_id) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON {signature} (head_id, doc_id) WHERE head_id <> doc_id
 
--- name: name_heads
--- Twins learn who their head is: the smallest doc_id of the same digest. Relies on the index on feature_digest.
+-- name: assign_heads
+-- Assign each twin its head: the smallest doc_id with the same digest. Relies on the index on feature_digest.
 WITH twins AS (
     SELECT doc_id, min(doc_id) OVER (PARTITION BY feature_digest) AS first_id
     FROM {signature} WHERE feature_digest IS NOT NULL
@@ -39,69 +39,69 @@ UPDATE {signature} AS signature SET head_id = twins.first_id
 FROM twins WHERE signature.doc_id = twins.doc_id AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: read_head_sketches
--- The sketches of all heads, to make band rows from.
+-- Sketches of all heads, for their band rows. Reads the whole table.
 SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id
 
 -- name: sample_sketches
--- A random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
+-- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
 SELECT doc_id, sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: read_sketches
--- What verification needs of some documents. Relies on the leaf's key.
+-- Sketches and digests for verification. Relies on the leaf's key.
 SELECT doc_id, sketch, feature_digest FROM {signature}
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id
 
 -- name: read_heads
--- The heads of some digests. Relies on the index on feature_digest.
+-- Heads of some digests. Relies on the index on feature_digest.
 SELECT doc_id, sketch, feature_digest FROM {signature}
 WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[])) AND head_id = doc_id
 
--- name: read_signed
--- How some documents are signed now. Relies on the leaf's key.
+-- name: read_signatures
+-- Present signatures of some documents. Relies on the leaf's key.
 SELECT doc_id, feature_digest, revision, head_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
--- name: read_first
--- The first document of some digests: the head of their twins. Relies on the index on (feature_digest, doc_id).
+-- name: read_first_documents
+-- First document of each digest, the head of its twins. Relies on the index on (feature_digest, doc_id).
 SELECT query.digest, first.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
 CROSS JOIN LATERAL (
     SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
 ) AS first
 
--- name: find_doubles
--- Digests of some heads that have another head, too: their documents were signed at the same time. Relies on the index
--- on (feature_digest, doc_id).
+-- name: find_duplicate_heads
+-- Digests of heads that have a second head, signed at the same time. Relies on the index on (feature_digest, doc_id).
 SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (own_id, digest)
 CROSS JOIN LATERAL (
     SELECT feature_digest FROM {signature}
     WHERE feature_digest = head.digest AND head_id = doc_id AND doc_id <> head.own_id LIMIT 1
 ) AS other
 
--- name: read_current
--- Which of some documents are inside the window and signed as they are now. Relies on both keys.
+-- name: find_current
+-- Documents within the retention age whose signature is of their present revision. Relies on both keys.
 SELECT document.doc_id FROM nearsim.document AS document JOIN {signature} AS signature USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id = %(collection_id)s
     AND signature.revision = document.revision
     AND coalesce(document.published_at, document.created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 
--- name: move_revision
--- Documents whose features did not change: only the revision, and the numbers, move on.
+-- name: update_revisions
+-- Update revision and numbers of signatures whose features did not change. Relies on the leaf's key.
 UPDATE {signature} AS signature SET revision = now_is.revision, numbers_digest = now_is.numbers_digest
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[]), CAST(%(numbers)s AS bigint[]))
     AS now_is (doc_id, revision, numbers_digest)
 WHERE signature.doc_id = now_is.doc_id
 
 -- name: delete_signatures
--- Signatures go, and by cascade their pairs. Locked in the order in which who stores pairs locks them, too.
-WITH gone AS MATERIALIZED (
+-- Delete signatures and, by cascade, their pairs; locked in the order in which inserting pairs locks them. Relies on
+-- the leaf's key.
+WITH locked AS MATERIALIZED (
     SELECT doc_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
 )
-DELETE FROM {signature} WHERE doc_id = ANY (ARRAY(SELECT doc_id FROM gone))
+DELETE FROM {signature} WHERE doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 
--- name: choose_heads
--- Each of these digests has its smallest doc_id as head. Relies on the index on (feature_digest, doc_id).
+-- name: reassign_digests
+-- Make the smallest doc_id the head of each of some digests. Relies on the index on (feature_digest, doc_id).
 WITH first AS (
     SELECT query.digest, found.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
     CROSS JOIN LATERAL (
@@ -111,9 +111,9 @@ WITH first AS (
 UPDATE {signature} AS signature SET head_id = first.doc_id
 FROM first WHERE signature.feature_digest = first.digest AND signature.head_id <> first.doc_id
 
--- name: read_standing
--- How a document stands in a generation: its revision, that of its signature, how many features that has, whether it
--- waits to be signed, and whether it was set aside there. Relies on the keys; nearsim.change has none and is short.
+-- name: read_document_state
+-- State of a document in a generation: revision, signed revision, features, whether it waits to be signed, whether it
+-- was set aside. Relies on the keys; nearsim.change has none and is short.
 SELECT document.revision, signature.revision, signature.feature_count,
     work.doc_id IS NOT NULL AND work.set_aside_at IS NULL
         OR EXISTS (SELECT FROM nearsim.change

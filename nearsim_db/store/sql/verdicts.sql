@@ -1,6 +1,5 @@
 -- name: list_verdicts
--- The verdicts of a collection, the newest first; documents that are gone by their number after a #. Relies on
--- verdict_collection.
+-- Verdicts of a collection, newest first; deleted documents as # and their doc_id. Relies on verdict_collection.
 SELECT coalesce(one.external_id, '#' || verdict.left_id), coalesce(other.external_id, '#' || verdict.right_id),
     verdict.verdict, verdict.by, verdict.why, verdict.at, verdict.undone_by, verdict.undone_why, verdict.undone_at
 FROM nearsim.verdict
@@ -10,21 +9,21 @@ WHERE verdict.collection_id = %(collection_id)s AND (%(undone)s OR verdict.undon
     AND (CAST(%(by)s AS text) IS NULL OR %(by)s IN (verdict.by, verdict.undone_by))
 ORDER BY verdict.verdict_id DESC
 
--- name: find_any_veto
--- Whether a collection has, or ever had, a veto. Relies on verdict_collection.
+-- name: has_veto
+-- Whether a collection has or had a veto. Relies on verdict_collection.
 SELECT EXISTS (SELECT FROM nearsim.verdict WHERE collection_id = %(collection_id)s AND verdict = 'vetoed')
 
 -- name: read_vetoes
--- The vetoes that stand in a collection: both ends packed as eight bytes each. Relies on verdict_collection.
+-- Active vetoes of a collection, both ends packed as eight bytes each. Relies on verdict_collection.
 SELECT coalesce(string_agg(int8send(left_id) || int8send(right_id), ''), '') FROM nearsim.verdict
 WHERE collection_id = %(collection_id)s AND verdict = 'vetoed' AND undone_at IS NULL
 
 -- name: find_vetoed
--- Which of some documents, and which of some clusters by a member, were ever vetoed with another, packed as eight bytes each.
+-- Documents, and clusters by any member, that are or were vetoed with another document, packed as eight bytes each.
 -- Relies on the leaf's index on cluster_id and on verdict_left and verdict_right.
 SELECT coalesce(string_agg(DISTINCT int8send(found.id), ''), '')
 FROM (
-    SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS asked (doc_id)
+    SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
     UNION ALL
     SELECT doc_id, cluster_id FROM {cluster_member} WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
 ) AS found
@@ -36,34 +35,34 @@ WHERE EXISTS (
         WHERE right_id = found.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
 
 -- name: find_pinned
--- Those of some documents on which a pin stands, packed as eight bytes each. Relies on verdict_left and verdict_right.
-SELECT coalesce(string_agg(int8send(asked.doc_id), ''), '')
-FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS asked (doc_id)
+-- Documents with an active pin, packed as eight bytes each. Relies on verdict_left and verdict_right.
+SELECT coalesce(string_agg(int8send(requested.doc_id), ''), '')
+FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
 WHERE EXISTS (
-        SELECT FROM nearsim.verdict WHERE left_id = asked.doc_id AND collection_id = %(collection_id)s
+        SELECT FROM nearsim.verdict WHERE left_id = requested.doc_id AND collection_id = %(collection_id)s
             AND verdict = 'pinned' AND undone_at IS NULL)
     OR EXISTS (
-        SELECT FROM nearsim.verdict WHERE right_id = asked.doc_id AND collection_id = %(collection_id)s
+        SELECT FROM nearsim.verdict WHERE right_id = requested.doc_id AND collection_id = %(collection_id)s
             AND verdict = 'pinned' AND undone_at IS NULL)
 
 -- name: purge_verdicts
--- What was decided about documents goes, with the reasons; returns whether it was a veto. Relies on verdict_left and
+-- Delete verdicts about documents, with their reasons; returns whether each was a veto. Relies on verdict_left and
 -- verdict_right.
 DELETE FROM nearsim.verdict
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 RETURNING verdict = 'vetoed'
 
 -- name: pin_pair
--- Say that two documents of a collection belong together, by external_id.
+-- Pin two documents of a collection by external_id: always in one cluster.
 SELECT verdict_id FROM nearsim.pin_pair(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
--- name: undo_pair
--- Undo what was decided about two documents of a collection, by external_id.
+-- name: undo_verdict
+-- Undo the verdict about two documents of a collection by external_id.
 SELECT verdict_id FROM nearsim.undo_verdict(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: veto_pair
--- Say that two documents of a collection do not belong together, by external_id.
+-- Veto two documents of a collection by external_id: never in one cluster.
 SELECT verdict_id FROM nearsim.veto_pair(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)

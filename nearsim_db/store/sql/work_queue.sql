@@ -1,7 +1,7 @@
 -- name: dispatch_changes
--- Turn noted changes into work for every generation of their collections: to sign, or to link only. A change is taken by
--- deleting it, never by a cursor over ids or times, which commit late. Work that is there already stays, to be done again if
--- a worker is at it.
+-- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
+-- taken by deleting it, never by a cursor over ids or times, which commit late. Existing work stays queued, and is
+-- repeated if a worker is processing it. Reads nearsim.change up to the last one taken; relies on work_pkey.
 WITH taken AS (
     DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
@@ -23,9 +23,9 @@ WITH taken AS (
 )
 SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken
 
--- name: queue_pending
--- Queue what the index does not reflect: documents without a signature of their revision, and signatures without one.
--- Documents older than an age count as absent.
+-- name: queue_outdated
+-- Queue documents without a signature of their current revision, and signatures without a document. Documents past the
+-- retention age count as absent. Relies on document_collection_doc and on the leaf's key.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
 FROM (
@@ -43,7 +43,7 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
 
 -- name: queue_work
--- Queue documents for a stage; what a worker is at right now will be done again. Relies on work_pkey.
+-- Queue documents for a stage; work being processed is repeated. Relies on work_pkey.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, due_at)
 SELECT {generation_id}, doc_id, %(stage)s, now() + make_interval(secs => %(delay)s)
 FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
@@ -54,10 +54,9 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
--- The generations and stages that have work to take now, those of one collection or of all lasting ones. Work of a
--- generation that is being built waits for it. The order makes both queries walk their index up to the first row that is
--- free, whatever the planner thinks of a queue's size. Relies on work_not_tried and
--- work_tried_before.
+-- Generations and stages with work due, of one collection or of all permanent ones; work of a generation being built
+-- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies
+-- on work_not_tried and work_tried_before.
 SELECT generation.generation_id, stage.name
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
@@ -80,9 +79,9 @@ WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
 ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
--- Lease the next batch of one stage, in doc_id order, to a worker whose own lease still stands; what others are at is
--- skipped. Relies on work_not_tried.
-WITH alive AS (
+-- Lease the next batch of a stage, in doc_id order, if the worker's lease has not expired; locked rows are skipped.
+-- Relies on work_not_tried.
+WITH renewed AS (
     UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
@@ -90,15 +89,15 @@ WITH alive AS (
         AND due_at <= clock_timestamp()
     ORDER BY doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
 )
-UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
-FROM alive
+UPDATE nearsim.work SET lease_id = renewed.lease_id, again = false
+FROM renewed
 WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
 RETURNING work.doc_id, work.reached, work.attempts
 
--- name: retake_work
--- The same for work that failed before or whose worker died: a few at the second attempt, later ones each alone, so that
--- what cannot be done does not take others with it. Relies on work_tried_before.
-WITH alive AS (
+-- name: take_retries
+-- Lease failed work for another attempt: a few documents at the second attempt, later ones one by one, so that a
+-- document that always fails does not affect others. Relies on work_tried_before.
+WITH renewed AS (
     UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
@@ -107,15 +106,15 @@ WITH alive AS (
         AND set_aside_at IS NULL AND due_at <= clock_timestamp()
     ORDER BY attempts, doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
 )
-UPDATE nearsim.work SET lease_id = alive.lease_id, again = false
-FROM alive
+UPDATE nearsim.work SET lease_id = renewed.lease_id, again = false
+FROM renewed
 WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
 RETURNING work.doc_id, work.reached, work.attempts
 
 -- name: finish_work
--- Take documents off a stage's queue, in the transaction that stores what was done; returns those whose lease still
--- stands. What changed again meanwhile stays queued, as new. Relies on work_pkey.
-WITH mine AS MATERIALIZED (
+-- Remove documents from a stage's queue in the transaction that stores the result; returns those still under the
+-- lease. Documents changed meanwhile stay queued as new. Relies on work_pkey.
+WITH leased AS MATERIALIZED (
     SELECT doc_id, again FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         AND lease_id = %(lease_id)s
@@ -123,40 +122,39 @@ WITH mine AS MATERIALIZED (
 ), done AS (
     DELETE FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s
-        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE NOT again))
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM leased WHERE NOT again))
 ), kept AS (
     UPDATE nearsim.work
     SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
     WHERE generation_id = {generation_id} AND stage = %(stage)s
-        AND doc_id = ANY (ARRAY(SELECT doc_id FROM mine WHERE again))
+        AND doc_id = ANY (ARRAY(SELECT doc_id FROM leased WHERE again))
 )
-SELECT doc_id FROM mine ORDER BY doc_id
+SELECT doc_id FROM leased ORDER BY doc_id
 
--- name: hold_work
--- Work stays under a lease until this transaction ends; no row where it is no longer. Relies on work_pkey.
+-- name: lock_work
+-- Lock work under a lease until the transaction ends; no row if the lease was lost. Relies on work_pkey.
 SELECT doc_id FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
 FOR UPDATE
 
 -- name: continue_work
--- A slice of an anchor's work is done: the rest is free again, from `reached` on, or from the beginning if the anchor
--- was queued anew meanwhile. Returns nothing if the lease was lost. Relies on work_pkey.
+-- Release an anchor after a slice of its work, to continue at `reached`, or from the beginning if it was queued again
+-- meanwhile. No row if the lease was lost. Relies on work_pkey.
 UPDATE nearsim.work SET lease_id = NULL, again = false, attempts = 0, error = NULL,
     reached = CASE WHEN again THEN 0 ELSE %(reached)s END
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
 RETURNING doc_id
 
 -- name: release_work
--- Give work back as it was taken. Relies on work_pkey.
+-- Release work without counting an attempt. Relies on work_pkey.
 UPDATE nearsim.work SET lease_id = NULL
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     AND lease_id = %(lease_id)s
 
 -- name: fail_work
--- Work went wrong: it waits, each time longer, and after the last delay it is set aside with the error. Returns what was
--- set aside. What changed meanwhile begins anew. Locked in the order in which dispatchers lock it, too. Relies on
--- work_pkey.
-WITH mine AS MATERIALIZED (
+-- Record a failure: retry with growing delays, set aside after the last. Returns what was set aside; what changed
+-- meanwhile starts anew. Locked in the order in which dispatchers lock. Relies on work_pkey.
+WITH leased AS MATERIALIZED (
     SELECT doc_id FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         AND lease_id = %(lease_id)s
@@ -168,26 +166,25 @@ UPDATE nearsim.work SET lease_id = NULL, again = false, error = %(error)s,
         secs => coalesce((CAST(%(delays)s AS double precision[]))[CASE WHEN again THEN 1 ELSE attempts + 1 END], 0)),
     set_aside_at = CASE
         WHEN NOT again AND attempts + 1 > cardinality(CAST(%(delays)s AS double precision[])) THEN clock_timestamp() END
-FROM mine
-WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = mine.doc_id
+FROM leased
+WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = leased.doc_id
 RETURNING work.doc_id, set_aside_at IS NOT NULL
 
--- name: find_unfinished
--- Whether work of one stage that was queued before a moment is still to be done or being done. What failed and waits for
--- another attempt later does not count; what was put off for a moment, because its text was being changed, does. Relies on
--- work_pkey.
+-- name: has_unfinished_work
+-- Whether work of a stage queued before a moment is still queued or being processed. Failures waiting for a later
+-- attempt do not count; work postponed because its text was changing does. Relies on work_pkey.
 SELECT EXISTS (
     SELECT FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
         AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR attempts = 0 OR due_at <= clock_timestamp()))
 
 -- name: count_work
--- The queue's length, without what was set aside, and what was set aside.
+-- Length of a generation's queue, and number of documents set aside. Relies on work_pkey.
 SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
 FROM nearsim.work WHERE generation_id = {generation_id}
 
 -- name: list_work
--- The work of one collection or of all lasting ones, what was set aside first, then what failed. Reads the whole queue.
+-- Work of one collection or of all permanent ones: set aside first, then failing. Reads the whole queue.
 SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, profile.name, work.generation_id, work.stage,
     state.name, work.attempts, work.due_at, work.queued_at, lease.worker, work.error
 FROM nearsim.generation
@@ -207,8 +204,8 @@ WHERE generation.state <> 'abandoned'
 ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id
 
 -- name: retry_work
--- Work that failed or was set aside, and that nobody is at, is due at once, with all but one of its attempts before
--- it again and apart from new work. Relies on work_tried_before.
+-- Make failed and set-aside work due at once, with one attempt left to count and apart from new work. Relies on
+-- work_tried_before.
 WITH chosen AS MATERIALIZED (
     SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
     FROM nearsim.generation
@@ -228,8 +225,8 @@ WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AN
 RETURNING chosen.id
 
 -- name: discard_work
--- Work that failed or was set aside, and that nobody is at, is not done at all. What is to be told stays: consumers would
--- miss it for good. Relies on work_tried_before.
+-- Delete failed and set-aside work that is not being processed. Events to publish stay: consumers would lose them for
+-- good. Relies on work_tried_before.
 WITH chosen AS MATERIALIZED (
     SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
     FROM nearsim.generation
@@ -247,9 +244,10 @@ DELETE FROM nearsim.work USING chosen
 WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AND work.doc_id = chosen.doc_id
 RETURNING chosen.id
 
--- name: clear_work
--- The queue of a generation that is given up. What others are at is skipped: waiting for it would end in deadlocks, as they
--- take several stages in orders of their own. They finish it, or it goes with the generation. Relies on work_pkey.
+-- name: clear_queue
+-- Delete the queue of an abandoned generation. Work being processed is skipped: waiting for it could deadlock, as
+-- workers lock several stages in other orders; it is finished by its worker or dropped with the generation. Relies on
+-- work_pkey.
 DELETE FROM nearsim.work
 WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim.work WHERE generation_id = {generation_id} FOR UPDATE SKIP LOCKED))

@@ -59,5 +59,5 @@ def is_anything_left(
 ) -> bool:
     """Whether anything is still to be done but what was set aside, leaving out some generations."""
     parameters = {"collection_id": collection_id, "without": without}
-    row = driver(connection).execute(statement("find_left"), parameters).fetchone()
+    row = driver(connection).execute(statement("has_remaining_work"), parameters).fetchone()
     return row is not None and bool(row[0])

@@ -26,7 +26,7 @@ def close_lease(connection: Connection, lease_id: int) -> None:
 
 def beat(connection: Connection, lease_id: int) -> bool:
     """Say that the worker lives; False when it was taken for dead meanwhile."""
-    return driver(connection).execute(statement("beat"), {"lease_id": lease_id}).rowcount == 1
+    return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
 
 
 def list_workers(connection: Connection) -> list[str]:
@@ -39,9 +39,9 @@ def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECO
     """Free the work of workers that died, or were silent for so long; returns how many documents that were."""
     inner = driver(connection)
     parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}
-    lost = [int(str(row[0])) for row in inner.execute(statement("find_lost_leases"), parameters).fetchall()]
+    lost = [int(str(row[0])) for row in inner.execute(statement("find_expired_leases"), parameters).fetchall()]
     if not lost:
         return 0
-    freed = inner.execute(statement("free_lost_work"), {"lease_ids": lost}).rowcount
-    inner.execute(statement("drop_lost_leases"), {"lease_ids": lost})
+    freed = inner.execute(statement("release_lost_work"), {"lease_ids": lost}).rowcount
+    inner.execute(statement("delete_expired_leases"), {"lease_ids": lost})
     return freed

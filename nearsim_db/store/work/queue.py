@@ -58,7 +58,7 @@ def queue_pending(
 ) -> None:
     """Queue the documents that the index does not reflect; those older than the age are not to be in it."""
     parameters = {"collection_id": collection_id, "age": age_seconds}
-    driver(connection).execute(statement("queue_pending", leaves), parameters)
+    driver(connection).execute(statement("queue_outdated", leaves), parameters)
 
 
 def queue_work(
@@ -87,7 +87,7 @@ def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, ba
     taken = [_take(connection, leaves, "take_work", parameters)]
     for least, most, share in _RETAKEN:
         again = {**parameters, "least": least, "most": most, "batch": max(1, batch // share)}
-        taken.append(_take(connection, leaves, "retake_work", again))
+        taken.append(_take(connection, leaves, "take_retries", again))
     return [tasks for tasks in taken if tasks]
 
 
@@ -112,7 +112,7 @@ def finish(
 def hold(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
     """Keep work under a lease until the transaction ends; False when the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
-    return driver(connection).execute(statement("hold_work", leaves), parameters).fetchone() is not None
+    return driver(connection).execute(statement("lock_work", leaves), parameters).fetchone() is not None
 
 
 def continue_later(
@@ -156,7 +156,7 @@ def server_time(connection: Connection) -> datetime:
 def unfinished(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
     """Whether work of a stage that was queued before a moment of the server's clock is still to be done."""
     parameters = {"stage": stage, "before": before}
-    row = driver(connection).execute(statement("find_unfinished", leaves), parameters).fetchone()
+    row = driver(connection).execute(statement("has_unfinished_work", leaves), parameters).fetchone()
     return row is not None and bool(row[0])
 
 
