@@ -168,7 +168,10 @@ def list_openings(connection: Connection) -> list[Opening]:
 
 def list_ungranted(connection: Connection) -> list[str]:
     """Readers and writers who see nothing, as collections are kept apart and they were granted none."""
-    return [str(name) for (name,) in driver(connection).execute(statement("list_roles_without_collections")).fetchall()]
+    return [
+        str(name)
+        for (name,) in driver(connection).execute(statement("list_roles_without_collections")).fetchall()
+    ]
 
 
 def _quoted(name: str) -> str:

@@ -92,7 +92,11 @@ def upsert_document(
 
 def is_stored(connection: Connection, collection_id: CollectionId, document: Document) -> bool:
     """Whether a document is stored exactly as it is given."""
-    row = driver(connection).execute(statement("has_same_document"), _parameters(collection_id, document)).fetchone()
+    row = (
+        driver(connection)
+        .execute(statement("has_same_document"), _parameters(collection_id, document))
+        .fetchone()
+    )
     return row is not None and bool(row[0])
 
 

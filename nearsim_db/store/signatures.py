@@ -145,13 +145,19 @@ def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int
 def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
     """How those of some documents that are signed are."""
     with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_signatures", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
+        rows = cursor.execute(
+            statement("read_signatures", leaves), {"doc_ids": packed_ids(doc_ids)}
+        ).fetchall()
     return {row[0]: Signed(*row[1:]) for row in cast(list[tuple[Any, ...]], rows)}
 
 
 def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
     """The first document of each of some digests, where there is one."""
-    rows = driver(connection).execute(statement("read_first_documents", leaves), {"digests": list(digests)}).fetchall()
+    rows = (
+        driver(connection)
+        .execute(statement("read_first_documents", leaves), {"digests": list(digests)})
+        .fetchall()
+    )
     return dict(cast(list[tuple[UUID, int]], rows))
 
 

@@ -153,7 +153,10 @@ def forget(connection: Connection, collection_id: CollectionId) -> None:
 
 def find_noted(connection: Connection) -> list[CollectionId]:
     """Collections of whose tables writes were noted."""
-    return [CollectionId(int(str(row[0]))) for row in driver(connection).execute(statement("find_changed_sources"))]
+    return [
+        CollectionId(int(str(row[0])))
+        for row in driver(connection).execute(statement("find_changed_sources"))
+    ]
 
 
 def take_noted(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:

@@ -39,7 +39,9 @@ def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECO
     """Free the work of workers that died, or were silent for so long; returns how many documents that were."""
     inner = driver(connection)
     parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}
-    lost = [int(str(row[0])) for row in inner.execute(statement("find_expired_leases"), parameters).fetchall()]
+    lost = [
+        int(str(row[0])) for row in inner.execute(statement("find_expired_leases"), parameters).fetchall()
+    ]
     if not lost:
         return 0
     freed = inner.execute(statement("release_lost_work"), {"lease_ids": lost}).rowcount
