@@ -4,7 +4,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.schema import migration_locks, revisions, tables
+from nearsim_db.store.schema import baseline, migration_locks, revisions, tables
 
 # `nearsim db init` tries again what did not get its locks; here one attempt is made. Others may have to wait as long.
 _WAIT_MILLISECONDS = 400
@@ -21,6 +21,7 @@ def run(connection: Connection, *, apart: bool, patience_seconds: float) -> None
         include_name=tables.is_ours,
         transaction_per_migration=apart,
         patience_seconds=patience_seconds,
+        baseline_digest=baseline.compute_digest(baseline.migrations_directory()),
     )
     with context.begin_transaction():
         context.run_migrations()

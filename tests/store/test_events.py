@@ -13,7 +13,6 @@ from nearsim_db import Document, Index
 from nearsim_db.search.events import Event
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
-from nearsim_db.store.schema import revisions
 from nearsim_db.worker.worker import Worker
 from tests.store.event_world import Watcher, snapshot, told
 from tests.store.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
@@ -290,21 +289,6 @@ def test_a_generation_that_is_live_again_is_told_again(index: Index, database_ur
         index.build()
         watcher.catch_up()
         assert watcher.consumer.pairs == pairs
-
-
-def test_what_there_was_before_is_told_by_the_migration(index: Index, database_url: str) -> None:
-    index.add(Document(f"d{number}", body="one two three four") for number in range(3))
-    with index.database.transaction() as connection:
-        revisions.downgrade(connection, "0006")
-    revisions.upgrade(index.database.engine)
-    with application(database_url) as reading:
-        watcher = Watcher(index.database, reading)
-        watcher.catch_up()
-        index.delete(["d1"])
-        watcher.look()
-        assert watcher.kinds == {
-            *("generation_live", "pair_found", "cluster_formed", "pair_gone", "cluster_changed")
-        }
 
 
 LARGE_CLUSTER = (

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from runpy import run_path
 from threading import Barrier
 
 import psycopg
@@ -16,7 +15,7 @@ from nearsim_db.errors import DatabaseError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.cluster import Cluster
-from nearsim_db.store.schema import revisions
+from nearsim_db.store.schema import baseline, revisions
 from tests.logins import ROLES, as_user, fill, login, user_of
 from tests.servers.databases import SETTINGS
 from tests.servers.homes import server_home
@@ -127,7 +126,7 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
             assert access.revoke(database, user_of(second), "admin")
         engine = open_engine(owner)
         with engine.begin() as connection:
-            revisions.downgrade(connection, "0009")
+            revisions.downgrade(connection, "base")
         assert bare.roles() == set()
         revisions.upgrade(engine)
         engine.dispose()
@@ -135,36 +134,33 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
         fill(owner)
 
 
-def test_migrations_of_two_databases_at_once(bare: Bare) -> None:
-    created = run_path(str(revisions.migrations_directory() / "versions" / "0010_roles.py"))["CREATED"]
-    folder = revisions.migrations_directory() / "sql" / "0010"
-    steps = [(folder / f"{name}.sql").read_text("utf-8") for name in created]
+def test_installations_in_several_databases_at_once(bare: Bare) -> None:
+    folder = baseline.migrations_directory() / "schema"
+    lines = (folder / "order.txt").read_text("utf-8").splitlines()
+    *objects, last = [f"{line}.sql" for line in lines if line and not line.startswith("#")]
     with ExitStack() as stack:
         urls = [bare.new_database(stack, "SUPERUSER") for _ in range(3)]
-        for url in urls:
-            install(url, "0009")
         start = Barrier(len(urls))
 
-        def migrate(url: str) -> None:
+        def install_apart(url: str) -> None:
             # Not by Alembic, which is for one thread.
             with psycopg.connect(url) as connection:
+                connection.execute("CREATE SCHEMA nearsim")
+                for name in objects:
+                    connection.execute((folder / name).read_bytes())
                 start.wait()
-                for step in steps:
-                    connection.execute(step.encode())
+                connection.execute((folder / last).read_bytes())
 
         with ThreadPoolExecutor(len(urls)) as pool:
-            list(pool.map(migrate, urls))
+            list(pool.map(install_apart, urls))
         assert bare.roles() == set(ROLES)
         for url in urls:
             with psycopg.connect(url) as connection:
-                connection.execute("UPDATE nearsim.alembic_version SET version_num = '0010'")
                 assert connection.execute(
                     "SELECT pg_get_userbyid(relowner), has_table_privilege('nearsim_reader', oid, 'SELECT') "
                     "FROM pg_class WHERE oid = 'nearsim.document'::regclass"
                 ).fetchall() == [("nearsim_admin", True)]
-        engine = open_engine(urls[0])
-        with engine.begin() as transaction:
-            revisions.downgrade(transaction, "0009")
-        engine.dispose()
+        with psycopg.connect(urls[0]) as connection:
+            connection.execute((folder / "drop.sql").read_bytes())
         # The other databases still need them.
         assert bare.roles() == set(ROLES)

@@ -8,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from nearsim_db import Index
 from nearsim_db.errors import RecipeError
@@ -16,7 +15,6 @@ from nearsim_db.similarity import lsh
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.schema import revisions
 from tests.store.sql_world import RULES, World, write_documents
 
 TEXTS = [
@@ -137,11 +135,6 @@ def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None
             "amplification": OR_AND,
             "bands": 40,
         }
-        with (
-            index.database.engine.connect() as connection,
-            pytest.raises(DBAPIError, match="no amplifications"),
-        ):
-            revisions.downgrade(connection, "0010")
 
 
 def check_pairs(known: World) -> None:

@@ -12,7 +12,6 @@ from nearsim_db.admin.reindex import Reindex, promote
 from nearsim_db.indexing import promotion_events
 from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.schema import revisions
 from nearsim_db.store.work import leases, queue
 from nearsim_db.worker.worker import Worker
 from tests.store.event_world import State, Watcher, snapshot
@@ -179,21 +178,6 @@ def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, dat
         wait_until(reading, IDLE)
         watcher.catch_up()
         assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
-
-
-def test_an_older_schema_tells_the_rest_at_once(index: Index, database_url: str) -> None:
-    index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
-    with application(database_url) as reading:
-        watcher = Watcher(index.database, reading)
-        for state in (RETIRED, LIVE):
-            reading.execute(state)
-        watcher.catch_up()
-        with index.database.transaction() as connection:
-            revisions.downgrade(connection, "0012")
-        kinds = [one.kind for one in index.events(watcher.consumer.last)]
-        assert kinds == ["pair_found", "pair_found", "cluster_formed"]
-        change(reading, INSERT_PAIR, "_1", 2, 3, 0.5)
-        assert [one.kind for one in index.events()][-1] == "pair_found"
 
 
 def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) -> None:

@@ -24,7 +24,7 @@ from tenacity import (
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.driver.engine import check_server, is_in_the_way
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
-from nearsim_db.store.schema import migration_locks
+from nearsim_db.store.schema import baseline, migration_locks
 from nearsim_db.store.schema.tables import SCHEMA
 
 PATIENCE_SECONDS = 300.0
@@ -35,12 +35,6 @@ _WAITS_MILLISECONDS = 100, 100, 200, 200, 400
 _PAUSE_SECONDS = 0.2, 0.5
 
 Told = Callable[[str], None]
-
-
-def migrations_directory() -> Path:
-    """Where the migrations are: in an installed wheel beside this file, in a checkout at its root."""
-    packaged = Path(__file__).parent / "migrations"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "migrations"
 
 
 def ensure_namespace(connection: Connection) -> None:
@@ -67,12 +61,16 @@ def upgrade(
     with alone(engine, patience_seconds, _without_repeats(told)):
         with engine.begin() as connection:
             found = current_revision(connection)
+            if found is not None:
+                _refuse_development_version(connection, found)
             is_newer = found is not None and _is_newer(connection, found)
             if found is None:
                 ensure_namespace(connection)
                 command.upgrade(_config(connection), revision)
         if found is not None and not is_newer:
-            for script in reversed(list(_scripts().iterate_revisions(revision, found))):
+            for script in reversed(
+                list(_scripts(baseline.migrations_directory()).iterate_revisions(revision, found))
+            ):
                 _apply(engine, script.revision, patience_seconds, _without_repeats(told))
         migration_locks.validate_constraints(engine, patience_seconds)
         with engine.connect() as connection:
@@ -89,6 +87,7 @@ def check(connection: Connection) -> str:
     found = current_revision(connection)
     if found is None:
         raise SchemaError("the database has no nearsim schema yet; run: nearsim db init")
+    _refuse_development_version(connection, found)
     if not _is_newer(connection, found) and found != newest_revision():
         raise SchemaError(
             f"the schema is at revision {found}, this version of nearsim needs {newest_revision()}; "
@@ -105,7 +104,7 @@ def current_revision(connection: Connection) -> str | None:
 
 def newest_revision() -> str:
     """The revision this code was written for."""
-    head = _scripts().get_current_head()
+    head = _scripts(baseline.migrations_directory()).get_current_head()
     assert head is not None
     return head
 
@@ -186,15 +185,25 @@ def _is_done(connection: Connection) -> bool:
     found = current_revision(connection)
     if found is None:
         return False
+    _refuse_development_version(connection, found)
     if _is_newer(connection, found):
         return True
     return found == newest_revision() and not migration_locks.count_unvalidated(connection)
 
 
+def _refuse_development_version(connection: Connection, found: str) -> None:
+    """Raise SchemaError unless the schema was made from the baseline that this code ships."""
+    if baseline.read_digest(connection) != baseline.compute_digest(baseline.migrations_directory()):
+        raise SchemaError(
+            f"the schema (revision {found}) was made by a development version of nearsim and cannot be upgraded; "
+            "export your documents, drop the schemas nearsim and nearsim_index, and run: nearsim db init"
+        )
+
+
 def _is_newer(connection: Connection, found: str) -> bool:
     """Whether the schema is newer than this code, and still fit for it. Raises SchemaError if it is not fit."""
     newest = newest_revision()
-    if found in {script.revision for script in _scripts().walk_revisions()}:
+    if found in {script.revision for script in _scripts(baseline.migrations_directory()).walk_revisions()}:
         return False
     # Revisions are numbers of four digits.
     if found > newest and oldest_revision(connection) <= newest:
@@ -218,13 +227,13 @@ def _without_repeats(told: Told) -> Told:
 
 
 @cache
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config(None))
+def _scripts(migrations: Path) -> ScriptDirectory:
+    return ScriptDirectory(str(migrations))
 
 
 def _config(connection: Connection | None) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
+    config.set_main_option("script_location", str(baseline.migrations_directory()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config

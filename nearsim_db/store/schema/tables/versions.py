@@ -14,6 +14,12 @@ schema_floor = Table(
         nullable=False,
         comment="The oldest revision that code must have been written for",
     ),
+    Column(
+        "baseline_digest",
+        Text,
+        nullable=False,
+        comment="SHA-256 of the files in migrations/schema that this database was made from",
+    ),
     PrimaryKeyConstraint("single", name="schema_floor_pkey"),
     CheckConstraint("single", name="schema_floor_one_row"),
     CheckConstraint("oldest_revision ~ '^[0-9]{4}$'", name="schema_floor_revision_known"),

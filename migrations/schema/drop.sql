@@ -1,0 +1,62 @@
+-- Drops everything but the schemas themselves and Alembic's version table, data included. Refused while a collection is
+-- attached to a table: its triggers would stay behind, and its texts are only there.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM nearsim.attachment) THEN
+        RAISE EXCEPTION 'there are collections that are attached to a table of an application'
+            USING HINT = 'Detach each with: nearsim detach COLLECTION [--keep]';
+    END IF;
+END
+$$;
+
+DO $$
+BEGIN
+    IF nearsim.have_roles() THEN
+        IF nearsim.may_hand_over(current_user) THEN
+            PERFORM nearsim.hand_over(current_user);
+        END IF;
+        REVOKE ALL ON SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;
+        REVOKE ALL ON ALL TABLES IN SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;
+    END IF;
+END
+$$;
+
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOREACH command IN ARRAY ARRAY(
+        SELECT format('DROP %s IF EXISTS nearsim.%I CASCADE',
+            CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END, relname)
+        FROM pg_catalog.pg_class
+        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v', 'S', 'c')
+            AND relname <> 'alembic_version'
+        ORDER BY position(relkind IN 'vrpSc'))
+    LOOP
+        EXECUTE command;
+    END LOOP;
+    FOREACH command IN ARRAY ARRAY(
+        SELECT format('DROP ROUTINE IF EXISTS %s CASCADE', CAST(oid AS regprocedure))
+        FROM pg_catalog.pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace))
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
+-- The roles stay while another database, or a member of them, needs them.
+DO $$
+DECLARE
+    ours constant name[] := ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'];
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_catalog.pg_auth_members
+        WHERE pg_catalog.pg_get_userbyid(roleid) = ANY (ours)
+            AND pg_catalog.pg_get_userbyid(member) <> ALL (ours || current_user))
+    THEN
+        DROP ROLE IF EXISTS nearsim_admin, nearsim_writer, nearsim_reader;
+    END IF;
+EXCEPTION WHEN dependent_objects_still_exist OR insufficient_privilege OR object_in_use THEN
+    RETURN;
+END
+$$;

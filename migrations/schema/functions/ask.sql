@@ -1,0 +1,46 @@
+-- Asking, and waiting for what a worker answers.
+CREATE FUNCTION nearsim.ask(
+    body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
+    min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds'
+) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids integer[];
+    names text;
+    asked bigint;
+    waits numeric := extract(epoch FROM coalesce(ask.deadline, '5 seconds'));
+    until timestamptz;
+BEGIN
+    IF NOT waits BETWEEN 0 AND 24 * 60 * 60 THEN
+        RAISE EXCEPTION 'a deadline of % is impossible; choose one from 0 to 24 hours', ask.deadline
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT ask.min_similarity BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'a similarity of % is outside 0..1', ask.min_similarity
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT array_agg(known.collection_id), string_agg(quote_literal(known.name), ', ' ORDER BY known.name)
+    INTO ids, names
+    FROM nearsim.collection AS known
+    WHERE known.name = ask.collection OR ask.collection IS NULL AND NOT known.temporary;
+    IF ids IS NULL AND ask.collection IS NOT NULL THEN
+        SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
+        FROM nearsim.collection AS known WHERE NOT known.temporary;
+        RAISE EXCEPTION 'there is no collection %; there are: %',
+            quote_literal(ask.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
+    ELSIF ids IS NULL THEN
+        RAISE EXCEPTION 'there is no collection yet' USING ERRCODE = 'no_data_found';
+    ELSIF cardinality(ids) > 1 THEN
+        RAISE EXCEPTION 'there are several collections; name one of: %', names
+            USING ERRCODE = 'ambiguous_parameter';
+    END IF;
+    -- Taken before asked_at, which is the moment of the row, so that 24 hours are not exceeded.
+    until := clock_timestamp() + make_interval(secs => waits);
+    INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline)
+    VALUES (ids[1], ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
+    RETURNING probe.probe_id INTO asked;
+    RETURN asked;
+END
+$$;
+COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval) IS
+    'Ask which documents a text would be paired with; commit, then give the number it returns to similar_to_text()';

@@ -1,0 +1,39 @@
+CREATE FUNCTION nearsim.await_answer(probe_id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked record;
+BEGIN
+    LOOP
+        SELECT probe.answered_at, probe.error, probe.asked_at, probe.deadline, probe.xmin INTO asked
+        FROM nearsim.probe WHERE probe.probe_id = await_answer.probe_id;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'there is no probe %', await_answer.probe_id USING ERRCODE = 'no_data_found';
+        ELSIF asked.error IS NOT NULL THEN
+            RAISE EXCEPTION '%', asked.error;
+        ELSIF asked.answered_at IS NOT NULL THEN
+            RETURN;
+        ELSIF asked.xmin = CAST(pg_current_xact_id_if_assigned() AS xid) THEN
+            RAISE EXCEPTION 'probe % was asked in this transaction; workers see it once that is committed',
+                await_answer.probe_id
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                    HINT = 'Commit between nearsim.ask() and nearsim.similar_to_text().';
+        ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+            RAISE EXCEPTION 'this transaction cannot see the answer to probe %, as it sees nothing newer than itself',
+                await_answer.probe_id
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                    HINT = 'Ask for it under READ COMMITTED.';
+        ELSIF clock_timestamp() >= asked.deadline THEN
+            RAISE EXCEPTION 'no worker answered probe % within % seconds', await_answer.probe_id,
+                round(extract(epoch FROM asked.deadline - asked.asked_at), 1)
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                    HINT = 'A worker has to be running: nearsim worker. '
+                        'It sees a probe once the transaction that asked is committed.';
+        END IF;
+        -- Short at first, then a tenth of what was waited for already.
+        PERFORM pg_sleep(least(0.02, greatest(0.001,
+            extract(epoch FROM clock_timestamp() - asked.asked_at) / 10)));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.await_answer(bigint) IS
+    'Part of similar_to_text: waits until a worker has answered a probe; raises its error, or one that no worker answered by the deadline';

@@ -1,0 +1,15 @@
+CREATE FUNCTION nearsim.buckets_of(doc_id bigint, profile text DEFAULT NULL)
+RETURNS TABLE (band_no smallint, bucket_hash bigint)
+LANGUAGE plpgsql STABLE ROWS 32 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    live record;
+BEGIN
+    SELECT * INTO STRICT live FROM nearsim.serving(nearsim.collection_of(doc_id), profile);
+    RETURN QUERY
+        SELECT CAST((given.key >> 56) & 255 AS smallint), given.key
+        FROM unnest(nearsim.keys_of(live.generation_id, doc_id)) WITH ORDINALITY AS given (key, place)
+        ORDER BY given.place;
+END
+$$;
+COMMENT ON FUNCTION nearsim.buckets_of(bigint, text) IS
+    'The buckets of a document, under whose bucket_hash nearsim.band has the documents that may be similar (the first of each group of twins stands for all); none for one that is not indexed or has no features';

@@ -1,0 +1,16 @@
+CREATE FUNCTION nearsim.common_collection(a bigint, b bigint) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    home constant integer := nearsim.collection_of(a);
+BEGIN
+    IF home <> nearsim.collection_of(b) THEN
+        RAISE EXCEPTION 'documents % and % are in different collections, and only documents of one are compared', a, b
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF a = b THEN
+        RAISE EXCEPTION 'document % cannot be compared with itself', a USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN home;
+END
+$$;
+COMMENT ON FUNCTION nearsim.common_collection(bigint, bigint) IS
+    'Part of why: the collection of two documents; an error unless there are two, of one collection';

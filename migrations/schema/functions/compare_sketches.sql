@@ -1,0 +1,38 @@
+-- Bands are compared in the two sketches. Two heads are linked where they share a bucket of which the first is an
+-- anchor; where the first is none, the second, which comes later, is none either.
+CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
+RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    known nearsim.generation;
+    a record;
+    b record;
+BEGIN
+    IF NOT nearsim.sees_generation(generation_id) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
+    EXECUTE format('SELECT * FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO a USING left_id;
+    EXECUTE format('SELECT * FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO b USING right_id;
+    IF a.sketch IS NULL OR b.sketch IS NULL THEN
+        RETURN;
+    END IF;
+    are_twins := a.feature_digest = b.feature_digest;
+    estimate := nearsim.estimate_under(known.recipe, a.sketch, b.sketch);
+    bands := nearsim.shared_bands(known.recipe, known.bands, known.rows, a.sketch, b.sketch);
+    EXECUTE format($query$
+        SELECT EXISTS (
+            SELECT FROM unnest($1) AS own (bucket_hash)
+            WHERE own.bucket_hash = ANY ($2) AND ($4 = 0 OR $3 <= coalesce((
+                SELECT doc_id FROM nearsim.%I WHERE bucket_hash = own.bucket_hash
+                ORDER BY doc_id OFFSET greatest($4 - 1, 0) LIMIT 1), $3)))
+        $query$, 'band_' || generation_id)
+        INTO are_linked USING nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch),
+            nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch), least(a.head_id, b.head_id),
+            CAST(known.recipe #>> '{match,bucket_limit}' AS integer);
+    RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION nearsim.compare_sketches(integer, bigint, bigint) IS
+    'Part of why and why_not: what the sketches of two documents say, in a generation that the caller may read, and whether they share a bucket of which one is an anchor; no row unless both have features';

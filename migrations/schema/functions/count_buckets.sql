@@ -1,0 +1,16 @@
+-- Reads one generation's buckets from its own table, by whose index (bucket_hash, doc_id) they are counted without a sort
+-- and without the rows themselves; through the parent, generation_id would have to be fetched from every row.
+CREATE FUNCTION nearsim.count_buckets(generation_id integer, OUT bucket_hash bigint, OUT members bigint)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
+BEGIN
+    IF NOT nearsim.sees_generation(generation_id)
+        OR to_regclass(format('nearsim.%I', 'band_' || generation_id)) IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT bucket_hash, count(*) FROM nearsim.%I GROUP BY bucket_hash HAVING count(*) > 1', 'band_' || generation_id);
+END
+$$;
+COMMENT ON FUNCTION nearsim.count_buckets(integer) IS
+    'Part of the view buckets: the buckets of a generation that the caller may read, with two or more members';

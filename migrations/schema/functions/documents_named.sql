@@ -1,0 +1,37 @@
+CREATE FUNCTION nearsim.documents_named(a text, b text, collection text, OUT a_id bigint, OUT b_id bigint)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names text[];
+    unknown text;
+BEGIN
+    IF a = b THEN
+        RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', quote_literal(a)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT min(one.doc_id), min(other.doc_id), array_agg(found.name ORDER BY found.name) INTO a_id, b_id, names
+    FROM nearsim.collection AS found
+    JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a
+    JOIN nearsim.document AS other ON other.collection_id = found.collection_id AND other.external_id = b
+    WHERE found.name = documents_named.collection OR documents_named.collection IS NULL AND NOT found.temporary;
+    IF cardinality(names) > 1 THEN
+        RAISE EXCEPTION 'documents ''%'' and ''%'' are in several collections; name one of: %',
+            a, b, array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
+    ELSIF names IS NULL THEN
+        SELECT asked.external_id INTO unknown
+        FROM unnest(ARRAY[a, b]) WITH ORDINALITY AS asked (external_id, position)
+        WHERE NOT EXISTS (
+            SELECT FROM nearsim.document JOIN nearsim.collection AS found USING (collection_id)
+            WHERE document.external_id = asked.external_id
+                AND (found.name = documents_named.collection OR documents_named.collection IS NULL AND NOT found.temporary))
+        ORDER BY position LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'there is no document ''%''%', unknown, coalesce(' in collection ''' || collection || '''', '')
+                USING ERRCODE = 'no_data_found';
+        END IF;
+        RAISE EXCEPTION 'documents ''%'' and ''%'' are of different collections, which are never compared', a, b
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.documents_named(text, text, text) IS
+    'Part of pin_pair, veto_pair and undo_verdict: two documents of one collection by their external_id';

@@ -1,0 +1,25 @@
+-- For every family: from the share of equal positions to the similarity with that probability of agreement.
+CREATE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer);
+    agreement double precision;
+BEGIN
+    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+        RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));
+    END IF;
+    agreement := nearsim.estimate(a, b, width);
+    CASE nearsim.metric_of(recipe)
+        WHEN 'cosine' THEN
+            RETURN round(CAST(cos(pi() * (1 - agreement)) AS numeric), 12);
+        WHEN 'euclidean' THEN
+            RETURN CASE WHEN agreement IN (0, 1) THEN agreement
+                ELSE round(CAST(1 / (1 + nearsim.width_of(recipe) / nearsim.ratio_of_chance(agreement)) AS numeric), 12)
+                END;
+        ELSE
+            RETURN agreement;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION nearsim.estimate_under(jsonb, bytea, bytea) IS
+    'Part of why and similar_to: the similarity that two sketches of one recipe estimate';

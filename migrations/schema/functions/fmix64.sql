@@ -1,0 +1,25 @@
+-- The three band hashes, over the positions of a sketch as numbers; bit for bit those of the package.
+-- A product modulo 2^64 of a word and a factor, of which the signed upper and lower halves are written out: the
+-- products of halves stay within a bigint, and shifts to the left drop what is above it. 1.5 times as fast as numeric.
+CREATE FUNCTION nearsim.fmix64(words bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    low constant bigint := 4294967295;
+    mixed bigint[];
+    word bigint;
+    part bigint;
+BEGIN
+    FOREACH word IN ARRAY words LOOP
+        word := word # ((word >> 33) & 2147483647);
+        part := (word & low) * -313160499;
+        word := (((part >> 32) + (word >> 32) * -313160499 + (word & low) * -11423784) << 32) | (part & low);
+        word := word # ((word >> 33) & 2147483647);
+        part := (word & low) * 444984403;
+        word := (((part >> 32) + (word >> 32) * 444984403 + (word & low) * -993084930) << 32) | (part & low);
+        mixed := mixed || (word # ((word >> 33) & 2147483647));
+    END LOOP;
+    RETURN mixed;
+END
+$$;
+COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS
+    'Part of band_keys: each word mixed by the finaliser of MurmurHash3';

@@ -1,0 +1,18 @@
+-- Runs with the rights of its owner: readers that are kept apart may not read sketches.
+CREATE FUNCTION nearsim.keys_of(generation_id integer, doc_id bigint) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own bytea;
+BEGIN
+    IF NOT nearsim.sees_generation(generation_id) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT sketch FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id)
+        INTO own USING doc_id;
+    RETURN (
+        SELECT nearsim.keys_under(generation.recipe, generation.bands, generation.rows, own)
+        FROM nearsim.generation WHERE generation.generation_id = keys_of.generation_id);
+END
+$$;
+COMMENT ON FUNCTION nearsim.keys_of(integer, bigint) IS
+    'Part of buckets_of: the bucket_hash of each band of a document in a generation that the caller may read';

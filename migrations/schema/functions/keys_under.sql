@@ -1,0 +1,16 @@
+-- What a generation's recipe says of its sketches, applied.
+CREATE FUNCTION nearsim.keys_under(recipe jsonb, bands integer, rows integer, sketch bytea) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := octet_length(sketch) / CAST(recipe #>> '{sketch,k}' AS integer);
+    seed constant bigint := recipe #>> '{sketch,seed}';
+BEGIN
+    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+        RETURN nearsim.smallest_keys(nearsim.positions(sketch, width, false), bands, seed);
+    END IF;
+    RETURN nearsim.band_keys(sketch, bands, rows, seed, width, recipe #>> '{bands,hash}',
+        coalesce(recipe #>> '{sketch,functions}' = 'java32', false));
+END
+$$;
+COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
+    'Part of buckets_of: the band_keys of a sketch under a recipe';

@@ -1,0 +1,28 @@
+-- The runs of digits in the text that a recipe reads, in order. Character forms (full-width digits, for example) are
+-- unified where the recipe does so; tags are roughly removed where it strips HTML. NULL where a recipe compares vectors.
+CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    content text;
+BEGIN
+    IF recipe #>> '{sketch,input}' = 'vector' THEN
+        RETURN '{}';
+    END IF;
+    SELECT concat_ws(E'\n', CASE WHEN recipe -> 'fields' ? 'title' THEN document.title END,
+        CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
+    INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
+    IF CAST(recipe #>> '{normalise,html}' AS boolean) THEN
+        -- The first quantifier decides that the whole matches as little as it can.
+        content := regexp_replace(content, '<{1,1}?(script|style|noscript|template)\y.*?</\1>', ' ', 'gi');
+        content := regexp_replace(content, '<[^>]*>|&#x?[0-9a-f]+;', ' ', 'gi');
+    END IF;
+    IF recipe #>> '{normalise,unicode}' = 'nfkc' THEN
+        content := normalize(content, NFKC);
+    END IF;
+    RETURN ARRAY(
+        SELECT run[1] FROM regexp_matches(content, '[0-9]+' COLLATE "C", 'g') WITH ORDINALITY AS found (run, place)
+        ORDER BY place);
+END
+$$;
+COMMENT ON FUNCTION nearsim.numbers_of(bigint, jsonb) IS
+    'Part of why: the runs of digits in a document''s text';

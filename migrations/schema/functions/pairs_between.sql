@@ -1,0 +1,20 @@
+CREATE FUNCTION nearsim.pairs_between(generation_id integer, head_ids bigint[])
+RETURNS TABLE (left_id bigint, right_id bigint, similarity double precision)
+LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    IF nearsim.sees_generation(generation_id) THEN
+        RETURN QUERY EXECUTE format($query$
+            SELECT own.head_id, pair.right_id, pair.similarity
+            FROM unnest($1) WITH ORDINALITY AS own (head_id, place)
+            CROSS JOIN LATERAL (
+                SELECT right_id, similarity FROM nearsim.%I
+                WHERE left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
+            ) AS pair
+            $query$, 'similar_pair_' || generation_id)
+            USING head_ids;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.pairs_between(integer, bigint[]) IS
+    'Part of dedupe: the stored pairs of some heads, given in ascending order, in a generation that the caller may read';

@@ -1,0 +1,40 @@
+CREATE FUNCTION nearsim.reason_of(pair nearsim.pair_evidence, estimate double precision, are_linked boolean)
+RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    are_too_few constant boolean := NOT nearsim.meets(pair.recipe, pair.bands);
+    metric constant text := nearsim.metric_of(pair.recipe);
+    measure constant text := CASE metric WHEN 'euclidean' THEN 'distance' WHEN 'cosine' THEN 'cosine'
+        ELSE 'similarity' END;
+    is_measured constant boolean := metric = 'euclidean';
+    guessed constant numeric := CASE WHEN is_measured THEN 1 / nullif(estimate, 0) - 1 ELSE estimate END;
+    scored constant numeric := CASE WHEN is_measured THEN 1 / pair.similarity - 1 ELSE pair.similarity END;
+    missed constant text := format('%s the threshold of %s', CASE WHEN is_measured THEN 'above' ELSE 'below' END,
+        pair.threshold);
+    waiting constant text := nullif(concat_ws('; ',
+        'document ' || pair.left_id || ' ' || nearsim.standing_in(pair.generation_id, pair.left_id),
+        'document ' || pair.right_id || ' ' || nearsim.standing_in(pair.generation_id, pair.right_id)), '');
+    said constant text := CASE WHEN guessed IS NULL THEN 'their sketches agree in nothing'
+        ELSE format('their sketches estimate a %s of %s', measure, round(guessed, 4)) END;
+    sharing constant text := CASE pair.shared_bands WHEN 0 THEN 'they share no bucket'
+        ELSE coalesce(format('they share %s buckets, and not those that ', pair.shared_bands)
+                || (pair.recipe #>> '{match,amplification}') || ' asks for',
+            format('they share %s of the %s buckets that the recipe asks for', pair.shared_bands,
+                pair.recipe #>> '{match,min_shared_bands}')) END;
+BEGIN
+    RETURN CASE
+        WHEN pair.verdict = 'vetoed' THEN format('%s vetoed them: %s', pair.verdict_by, pair.verdict_why)
+        WHEN pair.are_twins THEN 'they are a pair: twins, whose features are the same'
+        WHEN pair.is_pair THEN format('they are a pair of %s %s', measure, round(scored, 4))
+        WHEN waiting IS NOT NULL THEN waiting
+        WHEN estimate < nearsim.least_similarity(pair.recipe) THEN concat_ws('; ',
+            format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing END)
+        WHEN are_too_few THEN format('%s, though %s', sharing, said)
+        WHEN NOT are_linked THEN format('they were kept apart by the bucket limit: of no bucket that they share is '
+            'one among the first %s', pair.recipe #>> '{match,bucket_limit}')
+        ELSE format('they were compared, and are %s, though %s', missed, said)
+    END;
+END
+$$;
+COMMENT ON FUNCTION nearsim.reason_of(nearsim.pair_evidence, double precision, boolean) IS
+    'Part of why_not: in plain words, why two documents are no pair';

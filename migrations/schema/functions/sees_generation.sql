@@ -1,0 +1,10 @@
+CREATE FUNCTION nearsim.sees_generation(generation_id integer) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT coalesce((
+        SELECT nearsim.sees_collection(profile.collection_id)
+        FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+        WHERE generation.generation_id = sees_generation.generation_id), false);
+END;
+COMMENT ON FUNCTION nearsim.sees_generation(integer) IS
+    'Part of the policies: whether the caller may read a generation; for functions with their owner''s rights';

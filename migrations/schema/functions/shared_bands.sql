@@ -1,0 +1,22 @@
+-- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys equal by chance.
+CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    width constant integer := rows * (octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer));
+    left_keys bigint[];
+    right_keys bigint[];
+BEGIN
+    IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' <> 'bottom_k' THEN
+        RETURN ARRAY(
+            SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
+            WHERE substr(a, band * width + 1, width) = substr(b, band * width + 1, width) ORDER BY band);
+    END IF;
+    left_keys := nearsim.keys_under(recipe, bands, rows, a);
+    right_keys := nearsim.keys_under(recipe, bands, rows, b);
+    RETURN ARRAY(
+        SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
+        WHERE left_keys[band + 1] = ANY (right_keys) ORDER BY band);
+END
+$$;
+COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
+    'Part of why: the numbers of the bands, from 0, in which two sketches of one recipe agree; under bottom_k the places, in the first, of the smallest features that both have';

@@ -1,0 +1,16 @@
+CREATE FUNCTION nearsim.side_of(
+    generation_id integer, doc_id bigint, OUT external_id text, OUT head_id bigint, OUT feature_count integer,
+    OUT numbers_digest bigint, OUT cluster_id bigint, OUT is_behind boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan
+BEGIN ATOMIC
+    SELECT document.external_id, signature.head_id, signature.feature_count, signature.numbers_digest, member.cluster_id,
+        coalesce(signature.revision < document.revision, false)
+    FROM nearsim.document
+    LEFT JOIN nearsim.signature
+        ON signature.generation_id = side_of.generation_id AND signature.doc_id = side_of.doc_id
+    LEFT JOIN nearsim.cluster_member AS member
+        ON member.generation_id = side_of.generation_id AND member.doc_id = side_of.doc_id
+    WHERE document.doc_id = side_of.doc_id;
+END;
+COMMENT ON FUNCTION nearsim.side_of(integer, bigint) IS
+    'Part of why: a document as a generation has it';

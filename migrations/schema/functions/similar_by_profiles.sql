@@ -1,0 +1,44 @@
+-- Relies on the leaves' keys, as pairs_of does.
+CREATE FUNCTION nearsim.similar_by_profiles(doc_id bigint, profiles text[] DEFAULT NULL)
+RETURNS SETOF nearsim.combined_document
+LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    home constant integer := nearsim.collection_of(doc_id);
+BEGIN
+    RETURN QUERY
+        SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
+            said.verdict
+        FROM (
+            SELECT alike.other_id, array_agg(live.profile_name ORDER BY live.profile_name COLLATE "C") AS names,
+                jsonb_object_agg(live.profile_name, alike.similarity) AS similarities,
+                max(alike.similarity) AS highest, min(alike.similarity) AS lowest
+            FROM nearsim.serving_together(home, similar_by_profiles.profiles) AS live
+            CROSS JOIN LATERAL nearsim.pairs_of(live.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
+            GROUP BY alike.other_id
+        ) AS found
+        CROSS JOIN LATERAL (
+            SELECT document.doc_id, document.external_id, document.title FROM nearsim.document
+            WHERE document.doc_id = found.other_id AND document.collection_id = home LIMIT 1
+        ) AS named
+        LEFT JOIN LATERAL (
+            SELECT verdict.verdict FROM nearsim.verdict
+            WHERE verdict.left_id = least(similar_by_profiles.doc_id, found.other_id)
+                AND verdict.right_id = greatest(similar_by_profiles.doc_id, found.other_id)
+                AND verdict.undone_at IS NULL LIMIT 1
+        ) AS said ON true
+        ORDER BY found.highest DESC, found.other_id;
+END
+$$;
+COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[]) IS
+    'The documents that are a pair with one under any of some profiles, or of all that are live, each once with the profiles under which it is; the most similar first';
+
+CREATE FUNCTION nearsim.similar_by_profiles(external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL)
+RETURNS SETOF nearsim.combined_document
+LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM nearsim.similar_by_profiles(
+        nearsim.document_named(external_id, collection), profiles);
+END
+$$;
+COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text) IS
+    'The same for a document that is told by its external_id; the collection must be named where several have such a document';

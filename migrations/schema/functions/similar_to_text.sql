@@ -1,0 +1,37 @@
+-- A procedure that commits cannot pin its search_path: what it does is in functions that do, by qualified names.
+CREATE PROCEDURE nearsim.similar_to_text(
+    body text, INOUT answer jsonb DEFAULT NULL, title text DEFAULT NULL, collection text DEFAULT NULL,
+    profile text DEFAULT NULL, min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds'
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    asked bigint;
+BEGIN
+    asked := nearsim.ask(body, title, collection, profile, min_similarity, deadline);
+    -- The question need not outlive a crash, as he who asks would not either.
+    PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+    CALL nearsim.commit_question(/* which cannot be done in an open transaction: turn autocommit on */);
+    answer := nearsim.answer_to(asked);
+END
+$$;
+COMMENT ON PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, double precision, interval) IS
+    'Ask and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id)';
+
+CREATE FUNCTION nearsim.similar_to_text(probe_id bigint)
+RETURNS TABLE (
+    doc_id bigint, external_id text, title text, similarity double precision, estimate real,
+    shared_bands smallint, intersection_size integer, union_size integer, distance double precision
+)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM nearsim.await_answer(similar_to_text.probe_id);
+    RETURN QUERY
+        SELECT found.doc_id, document.external_id, document.title, found.similarity, found.estimate,
+            found.shared_bands, found.intersection_size, found.union_size, found.distance
+        FROM nearsim.probe_match AS found JOIN nearsim.document ON document.doc_id = found.doc_id
+        WHERE found.probe_id = similar_to_text.probe_id
+        ORDER BY found.similarity DESC, found.doc_id;
+END
+$$;
+COMMENT ON FUNCTION nearsim.similar_to_text(bigint) IS
+    'The documents that the text of a probe would be paired with, the most similar first; waits for a worker';

@@ -1,0 +1,21 @@
+-- Sketches of the family bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document of fewer
+-- ids repeats the last one.
+CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    keys bigint[] := nearsim.mix_bands(ids, bands, 1, seed);
+    whole bigint;
+BEGIN
+    FOR place IN 2 .. bands LOOP
+        IF ids[place] = ids[place - 1] THEN
+            whole := coalesce(whole, (nearsim.mix_bands(ids, 1, cardinality(ids), seed))[1]);
+            keys[place] := (nearsim.mix_bands(ARRAY[whole, place - 1], 1, 2, seed))[1];
+        END IF;
+    END LOOP;
+    RETURN ARRAY(
+        SELECT found.key & 72057594037927935
+        FROM unnest(keys) WITH ORDINALITY AS found (key, place) ORDER BY found.place);
+END
+$$;
+COMMENT ON FUNCTION nearsim.smallest_keys(bigint[], integer, bigint) IS
+    'Part of keys_under: the bucket_hash of each of the smallest ids of a sketch of bottom_k, all under band number 0';

@@ -1,0 +1,32 @@
+CREATE FUNCTION nearsim.undo_verdict(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    undone constant nearsim.verdict := nearsim.undo_standing(a, b, why, by);
+BEGIN
+    IF undone.verdict_id IS NULL THEN
+        RAISE EXCEPTION 'no verdict stands on documents % and %', a, b USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN undone;
+END
+$$;
+COMMENT ON FUNCTION nearsim.undo_verdict(bigint, bigint, text, text) IS
+    'Undo what was decided about two documents, which stays on record; returns the verdict that was undone';
+
+CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.verdict
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    undone nearsim.verdict;
+BEGIN
+    SELECT standing.* INTO undone
+    FROM nearsim.documents_named(a, b, collection) AS named
+    CROSS JOIN LATERAL nearsim.undo_standing(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
+    IF undone.verdict_id IS NULL THEN
+        RAISE EXCEPTION 'no verdict stands on documents % and %', quote_literal(a), quote_literal(b)
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN undone;
+END
+$$;
+COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
+    'undo_verdict by external_id; name the collection where several hold both documents';

@@ -1,0 +1,40 @@
+CREATE FUNCTION nearsim.why_not(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_absence
+LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first_id constant bigint := least(a, b);
+    second_id constant bigint := greatest(a, b);
+BEGIN
+    IF nearsim.collection_of(a) <> nearsim.collection_of(b) THEN
+        RETURN QUERY
+            SELECT l.doc_id, r.doc_id, l.external_id, r.external_id, CAST(NULL AS text), CAST(NULL AS integer), false,
+                CAST(NULL AS smallint), CAST(NULL AS real), CAST(NULL AS double precision),
+                CAST(NULL AS double precision), CAST(NULL AS integer), CAST(NULL AS text),
+                'they are in different collections, and only documents of one are compared'
+            FROM nearsim.document AS l CROSS JOIN nearsim.document AS r
+            WHERE l.doc_id = first_id AND r.doc_id = second_id;
+        RETURN;
+    END IF;
+    RETURN QUERY
+        SELECT pair.left_id, pair.right_id, pair.left_external_id, pair.right_external_id, pair.profile,
+            pair.generation_id, pair.is_pair, pair.shared_bands, pair.estimate,
+            nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate),
+                nearsim.amplification_of(live.recipe, live.bands, live.rows)),
+            pair.threshold, live.min_shared_bands, pair.verdict, nearsim.reason_of(pair, said.estimate, said.are_linked)
+        FROM nearsim.why(first_id, second_id, why_not.profile) AS pair
+        CROSS JOIN nearsim.serving(nearsim.collection_of(first_id), why_not.profile) AS live
+        LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true;
+END
+$$;
+COMMENT ON FUNCTION nearsim.why_not(bigint, bigint, text) IS
+    'Why two documents are no pair: the bands they share, the similarity that their sketches estimate, the probability that this recipe would have seen a pair of that similarity, and the reason in plain words';
+
+CREATE FUNCTION nearsim.why_not(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
+RETURNS SETOF nearsim.pair_absence
+LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM nearsim.why_not(
+        nearsim.document_named(a, collection), nearsim.document_named(b, collection), profile);
+END
+$$;
+COMMENT ON FUNCTION nearsim.why_not(text, text, text, text) IS
+    'Why two documents, which are told by their external_ids, are no pair';

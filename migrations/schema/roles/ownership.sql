@@ -1,0 +1,82 @@
+-- Only what is the caller's own, a superuser's or nearsim_admin's changes hands: whoever else owns an installation
+-- goes on owning it.
+CREATE FUNCTION nearsim.may_hand_over(new_owner text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT pg_has_role(to_regrole(quote_ident(new_owner)),
+            CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+        AND (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE oid = CAST('nearsim' AS regnamespace))
+        AND NOT EXISTS (
+            SELECT FROM (
+                SELECT relowner FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace)
+                UNION SELECT proowner FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+            ) AS owned (owner)
+            JOIN pg_roles ON pg_roles.oid = owner
+            WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
+END;
+COMMENT ON FUNCTION nearsim.may_hand_over(text) IS
+    'Part of grant_rights: whether the caller may make a role the owner of everything in the schema without taking it from somebody';
+
+CREATE FUNCTION nearsim.hand_over(new_owner text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    command text;
+BEGIN
+    EXECUTE format('GRANT ALL ON SCHEMA nearsim TO %I', new_owner);
+    IF has_database_privilege(current_database(), 'CREATE') THEN
+        EXECUTE format('ALTER SCHEMA nearsim OWNER TO %I', new_owner);
+    END IF;
+    FOR command IN
+        SELECT format('ALTER %s %s OWNER TO %I', kind, name, new_owner) FROM (
+            SELECT relowner, CAST(oid AS regclass)::text,
+                CASE relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END
+            FROM pg_class
+            WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v', 'c', 'S')
+                -- Sequences of identity columns go with their tables.
+                AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i' AND relkind = 'S')
+            UNION ALL
+            SELECT proowner, CAST(oid AS regprocedure)::text, 'ROUTINE'
+            FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+        ) AS owned (owner, name, kind)
+        WHERE owner <> to_regrole(quote_ident(new_owner))
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.hand_over(text) IS
+    'Part of grant_rights: makes a role the owner of everything in the schema';
+
+-- ENABLE ROW LEVEL SECURITY waits for this lock, and sees what was granted under it.
+CREATE FUNCTION nearsim.adopt_leaves(generation_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    leaf record;
+BEGIN
+    LOCK TABLE nearsim.document IN ACCESS SHARE MODE;
+    FOR leaf IN
+        SELECT format('nearsim.%I', parent.relname || '_' || adopt_leaves.generation_id) AS name,
+            own.relowner <> parent.relowner AS is_foreign, rolname AS owner,
+            pg_has_role(parent.relowner,
+                CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END) AS may
+        FROM pg_class AS parent
+        JOIN pg_roles ON pg_roles.oid = parent.relowner
+        JOIN pg_class AS own ON own.relnamespace = parent.relnamespace
+            AND own.relname = parent.relname || '_' || adopt_leaves.generation_id
+        WHERE parent.relnamespace = CAST('nearsim' AS regnamespace)
+            AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')
+    LOOP
+        IF leaf.is_foreign AND leaf.may THEN
+            EXECUTE format('ALTER TABLE %s OWNER TO %I', leaf.name, leaf.owner);
+        END IF;
+        IF nearsim.have_roles() THEN
+            EXECUTE format('GRANT ALL ON %s TO nearsim_admin', leaf.name);
+            IF NOT nearsim.is_isolated() THEN
+                EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
+            END IF;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.adopt_leaves(integer) IS
+    'Part of every build: gives a generation''s own tables the owner of their parents, and readers what they may read of them';

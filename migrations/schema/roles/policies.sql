@@ -1,0 +1,66 @@
+-- ARRAY(...) is read once a query and serves as an index condition; IN (...) is read once and hashed.
+CREATE POLICY own ON nearsim.collection_access FOR SELECT
+    USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
+CREATE POLICY granted ON nearsim.collection FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY granted ON nearsim.document FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY granted_insert ON nearsim.document FOR INSERT
+    WITH CHECK (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+CREATE POLICY granted_update ON nearsim.document FOR UPDATE
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+CREATE POLICY granted_delete ON nearsim.document FOR DELETE
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+CREATE POLICY granted ON nearsim.profile FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY granted ON nearsim.generation FOR SELECT
+    USING (profile_id IN (SELECT profile.profile_id FROM nearsim.profile));
+CREATE POLICY granted ON nearsim.signature FOR SELECT
+    USING (generation_id IN (SELECT generation.generation_id FROM nearsim.generation));
+CREATE POLICY granted ON nearsim.similar_pair FOR SELECT
+    USING (generation_id IN (SELECT generation.generation_id FROM nearsim.generation));
+CREATE POLICY granted ON nearsim.cluster_member FOR SELECT
+    USING (generation_id IN (SELECT generation.generation_id FROM nearsim.generation));
+CREATE POLICY granted ON nearsim.verdict FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY granted ON nearsim.event FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY granted ON nearsim.attachment FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+-- A verdict names its documents itself, so they have to be of its collection, too.
+CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
+    WITH CHECK (collection_id = ANY (ARRAY(
+            SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write))
+        AND 2 = (SELECT count(*) FROM nearsim.document
+            WHERE document.doc_id IN (left_id, right_id) AND document.collection_id = verdict.collection_id));
+CREATE POLICY granted_update ON nearsim.verdict FOR UPDATE
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+-- A collection may be granted to several tenants; what one of them asks about it is not for the others.
+CREATE POLICY own ON nearsim.probe FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access))
+        AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));
+CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
+    WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+CREATE POLICY own ON nearsim.probe_match FOR SELECT
+    USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
+-- It is nobody's in particular: where collections are kept apart, too, everybody reads it.
+CREATE POLICY everybody ON nearsim.schema_floor FOR SELECT USING (true);
+
+CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF wanted AND NOT nearsim.have_roles() THEN
+        RAISE EXCEPTION 'there is nobody to keep apart: nearsim_reader, nearsim_writer and nearsim_admin are not there'
+            USING ERRCODE = 'undefined_object', HINT = 'nearsim db grant USER ROLE makes them';
+    END IF;
+    EXECUTE format('ALTER TABLE nearsim.document %s ROW LEVEL SECURITY',
+        CASE WHEN wanted THEN 'ENABLE' ELSE 'DISABLE' END);
+    PERFORM nearsim.grant_rights();
+END
+$$;
+COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
+    'Part of nearsim db isolation: lets readers and writers see only the collections in collection_access, or all again';

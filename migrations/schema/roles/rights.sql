@@ -1,0 +1,103 @@
+CREATE FUNCTION nearsim.grant_rights() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT nearsim.have_roles() THEN
+        RAISE WARNING 'the roles nearsim_reader, nearsim_writer and nearsim_admin are not all there'
+            USING HINT = 'Have a user that may create roles run: nearsim db grant USER ROLE';
+        RETURN;
+    END IF;
+    IF nearsim.may_hand_over('nearsim_admin') THEN
+        PERFORM nearsim.hand_over('nearsim_admin');
+    ELSE
+        RAISE WARNING 'the schema nearsim stays with its owner; members of nearsim_admin cannot build indexes here'
+            USING HINT = 'To hand it over, run as its owner and as a member of nearsim_admin: nearsim db grant';
+    END IF;
+    REVOKE ALL ON SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON ALL TABLES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON ALL ROUTINES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    GRANT ALL ON SCHEMA nearsim TO nearsim_admin;
+    GRANT ALL ON ALL TABLES IN SCHEMA nearsim TO nearsim_admin;
+    GRANT ALL ON ALL SEQUENCES IN SCHEMA nearsim TO nearsim_admin;
+    GRANT ALL ON ALL ROUTINES IN SCHEMA nearsim TO nearsim_admin;
+    GRANT USAGE ON SCHEMA nearsim TO nearsim_reader, nearsim_writer;
+    PERFORM nearsim.grant_reading();
+    PERFORM nearsim.grant_writing();
+END
+$$;
+COMMENT ON FUNCTION nearsim.grant_rights() IS
+    'Put owners and privileges of everything in the schema right; after a restore or a change of the schema, run it again';
+
+-- Kept apart, readers read what has a policy. What has none is hidden: band, work, change, lease, every partition.
+CREATE FUNCTION nearsim.grant_reading() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    isolated constant boolean := nearsim.is_isolated();
+    command text;
+BEGIN
+    FOR command IN
+        SELECT format('ALTER TABLE %s %s ROW LEVEL SECURITY', CAST(oid AS regclass),
+            CASE WHEN isolated THEN 'ENABLE' ELSE 'DISABLE' END)
+        FROM pg_class
+        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relrowsecurity <> isolated
+            AND (NOT isolated OR oid IN (SELECT polrelid FROM pg_policy))
+        UNION ALL
+        SELECT format('GRANT SELECT%s ON %s TO nearsim_reader, nearsim_writer',
+            CASE WHEN isolated AND relname = 'signature'
+                THEN ' (generation_id, doc_id, head_id, revision, feature_count, numbers_digest)' END,
+            CAST(oid AS regclass))
+        FROM pg_class
+        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v')
+            AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
+                OR oid IN (SELECT polrelid FROM pg_policy))
+        UNION ALL
+        SELECT format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer', CAST(oid AS regprocedure))
+        FROM pg_proc
+        WHERE pronamespace = CAST('nearsim' AS regnamespace) AND provolatile <> 'v'
+            AND prorettype NOT IN (CAST('trigger' AS regtype), CAST('event_trigger' AS regtype))
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.grant_reading() IS
+    'Part of grant_rights: what readers and writers may read, and the functions they may call that change nothing';
+
+-- Kept apart, writers choose neither ids nor revisions, which tell of other tenants, and make no collections.
+CREATE FUNCTION nearsim.grant_writing() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    columns text;
+    command text;
+BEGIN
+    GRANT USAGE ON SEQUENCE nearsim.document_revision TO nearsim_writer;
+    GRANT DELETE ON nearsim.document TO nearsim_writer;
+    IF nearsim.is_isolated() THEN
+        SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
+        WHERE attrelid = CAST('nearsim.document' AS regclass) AND attnum > 0 AND NOT attisdropped
+            AND attname NOT IN ('doc_id', 'revision', 'body_digest', 'body_length');
+        EXECUTE format('GRANT INSERT (%s), UPDATE (%s) ON nearsim.document TO nearsim_writer', columns, columns);
+    ELSE
+        GRANT INSERT, UPDATE ON nearsim.document TO nearsim_writer;
+        GRANT INSERT (name, temporary) ON nearsim.collection TO nearsim_writer;
+    END IF;
+    GRANT INSERT (collection_id, left_id, right_id, verdict, by, why), UPDATE (undone_by, undone_why, undone_at)
+        ON nearsim.verdict TO nearsim_writer;
+    GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline)
+        ON nearsim.probe TO nearsim_reader, nearsim_writer;
+    FOR command IN
+        SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
+        FROM (VALUES
+            ('nearsim_reader, nearsim_writer',
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_question']),
+            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_standing', 'judge'])
+        ) AS granted (role, names)
+        JOIN pg_proc ON proname = ANY (CAST(names AS name[]))
+        WHERE pronamespace = CAST('nearsim' AS regnamespace)
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.grant_writing() IS
+    'Part of grant_rights: what writers may write, what readers may ask, and the functions that they may call for it';

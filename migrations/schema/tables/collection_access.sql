@@ -1,0 +1,19 @@
+CREATE TABLE nearsim.collection_access (
+    collection_id integer NOT NULL CONSTRAINT collection_access_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    role_name text NOT NULL,
+    may_write boolean NOT NULL DEFAULT false,
+    granted_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT collection_access_pkey PRIMARY KEY (collection_id, role_name)
+);
+
+COMMENT ON TABLE nearsim.collection_access IS
+    'Which roles may read which collections, where readers are kept apart (nearsim db isolation)';
+COMMENT ON COLUMN nearsim.collection_access.collection_id IS
+    'The collection';
+COMMENT ON COLUMN nearsim.collection_access.role_name IS
+    'The role, by name: whoever is a member of it sees the collection, and so does a later role of that name';
+COMMENT ON COLUMN nearsim.collection_access.may_write IS
+    'Whether the role may also write documents of the collection, being a nearsim_writer';
+COMMENT ON COLUMN nearsim.collection_access.granted_at IS
+    'Since when';

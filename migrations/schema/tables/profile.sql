@@ -1,0 +1,20 @@
+CREATE TABLE nearsim.profile (
+    profile_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    collection_id integer NOT NULL CONSTRAINT profile_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT profile_name_key UNIQUE (collection_id, name),
+    CONSTRAINT profile_name_given CHECK (name <> '')
+);
+
+COMMENT ON TABLE nearsim.profile IS
+    'A named recipe for one collection';
+COMMENT ON COLUMN nearsim.profile.profile_id IS
+    'Number of the profile';
+COMMENT ON COLUMN nearsim.profile.collection_id IS
+    'The collection whose documents it compares';
+COMMENT ON COLUMN nearsim.profile.name IS
+    'Its name, unique in the collection';
+COMMENT ON COLUMN nearsim.profile.created_at IS
+    'When it was made';

@@ -1,0 +1,39 @@
+CREATE TABLE nearsim.similar_pair (
+    generation_id integer NOT NULL,
+    left_id bigint NOT NULL,
+    right_id bigint NOT NULL,
+    shared_bands smallint NOT NULL,
+    estimate real NOT NULL,
+    similarity double precision NOT NULL,
+    intersection_size integer,
+    union_size integer,
+    verified_at timestamptz NOT NULL DEFAULT now(),
+    distance double precision,
+    CONSTRAINT similar_pair_ordered CHECK (left_id < right_id),
+    CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
+        AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
+    CONSTRAINT similar_pair_distance_possible CHECK (distance >= 0)
+) PARTITION BY LIST (generation_id);
+
+COMMENT ON TABLE nearsim.similar_pair IS
+    'Verified pairs of heads, left_id < right_id; the twins of a head (signature.head_id) are paired alike';
+COMMENT ON COLUMN nearsim.similar_pair.generation_id IS
+    'The generation';
+COMMENT ON COLUMN nearsim.similar_pair.left_id IS
+    'The head with the smaller doc_id';
+COMMENT ON COLUMN nearsim.similar_pair.right_id IS
+    'The head with the larger doc_id';
+COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS
+    'How many bands of the two sketches are equal';
+COMMENT ON COLUMN nearsim.similar_pair.estimate IS
+    'Similarity as estimated from the two sketches';
+COMMENT ON COLUMN nearsim.similar_pair.similarity IS
+    'Verified similarity, which reaches the recipe''s threshold; of a distance d it is 1 / (1 + d)';
+COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS
+    'How many features both have; NULL where the metric counts none';
+COMMENT ON COLUMN nearsim.similar_pair.union_size IS
+    'How many features either has; NULL where the metric counts none';
+COMMENT ON COLUMN nearsim.similar_pair.verified_at IS
+    'When the similarity was computed';
+COMMENT ON COLUMN nearsim.similar_pair.distance IS
+    'Verified distance; NULL where the metric measures none';

@@ -1,0 +1,40 @@
+-- A ledger of what people decided about pairs. It belongs to documents, not to an index of them: no foreign key.
+CREATE TABLE nearsim.verdict (
+    verdict_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT verdict_pkey PRIMARY KEY,
+    collection_id integer NOT NULL CONSTRAINT verdict_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    left_id bigint NOT NULL,
+    right_id bigint NOT NULL,
+    verdict text NOT NULL,
+    by text NOT NULL,
+    why text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(),
+    undone_by text,
+    undone_why text,
+    undone_at timestamptz,
+    CONSTRAINT verdict_ordered CHECK (left_id < right_id),
+    CONSTRAINT verdict_known CHECK (verdict IN ('pinned', 'vetoed')),
+    CONSTRAINT verdict_explained CHECK (btrim(why) <> '' AND btrim(by) <> ''),
+    CONSTRAINT verdict_undone_whole CHECK
+        ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
+);
+CREATE UNIQUE INDEX verdict_one_standing ON nearsim.verdict (left_id, right_id) WHERE undone_at IS NULL;
+CREATE INDEX verdict_left ON nearsim.verdict (left_id);
+CREATE INDEX verdict_right ON nearsim.verdict (right_id);
+CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);
+-- The planner's samples of a table stay when its last row goes, so there are none of what a purge has to remove.
+ALTER TABLE nearsim.verdict ALTER why SET STATISTICS 0, ALTER undone_why SET STATISTICS 0;
+
+COMMENT ON TABLE nearsim.verdict IS
+    'Pairs that a person pinned (they belong together) or vetoed (they do not), with who, why and what was undone';
+COMMENT ON COLUMN nearsim.verdict.verdict_id IS 'Number of the verdict, rising with time';
+COMMENT ON COLUMN nearsim.verdict.collection_id IS 'The collection that both documents were in';
+COMMENT ON COLUMN nearsim.verdict.left_id IS 'doc_id of the earlier document';
+COMMENT ON COLUMN nearsim.verdict.right_id IS 'doc_id of the later document';
+COMMENT ON COLUMN nearsim.verdict.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
+COMMENT ON COLUMN nearsim.verdict.by IS 'Who decided, as they said; the database user if they did not';
+COMMENT ON COLUMN nearsim.verdict.why IS 'Their reason';
+COMMENT ON COLUMN nearsim.verdict.at IS 'When they decided';
+COMMENT ON COLUMN nearsim.verdict.undone_by IS 'Who undid or replaced it, null while it stands';
+COMMENT ON COLUMN nearsim.verdict.undone_why IS 'Why it was undone or replaced, null while it stands';
+COMMENT ON COLUMN nearsim.verdict.undone_at IS 'When it was undone or replaced, null while it stands';

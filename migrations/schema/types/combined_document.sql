@@ -1,0 +1,20 @@
+CREATE TYPE nearsim.combined_document AS (
+    doc_id bigint,
+    external_id text,
+    title text,
+    profiles text[],
+    similarities jsonb,
+    highest_similarity double precision,
+    lowest_similarity double precision,
+    verdict text
+);
+
+COMMENT ON TYPE nearsim.combined_document IS 'What similar_by_profiles returns: a document that is paired with the one asked about under some profiles';
+COMMENT ON COLUMN nearsim.combined_document.doc_id IS 'doc_id of the other document';
+COMMENT ON COLUMN nearsim.combined_document.external_id IS 'external_id of the other document';
+COMMENT ON COLUMN nearsim.combined_document.title IS 'Title of the other document';
+COMMENT ON COLUMN nearsim.combined_document.profiles IS 'Names of the profiles under which the two are a pair, sorted';
+COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Verified similarity under each of these profiles, by its name';
+COMMENT ON COLUMN nearsim.combined_document.highest_similarity IS 'The highest of these similarities';
+COMMENT ON COLUMN nearsim.combined_document.lowest_similarity IS 'The lowest of these similarities';
+COMMENT ON COLUMN nearsim.combined_document.verdict IS 'pinned or vetoed by a person; NULL where nothing was decided';

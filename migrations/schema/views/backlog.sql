@@ -1,0 +1,46 @@
+-- Queued work counted by generation and stage, and captured changes that are not yet work. Reads the whole queue.
+-- Work of a generation that is being built or paused is waiting but not due.
+CREATE VIEW nearsim.backlog WITH (security_invoker = true) AS
+SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
+    generation.state, queued.stage, queued.waiting,
+    CASE WHEN generation.state IN ('building', 'paused') THEN 0 ELSE queued.due END AS due, queued.leased, queued.tried, queued.set_aside,
+    queued.oldest_queued_at
+FROM (
+    SELECT work.generation_id, work.stage, count(*) FILTER (WHERE work.set_aside_at IS NULL) AS waiting,
+        count(*) FILTER (WHERE work.set_aside_at IS NULL AND work.lease_id IS NULL AND work.due_at <= now()) AS due,
+        count(work.lease_id) AS leased,
+        count(*) FILTER (WHERE work.set_aside_at IS NULL AND work.attempts > 0) AS tried,
+        count(work.set_aside_at) AS set_aside,
+        min(work.queued_at) FILTER (WHERE work.set_aside_at IS NULL) AS oldest_queued_at
+    FROM nearsim.work
+    GROUP BY work.generation_id, work.stage
+) AS queued
+JOIN nearsim.generation USING (generation_id)
+JOIN nearsim.profile USING (profile_id)
+JOIN nearsim.collection USING (collection_id)
+WHERE NOT collection.temporary AND generation.state <> 'abandoned'
+UNION ALL
+SELECT collection.name, NULL, noted.collection_id, NULL, NULL, 'change', noted.waiting, noted.waiting, 0, 0, 0,
+    noted.oldest_queued_at
+FROM (
+    SELECT change.collection_id, count(*) AS waiting, min(change.changed_at) AS oldest_queued_at
+    FROM nearsim.change GROUP BY change.collection_id
+) AS noted
+LEFT JOIN nearsim.collection USING (collection_id);
+
+COMMENT ON VIEW nearsim.backlog IS
+    'Work that is still to do, by generation and stage, those retired included; and writes not made into work yet (stage change)';
+COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL for a note that concerns all of them';
+COMMENT ON COLUMN nearsim.backlog.profile IS 'Name of the profile; NULL for writes';
+COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation that it is to be done for; NULL for writes';
+COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation';
+COMMENT ON COLUMN nearsim.backlog.stage IS
+    'change (noted, no work yet), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), tell (events of an index that went live)';
+COMMENT ON COLUMN nearsim.backlog.waiting IS 'How much is still to do, set aside left out';
+COMMENT ON COLUMN nearsim.backlog.due IS
+    'How much of it nobody is at and could begin now; none of what waits for an index to be built';
+COMMENT ON COLUMN nearsim.backlog.leased IS 'How much a worker is at';
+COMMENT ON COLUMN nearsim.backlog.tried IS 'How much has failed before and will be tried again';
+COMMENT ON COLUMN nearsim.backlog.set_aside IS 'How much failed for good until somebody looks: nearsim work list --failed';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'Since when the oldest waits, set aside left out';

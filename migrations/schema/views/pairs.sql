@@ -1,0 +1,157 @@
+-- Verified pairs with twins expanded; the document with the smaller doc_id is on the left. Each SELECT is planned by itself:
+-- the document that a condition names is looked up first, then its signature, pairs and twins through their keys and
+-- indexes (right_id, head_id of twins); without a condition they are hash joins. Where twins of both heads meet, the heads
+-- are compared as well, which changes nothing: with the twins alone the planner would consider another join order. All
+-- SELECTs have the same types; otherwise columns that are not requested would be computed. The metric is read in a
+-- subquery of its own, which runs once per generation instead of once per row.
+CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
+FROM nearsim.live_generations AS live
+CROSS JOIN LATERAL (
+    -- Two heads.
+    SELECT pair.left_id, pair.right_id, a.external_id AS left_external_id,
+        b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
+        b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
+        true AS are_heads,
+        (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
+            <> (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id) AS numbers_differ,
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id
+    UNION ALL
+    -- The left head and a twin of the right one.
+    SELECT pair.left_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
+        (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
+            <> r.numbers_digest,
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id
+    UNION ALL
+    -- A twin of the left head and the right head, in either order.
+    SELECT l.doc_id, pair.right_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
+        l.numbers_digest
+            <> (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id),
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id AND l.doc_id < pair.right_id
+    UNION ALL
+    SELECT pair.right_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
+        (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
+            <> r.numbers_digest,
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = pair.right_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id AND r.doc_id > pair.right_id
+    UNION ALL
+    -- Twins of both heads, in either order.
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
+        l.numbers_digest
+            <> r.numbers_digest,
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
+    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id AND (l.doc_id, pair.left_id) < (r.doc_id, pair.right_id)
+    UNION ALL
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
+        l.numbers_digest
+            <> r.numbers_digest,
+        verdict.verdict, pair.verified_at, pair.distance
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
+    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.right_id AND l.head_id <> l.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE pair.generation_id = live.generation_id AND (r.doc_id, pair.left_id) > (l.doc_id, pair.right_id)
+    UNION ALL
+    -- A head and its own twin.
+    SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        CAST(1 AS double precision),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
+        CAST(1 AS real), live.bands, true, false,
+        (SELECT numbers_digest FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
+            <> r.numbers_digest,
+        verdict.verdict, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END
+    FROM nearsim.signature AS r
+    JOIN nearsim.document AS a ON a.doc_id = r.head_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
+    UNION ALL
+    -- Two twins of one head.
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
+        CAST(1 AS double precision),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
+        CAST(1 AS real), live.bands, true, false,
+        l.numbers_digest
+            <> r.numbers_digest,
+        verdict.verdict, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END
+    FROM nearsim.signature AS r
+    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id AND l.head_id <> l.doc_id
+    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
+    WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
+) AS found;
+
+COMMENT ON VIEW nearsim.pairs IS
+    'Verified pairs of documents, those with equal features included; the one with the smaller doc_id is the left one';
+COMMENT ON COLUMN nearsim.pairs.collection IS 'Name of the collection';
+COMMENT ON COLUMN nearsim.pairs.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim.pairs.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.pairs.generation_id IS 'The generation that answers for the profile';
+COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document';
+COMMENT ON COLUMN nearsim.pairs.right_id IS 'doc_id of the right document';
+COMMENT ON COLUMN nearsim.pairs.left_external_id IS 'external_id of the left document';
+COMMENT ON COLUMN nearsim.pairs.right_external_id IS 'external_id of the right document';
+COMMENT ON COLUMN nearsim.pairs.left_title IS 'Title of the left document';
+COMMENT ON COLUMN nearsim.pairs.right_title IS 'Title of the right document';
+COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document';
+COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document';
+COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published';
+COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published';
+COMMENT ON COLUMN nearsim.pairs.similarity IS 'Verified similarity in the metric of the profile (of a distance d it is 1 / (1 + d)), unless the recipe verifies by estimate';
+COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'How many features both have; NULL where the metric counts none';
+COMMENT ON COLUMN nearsim.pairs.union_size IS 'How many features either has; NULL where the metric counts none';
+COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity as estimated from the two sketches';
+COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'How many bands of the two sketches are equal';
+COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether their features are equal';
+COMMENT ON COLUMN nearsim.pairs.are_heads IS 'Whether each is the first of those with its features: WHERE are_heads counts every distinct text once, and is faster';
+COMMENT ON COLUMN nearsim.pairs.numbers_differ IS 'Whether the runs of digits in their texts differ: alike, but with other figures or dates';
+COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL for most';
+COMMENT ON COLUMN nearsim.pairs.verified_at IS 'When the similarity was computed; NULL for documents with equal features';
+COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL where the metric measures none';

@@ -1,0 +1,64 @@
+-- Every profile with its live generation, or with its newest. Counts are computed only if requested.
+CREATE VIEW nearsim.profiles WITH (security_invoker = true) AS
+SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, profile.profile_id,
+    generation.generation_id, generation.state, generation.stage,
+    CAST(generation.recipe #>> '{match,threshold}' AS double precision) AS threshold,
+    generation.bands, generation.rows,
+    CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer) AS min_shared_bands,
+    CAST(generation.recipe #>> '{match,bucket_limit}' AS integer) AS bucket_limit,
+    coalesce(generation.expected_recall, (SELECT 1 - sum(chosen.term) FROM (
+        SELECT CASE WHEN few = 0 THEN 1 ELSE exp(
+                sum(ln(CAST(generation.bands - few + step AS double precision) / step))) END
+            * alike.band ^ few * (1 - alike.band) ^ (generation.bands - few) AS term
+        FROM generate_series(0, CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer) - 1) AS few
+        LEFT JOIN LATERAL generate_series(1, few) AS step ON true
+        GROUP BY few
+    ) AS chosen)) AS expected_recall,
+    (SELECT count(*) FROM nearsim.document WHERE document.collection_id = collection.collection_id) AS documents,
+    CAST(generation.figures ->> 'buckets' AS bigint) AS buckets,
+    CAST(generation.figures ->> 'largest_bucket' AS bigint) AS largest_bucket,
+    CAST(generation.figures ->> 'buckets_over_limit' AS bigint) AS buckets_over_limit,
+    CAST(generation.figures ->> 'links_left_out' AS bigint) AS links_left_out,
+    profile.created_at, generation.live_at, generation.figures, generation.fingerprint, generation.recipe,
+    nearsim.amplification_of(generation.recipe, generation.bands, generation.rows) AS amplification
+FROM nearsim.profile
+JOIN nearsim.collection USING (collection_id)
+LEFT JOIN LATERAL (
+    SELECT * FROM nearsim.generation WHERE generation.profile_id = profile.profile_id
+    ORDER BY generation.state = 'live' DESC, generation.generation_id DESC LIMIT 1
+) AS generation ON true
+LEFT JOIN LATERAL (
+    SELECT CAST(generation.recipe #>> '{match,threshold}' AS double precision) ^ generation.rows AS band
+) AS alike ON true
+WHERE NOT collection.temporary;
+
+COMMENT ON VIEW nearsim.profiles IS
+    'Every profile: its recipe in short and whole, the generation that answers for it, and what the build of that counted';
+COMMENT ON COLUMN nearsim.profiles.collection IS 'Name of the collection';
+COMMENT ON COLUMN nearsim.profiles.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim.profiles.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.profiles.profile_id IS 'Number of the profile';
+COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The generation that answers, or where none does, the newest';
+COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation: live, or why nothing answers yet';
+COMMENT ON COLUMN nearsim.profiles.stage IS 'How far its build has come; done where it answers';
+COMMENT ON COLUMN nearsim.profiles.threshold IS
+    'Similarity from which two documents are a pair; for projection the largest distance';
+COMMENT ON COLUMN nearsim.profiles.bands IS 'How many bands a sketch is cut into';
+COMMENT ON COLUMN nearsim.profiles.rows IS 'How many values of the sketch make one band';
+COMMENT ON COLUMN nearsim.profiles.min_shared_bands IS
+    'How many bands two documents must share to be compared; 1 where the recipe has an amplification instead';
+COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'How many anchors a bucket has; 0 for no limit';
+COMMENT ON COLUMN nearsim.profiles.expected_recall IS
+    'Probability that two documents right at the threshold share the bands that they need to be compared; more alike ones do more often';
+COMMENT ON COLUMN nearsim.profiles.documents IS 'How many documents the collection has now';
+COMMENT ON COLUMN nearsim.profiles.buckets IS 'How many buckets there were when the index was built';
+COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'How many members the largest of them had';
+COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'How many of them had more members than the bucket limit';
+COMMENT ON COLUMN nearsim.profiles.links_left_out IS 'How many pairs of members the bucket limit left out, once for each bucket';
+COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was made';
+COMMENT ON COLUMN nearsim.profiles.live_at IS 'Since when the generation answers';
+COMMENT ON COLUMN nearsim.profiles.figures IS 'All that the build counted';
+COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of all that decides sketches, bands and pairs';
+COMMENT ON COLUMN nearsim.profiles.recipe IS 'The whole recipe, every default spelled out';
+COMMENT ON COLUMN nearsim.profiles.amplification IS
+    'Which shared bands make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows';

@@ -1,1 +1,0 @@
-DROP TABLE nearsim.schema_floor;
