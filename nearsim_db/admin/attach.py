@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import ConflictError, InputError
 from nearsim_db.index import Index
 from nearsim_db.indexing import attached_table, collections
@@ -16,6 +14,7 @@ from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Columns, Relation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
 
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, advice, counted
 from nearsim_db.indexing import profiles
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.store import access, catalog, documents, embedded, generations
 from nearsim_db.store.access import Roles
 from nearsim_db.store.catalog import Collection, Generation
-from nearsim_db.store.driver import server_settings
+from nearsim_db.store.driver import Connection, server_settings
 from nearsim_db.store.driver.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server, open_engine, translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.schema import revisions

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from psycopg import errors as pg
-from sqlalchemy import Connection, Engine
-from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.source_rows import Source
-from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeout, is_passing
 from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
 from nearsim_db.store.work import queue
 
@@ -73,11 +72,10 @@ def _take_in(connection: Connection, collection_id: CollectionId) -> int:
             with connection.begin_nested():
                 source = source_rows.get_source(connection, collection_id)
                 source_rows.follow_ids(connection, source, [id for id in noted if id is not None])
-        except pg.LockNotAvailable:
-            # Somebody alters the table, and the notes can wait.
-            connection.rollback()
-            return 0
         except Exception as error:
+            if is_lock_timeout(error):  # somebody alters the table, and the notes can wait
+                connection.rollback()
+                return 0
             if is_passing(error):
                 raise
             attachments.note_trouble(connection, collection_id, str(error))
@@ -214,7 +212,7 @@ def alone_with(connection: Connection, table: str, action: Callable[[], Result])
     where it is never to be had.
     """
     attempts = Retrying(
-        retry=retry_if_exception_type(pg.LockNotAvailable),
+        retry=retry_if_exception(is_lock_timeout),
         stop=stop_after_attempt(_TRIGGER_ATTEMPTS),
         wait=wait_random(0.2, 1.0),
         before_sleep=lambda state: connection.rollback(),

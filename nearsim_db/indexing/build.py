@@ -11,7 +11,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing import steps
@@ -22,6 +21,7 @@ from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store import bands, catalog, documents, generations, pairs, partitions, retention, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.work import queue
 
 _SKETCHES_AT_ONCE = 20_000

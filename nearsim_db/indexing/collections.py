@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import attached_table
 from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.store import access, catalog, generations
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId, GenerationId, Notable, Tell
 from nearsim_db.similarity.encoder import Encoder
@@ -17,6 +15,7 @@ from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.settings import Settings
 

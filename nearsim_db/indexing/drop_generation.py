@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import Connection, Engine
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store import catalog, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.catalog import Generation, State
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeout, translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
 

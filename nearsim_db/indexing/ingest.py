@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.store import documents
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
@@ -30,6 +28,7 @@ from nearsim_db.records import (
 from nearsim_db.store import documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import Outcome
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import again_after_conflicts
 
 

@@ -1,7 +1,5 @@
 """Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.records import CollectionId
@@ -10,6 +8,7 @@ from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Build, Collection, Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:

@@ -5,9 +5,8 @@ That needs none of its sketches, so that also what this code could not have made
 
 from functools import partial
 
-from sqlalchemy import Connection, Engine
-
 from nearsim_db.store import events
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.driver.statements import Leaves

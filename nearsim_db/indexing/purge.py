@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
@@ -17,6 +16,7 @@ from nearsim_db.readers.rejects import RejectLines, lines_about
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import catalog, events, lookup_requests, purges, signatures, verdicts
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts
 from nearsim_db.store.driver.locks import Lock, hold_lock, try_lock
 from nearsim_db.store.purges import Traces

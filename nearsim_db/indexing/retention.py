@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 
-from sqlalchemy import Connection, Engine
-
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, retention
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.retention import Edge

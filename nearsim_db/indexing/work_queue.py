@@ -13,7 +13,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, counted
 from nearsim_db.indexing import attached_table, promotion_events, steps
@@ -22,7 +21,7 @@ from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import VerifiedPairs, joined
 from nearsim_db.store import catalog, documents, pairs, signatures
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.driver import notify
+from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.driver.statements import Leaves

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import retention
 from nearsim_db.records import Cluster, Match, Pair
@@ -13,6 +11,7 @@ from nearsim_db.similarity.profile import Profile, as_built, make_family
 from nearsim_db.store import catalog, clusters, pairs
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_missing_table, translated
 
 _ATTEMPTS = 5

@@ -1,9 +1,8 @@
 """What the index knows of a document that it is asked about, and what to tell where that is not its text of now."""
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.standings import Standing, read_standing
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Generator
 from functools import partial
 
-from sqlalchemy import Connection, Engine
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, NearsimError, NotFoundError, RecipeError
@@ -12,7 +11,7 @@ from nearsim_db.records import Notable, Tell
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import catalog, events
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import notify
+from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import again_after_conflicts, translated
 from nearsim_db.store.events import Event, Kind, Wanted
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import DEFAULT, NotFoundError, advice
 from nearsim_db.store import documents
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 
 
 def choose_newest(collection: str, generations: Sequence[Generation], profile: str | None) -> Generation:

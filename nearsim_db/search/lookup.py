@@ -9,7 +9,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.indexing import steps
@@ -21,6 +20,7 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
 from nearsim_db.store.driver.engine import is_missing_table, translated
 

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
-
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store import bands, catalog, partitions
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.documents import count_outside
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import backlog, leases, queue
 
 

@@ -5,8 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import CollectionId, Document
@@ -18,7 +16,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import catalog, lookup_requests
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import notify
+from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_passing, translated
 from nearsim_db.store.lookup_requests import Answer, Probe, ProbeMatch
 

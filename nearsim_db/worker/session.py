@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, advice, counted
 from nearsim_db.indexing import attached_table, drop_generation, promotion_events, retention, work_queue
 from nearsim_db.indexing.context import Context, Contexts
@@ -18,7 +16,7 @@ from nearsim_db.search import events
 from nearsim_db.store import catalog, generations, lookup_requests, partitions
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import notify
+from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back
 from nearsim_db.store.driver.statements import Leaves

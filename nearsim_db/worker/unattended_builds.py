@@ -4,14 +4,13 @@ were left to the workers. What somebody began to build beside a live one, and wa
 import time
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Engine
-
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context, Contexts
 from nearsim_db.records import CollectionId, GenerationId, Notable, Tell
 from nearsim_db.store import catalog, documents
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_passing
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 from nearsim_db.worker.metrics import Monitor

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.reindex import samples, select
 from nearsim_db.admin.reindex.diff_result import (
     ClusterCounts,
@@ -22,6 +20,7 @@ from nearsim_db.records import Progress, silent
 from nearsim_db.store import diffs
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import Both
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import backlog, queue
 
 _STEPS = 4

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from sqlalchemy import Connection
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nearsim_db.admin.reindex.estimate import Pace
@@ -18,6 +17,7 @@ from nearsim_db.similarity.profile import restore
 from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 from nearsim_db.store.generations import WORKABLE

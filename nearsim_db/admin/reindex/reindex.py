@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.reindex import diff, promote, select
 from nearsim_db.admin.reindex.diff_result import Difference
 from nearsim_db.admin.reindex.foreground import Foreground
@@ -18,6 +16,7 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from nearsim_db.store import catalog, diffs, generations
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 
 
 class Reindex:

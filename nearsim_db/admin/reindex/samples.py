@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
 from nearsim_db.admin.reindex.why_no_pair import Absences
 from nearsim_db.errors import FingerprintError, RecipeError
@@ -13,6 +11,7 @@ from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import diffs, report_pairs
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import Both, ChosenPair, Tie
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.report_pairs import ReadText
 
 _TEXT_CHARACTERS = 10_000

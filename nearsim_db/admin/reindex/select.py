@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.errors import ConflictError, NotFoundError, advice
 from nearsim_db.records import GenerationId
 from nearsim_db.search.live_generation import choose_newest
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import COMING, is_attended, remedy, word
 
 

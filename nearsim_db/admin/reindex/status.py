@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.reindex.estimate import Standing, estimate, seconds_by_stage
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
 from nearsim_db.store import catalog, partitions, signatures
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import COMING, WORKABLE, is_attended, is_left, word
 from nearsim_db.store.work import leases, queue
 

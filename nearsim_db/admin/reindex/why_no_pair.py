@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.admin.reindex.diff_result import Evidence
 from nearsim_db.similarity.encoder import Encoder
@@ -14,6 +13,7 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.store import diffs, documents
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import Standing
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.store import audits
+from nearsim_db.store.driver import Connection
 
 Ids = NDArray[np.int64]
 Sums = tuple[

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.store import audits
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.work.queue import STAGES, Stage
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import Findings
@@ -11,6 +10,7 @@ from nearsim_db.indexing.steps.ties import Tying
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import Members
+from nearsim_db.store.driver import Connection
 
 Ids = NDArray[np.int64]
 

@@ -5,7 +5,6 @@ from contextlib import closing
 from itertools import chain
 
 import numpy as np
-from sqlalchemy import Connection
 
 from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import DocumentKind, Findings
@@ -14,6 +13,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, joined
 from nearsim_db.store import audits, documents
 from nearsim_db.store.audits import Standing
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
 
 Suspect = tuple[DocumentKind, int, frozenset[int]]  # what differs, and documents of which it may come

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from sqlalchemy import Connection
-
 from nearsim_db.store import audits
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 
 TableKind = Literal[
     "missing_table", "detached_table", "unlogged_table", "missing_index", "unusable_index", "missing_constraint",

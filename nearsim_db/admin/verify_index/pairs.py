@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import Findings, PairKind
@@ -14,6 +13,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store import audits
 from nearsim_db.store.audits import StoredPair
+from nearsim_db.store.driver import Connection
 
 Ends = tuple[int, int]
 

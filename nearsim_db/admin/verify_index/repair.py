@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from sqlalchemy import Connection
 
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing import work_queue
@@ -12,6 +11,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.store import audits, bands, pairs, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import again_after_conflicts, translated
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.work import queue

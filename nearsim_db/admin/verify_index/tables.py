@@ -1,11 +1,10 @@
 """The tables of a generation: are they there, whole, and can they be read."""
 
-from sqlalchemy import Connection
-
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.store import audits
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import damage_in
 from nearsim_db.store.driver.statements import PARENTS
 

@@ -6,7 +6,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import Connection
 
 from nearsim_db.admin.reindex import Reindex, select
 from nearsim_db.admin.verify_index.bands import check_all_bands
@@ -27,6 +26,7 @@ from nearsim_db.similarity.profile import restore
 from nearsim_db.store import audits, catalog
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import damage_in, translated
 from nearsim_db.store.generations import WORKABLE
 

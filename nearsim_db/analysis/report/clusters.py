@@ -4,11 +4,10 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.analysis.report.figures import Clusters, ListedCluster
 from nearsim_db.analysis.report.suspicion import suspicion
 from nearsim_db.store import reports
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.reports import ClusterFacts
 

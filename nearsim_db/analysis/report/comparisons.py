@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import Connection
-
 from nearsim_db.analysis.report.diffs import compare
 from nearsim_db.analysis.report.figures import Comparison, Side, Why
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import report_pairs
 from nearsim_db.store.catalog import Generation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.report_pairs import ChosenPair, ReadText
 
 READ_CHARACTERS = 100_000

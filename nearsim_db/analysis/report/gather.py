@@ -7,8 +7,6 @@ from importlib.metadata import version
 from itertools import islice, takewhile
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from nearsim_db.analysis.report import clusters, comparisons, rejects
 from nearsim_db.analysis.report.figures import (
     Index,
@@ -28,6 +26,7 @@ from nearsim_db.similarity.recipe import to_toml
 from nearsim_db.store import catalog, reports
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.reports import Bucket
 from nearsim_db.store.work import work_items

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 
-from sqlalchemy import Connection
-
 from nearsim_db.analysis.tuning.sampling import MOST_CHARACTERS, MOST_DOCUMENTS, Reservoir, Sample, TextOf
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store import catalog, documents, result_sets, samples
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 
 
 def draw_from_collection(

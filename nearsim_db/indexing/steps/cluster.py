@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import Tying
 from nearsim_db.similarity.clustering import connected_components, find_stragglers
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue

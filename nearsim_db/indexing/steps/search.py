@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.store import bands, signatures
+from nearsim_db.store.driver import Connection
 
 
 def search(

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import bands, pairs, signatures, verdicts
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.work import queue
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.clustering import (
@@ -18,6 +17,7 @@ from nearsim_db.similarity.clustering import (
 from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.store import clusters, verdicts
 from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
+from nearsim_db.store.driver import Connection
 
 Ids = NDArray[np.int64]
 

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import Signatures, VerifiedPairs
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import documents, signatures
+from nearsim_db.store.driver import Connection
 
 
 def verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> VerifiedPairs:
