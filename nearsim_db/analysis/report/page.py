@@ -21,7 +21,7 @@ from nearsim_db.errors import NearsimError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_SCRIPTS = ("sortable.js", "sortable.a11y.js", "page.js")
+_SCRIPTS = ("sort.js", "page.js")
 _STYLE = "page.css"
 
 
