@@ -17,8 +17,21 @@ from tests.servers.programs import newest_major, oldest_major, programs
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# The longest run first, so that the processes finish at about the same time.
-_ORDER = ("contract", "store", "migration", "acceptance", "golden", "unit")
+# Kernels are compiled in one process while the other starts servers; then the longest rooms first.
+_ORDER = (
+    "similarity",
+    "store",
+    "indexing",
+    "admin",
+    "sql",
+    "worker",
+    "search",
+    "cli",
+    "schema",
+    "analysis",
+    "readers",
+    "benchmarks",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,14 +57,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A module stays in one process, and all of tests/contract in one, so that kernels are compiled once."""
+    """Keep a module in one process, and all of tests/similarity in one, so that kernels are compiled once."""
     schedule = LoadScopeScheduling(config, log)
     schedule._split_scope = _scope
     return schedule
 
 
 def _scope(nodeid: str) -> str:
-    return "contract" if _folder(nodeid) == "contract" else nodeid.rsplit("::", 1)[0]
+    return "similarity" if _room(nodeid) == "similarity" else nodeid.rsplit("::", 1)[0]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -68,8 +81,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests in the order of their folders, and leave out the slow ones unless --all is given."""
-    items.sort(key=lambda item: _ORDER.index(_folder(item.nodeid)))
+    """Put tests in the order of their rooms, and leave out the slow ones unless --all is given."""
+    items.sort(key=lambda item: _ORDER.index(_room(item.nodeid)))
     slow = [item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)]
     if slow and not config.getoption("all"):
         config.hook.pytest_deselected(items=slow)
@@ -82,7 +95,7 @@ def _reason(item: pytest.Item, mark: pytest.Mark) -> str:
     return str(mark.args[0])
 
 
-def _folder(nodeid: str) -> str:
+def _room(nodeid: str) -> str:
     return nodeid.split("/")[1]
 
 

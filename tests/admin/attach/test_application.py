@@ -1,0 +1,134 @@
+"""What an application notices of being followed: nothing, whatever it does to its table."""
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.records import Notable
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from nearsim_db.worker.worker import Worker
+from tests.builders.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write
+from tests.builders.workers import Application, application, ask
+
+
+def test_a_role_without_rights_writes_its_table(story: Index, app: Application, database: Database) -> None:
+    app.execute("CREATE ROLE plain_writer")
+    try:
+        app.execute("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON story TO plain_writer")
+        app.execute("SET ROLE plain_writer")
+        write(app, 30, words(0, 30))
+        app.execute("UPDATE story SET body = 'mine now' WHERE id = 4")
+        app.execute("DELETE FROM story WHERE id = 5")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            app.execute("SELECT * FROM nearsim.change")
+        app.execute("RESET ROLE")
+        story.build()
+        assert_as_ingested(database, app, story)
+    finally:
+        app.execute("RESET ROLE; DROP OWNED BY plain_writer; DROP ROLE plain_writer")
+
+
+def test_writers_wait_for_nobody(story: Index, app: Application, database_url: str) -> None:
+    """Not even for one who has all documents and all notes locked."""
+    with application(database_url) as other, other.transaction():
+        other.execute("SELECT FROM nearsim.document FOR UPDATE; SELECT FROM nearsim.attachment FOR UPDATE")
+        app.execute("SET lock_timeout = '50ms'")
+        app.execute("UPDATE story SET body = 'written at once' WHERE id = 4")
+        app.execute("DELETE FROM story WHERE id = 5")
+        write(app, 31, "written, too")
+        app.execute("TRUNCATE story")
+    assert ask(app, "SELECT count(*) FROM nearsim.change") == 4
+
+
+def test_a_renamed_column_refuses_no_write(
+    story: Index, app: Application, database: Database, database_url: str
+) -> None:
+    warnings: list[str] = []
+    app.add_notice_handler(lambda notice: warnings.append(notice.message_primary or ""))
+    app.execute("ALTER TABLE story RENAME body TO content")
+    app.execute("UPDATE story SET content = 'after it was renamed' WHERE id < 4")
+    app.execute("DELETE FROM story WHERE id = 4")
+    (warning,) = warnings
+    assert "nearsim cannot follow this write to public.story" in warning and "body" in warning
+    with pytest.raises(
+        NotFoundError, match=r"'story' cannot follow table public\.story: its column 'body' is gone"
+    ):
+        story.build()
+    told: list[Notable] = []
+    assert Worker(database_url, tell=told.append).drain() == 0
+    assert [one.event for one in told if one.level == "error"] == ["not_followed"]
+    app.execute("ALTER TABLE story RENAME content TO body")
+    story.build()
+    assert_as_ingested(database, app, story)
+    app.execute("ALTER TABLE story RENAME id TO number")
+    for number in range(100, 105):
+        app.execute("INSERT INTO story VALUES (%s, 'x', 'y')", (number,))
+    app.execute("ALTER TABLE story RENAME number TO id")
+    assert len(warnings) == 6
+    story.build()
+    assert_as_ingested(database, app, story)
+
+
+def test_other_columns_from_now_on(story: Index, app: Application, database: Database) -> None:
+    app.execute("ALTER TABLE story RENAME body TO content")
+    app.execute("ALTER TABLE story RENAME headline TO head")
+    index = attached(database, columns=Columns("id", "content", title="head"))
+    assert ask(app, "SELECT count(*) FROM nearsim.collection") == 1
+    app.execute("UPDATE story SET content = 'new' WHERE id = 3")
+    app.execute("ALTER TABLE story RENAME content TO body")
+    app.execute("ALTER TABLE story RENAME head TO headline")
+    attached(database)
+    assert_as_ingested(database, app, index)
+
+
+def test_a_table_that_is_gone(story: Index, app: Application, database: Database, database_url: str) -> None:
+    before = pairs(story)
+    app.execute("DROP TABLE story")
+    app.execute("INSERT INTO nearsim.change (collection_id) SELECT collection_id FROM nearsim.collection")
+    with pytest.raises(NotFoundError, match="follows a table that is gone; run: nearsim detach story"):
+        story.build()
+    told: list[Notable] = []
+    assert Worker(database_url, tell=told.append).drain() == 0
+    assert [one.message for one in told if one.level == "error"] == [
+        "collection 'story' follows a table that is gone; run: nearsim detach story"
+    ]
+    assert pairs(story) == before
+    assert story.similar("3")
+    with pytest.raises(InputError, match="nothing of them can be kept"):
+        attach.detach(database, "story", keep=True)
+    assert attach.detach(database, "story", keep=False) == 10
+    assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
+
+
+def test_names_as_sql_writes_them(app: Application, database: Database) -> None:
+    app.execute(
+        'CREATE SCHEMA "My News"; CREATE TABLE "My News"."Big.Story" ("Id" int PRIMARY KEY, "The ""Text""" text)'
+    )
+    app.execute('INSERT INTO "My News"."Big.Story" VALUES (1, %s), (2, %s)', (words(1, 1), words(1, 2)))
+    following = attach.follow_table(
+        database, '"My News"."Big.Story"', Columns("Id", '"The ""Text"""'), "news"
+    )
+    index = Index(database, following.collection)
+    attach.take_in(index, "default", RECIPE)
+    app.execute('INSERT INTO "My News"."Big.Story" VALUES (3, %s)', (words(1, 3),))
+    app.execute('ALTER TABLE "My News"."Big.Story" RENAME TO plain')
+    index.build()
+    assert len(pairs(index)) == 3
+    attach.detach(database, "news", keep=False)
+    assert ask(app, TRIGGERS) == ""
+
+
+def test_two_collections_of_one_table(story: Index, app: Application, database: Database) -> None:
+    other = attached(database, "titles", Columns("id", "headline"))
+    app.execute("UPDATE story SET body = headline, headline = body WHERE id % 2 = 0")
+    for index in (story, other):
+        index.build()
+    assert_as_ingested(database, app, story)
+    attach.detach(database, "titles", keep=False)
+    assert "nearsim_1_rows" in str(ask(app, TRIGGERS))
+    write(app, 50, words(0, 50))
+    story.build()
+    assert_as_ingested(database, app, story)

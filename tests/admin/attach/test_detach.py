@@ -1,0 +1,81 @@
+"""A table that is not followed any more has nothing of ours, and the collection goes or stands by itself."""
+
+from collections.abc import Callable
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.indexing import attached_table
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.database import Database
+from tests.builders.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
+from tests.builders.workers import Application, ask
+
+pytestmark = pytest.mark.each_major
+
+
+def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
+    before = ask(app, CATALOG)
+    ways: list[Callable[[], int]] = [
+        lambda: attach.detach(database, "story", keep=False),
+        lambda: attach.detach(database, "story", keep=True),
+        lambda: delete_collection(database, "story"),
+    ]
+    for leave in ways:
+        attached(database)
+        assert ask(app, CATALOG) != before
+        leave()
+        assert ask(app, CATALOG) == before
+        app.execute("DELETE FROM nearsim.collection WHERE name = 'story'")
+    write(app, 40, "nobody follows")
+    assert ask(app, "SELECT count(*) FROM nearsim.change WHERE doc_id IS NULL") == 0
+
+
+def test_what_is_kept_is_not_signed_again(story: Index, app: Application, database: Database) -> None:
+    signatures = (
+        "SELECT array_agg((doc_id, revision, xmin::text)::text ORDER BY doc_id)::text FROM nearsim.signature"
+    )
+    signed, answered = ask(app, signatures), (pairs(story), clusters(story))
+    assert attach.detach(database, "story", keep=True) == 10
+    app.execute("DROP TABLE story")
+    story.build()
+    assert ask(app, signatures) == signed
+    assert (pairs(story), clusters(story)) == answered
+    assert story.get("3")["body"] == words(1, 3)
+    story.add([Document("new", "title 2", words(0, 2))])
+    assert {"2", "new"} in pairs(story)
+    with pytest.raises(NotFoundError, match="follows no table"):
+        attach.detach(database, "story", keep=False)
+
+
+def test_an_interrupted_keep_goes_on(
+    story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = source_rows.keep_texts
+    left = [1, 1]
+
+    def interrupted(connection: object, source: Source, after: int, amount: int) -> int | None:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return copy(connection, source, after, amount)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(attached_table, "_KEPT_AT_ONCE", 3)
+        patched.setattr(source_rows, "keep_texts", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            attach.detach(database, "story", keep=True)
+    assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6
+    with pytest.raises(ConflictError, match=r"run first: nearsim detach story --keep$"):
+        attached(database)
+    story.build()
+    reference = twin(database, app)
+    assert pairs(story) == pairs(reference)
+    attach.detach(database, "story", keep=True)
+    story.build()
+    assert pairs(story) == pairs(reference)
+    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 0

@@ -1,0 +1,101 @@
+"""Tables that cannot be followed, and what is refused of collections that follow one."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from sqlalchemy import Engine
+
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
+from nearsim_db.errors import ConflictError, InputError, NearsimError
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from tests.builders.followed_table import COLUMNS, PLAIN, attached
+from tests.builders.workers import Application, ask
+
+REFUSED = {
+    "CREATE VIEW other AS SELECT * FROM story": "it is a view",
+    "CREATE MATERIALIZED VIEW other AS SELECT * FROM story": "it is a materialised view",
+    "CREATE TABLE other (id int, body text)": "nothing keeps the ids in column 'id' apart",
+    "CREATE TABLE other (id int, at int, body text, PRIMARY KEY (id, at))": "nothing keeps the ids",
+    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other (id) WHERE id > 3": "nothing keeps the ids",
+    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other ((id + 1))": "nothing keeps the ids",
+    "CREATE TABLE other (id int, body text, PRIMARY KEY (id, body)) PARTITION BY LIST (body)": "nothing keeps the ids",
+    "CREATE TABLE other (id numeric PRIMARY KEY, body text)": "'id' is of type numeric; the id may be smallint",
+    "CREATE TABLE other (id int PRIMARY KEY, body jsonb)": "'body' is of type jsonb; the text may be text",
+    "CREATE TABLE other (id int PRIMARY KEY, text text)": "has no column 'body'; it has: id, text",
+    "CREATE TABLE other (id int PRIMARY KEY, body text); CREATE TABLE child () INHERITS (other)": "inherit from it",
+    "CREATE TABLE nearsim.other (id int PRIMARY KEY, body text)": "there is no table 'other'",
+}
+
+
+def test_tables_that_cannot_be_followed(app: Application, database: Database) -> None:
+    for table, reason in REFUSED.items():
+        app.execute(table.encode())
+        with pytest.raises(NearsimError, match=reason):
+            attach.follow_table(database, "other", Columns("id", "body"))
+        app.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP TABLE IF EXISTS nearsim.other")
+        app.execute(PLAIN.encode())
+    assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
+
+
+def test_what_else_is_refused(app: Application, database: Database) -> None:
+    for table, reason in {
+        "nearsim.document": "nearsim's own schema",
+        "pg_catalog.pg_class": "it belongs to PostgreSQL",
+        "nowhere.story": "there is no table 'nowhere.story'",
+        "a b.c.d": "is not the name of a table",
+    }.items():
+        with pytest.raises(NearsimError, match=reason):
+            attach.follow_table(database, table, Columns("oid", "relname"))
+    with pytest.raises(InputError, match="'seen' is of type integer; the published_at may be timestamp"):
+        attach.follow_table(database, "story", Columns("id", "body", published_at="seen"))
+    Index(database, "full").add([Document("a", body="b")])
+    with pytest.raises(ConflictError, match="'full' has documents of its own"):
+        attach.follow_table(database, "story", COLUMNS, "full")
+    attached(database)
+    app.execute("CREATE TABLE other (id int PRIMARY KEY, body text)")
+    with pytest.raises(ConflictError, match=r"follows public\.story by 'id' already"):
+        attach.follow_table(database, "other", Columns("id", "body"), "story")
+    with pytest.raises(ConflictError, match="has a profile 'default' of another recipe"):
+        attach.take_in(Index(database, "story"), "default", Recipe())
+
+
+def test_rights_that_are_missing(database_url: str, engine: Engine, app: Application) -> None:
+    app.execute("CREATE ROLE keeper LOGIN IN ROLE nearsim_admin")
+    try:
+        url = engine.url.set(username="keeper").render_as_string(hide_password=False)
+        with Database.connect(url) as database:
+            with pytest.raises(InputError, match="only its owner can make triggers fire always"):
+                attach.follow_table(database, "story", COLUMNS)
+            app.execute("ALTER TABLE story OWNER TO keeper; ALTER TABLE story ENABLE ROW LEVEL SECURITY")
+            attach.follow_table(database, "story", COLUMNS)
+            attach.detach(database, "story", keep=False)
+            app.execute("ALTER TABLE story FORCE ROW LEVEL SECURITY")
+            with pytest.raises(InputError, match="row-level security hides rows"):
+                attach.follow_table(database, "story", COLUMNS)
+            app.execute("ALTER TABLE story DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON story FROM keeper")
+            with pytest.raises(InputError, match="may not read column 'id'; GRANT SELECT"):
+                attach.follow_table(database, "story", COLUMNS)
+    finally:
+        app.execute("DROP OWNED BY keeper CASCADE; DROP ROLE keeper")
+
+
+def test_documents_are_written_in_the_table_only(story: Index, app: Application) -> None:
+    for refused in (
+        partial(story.add, [Document("x", body="y")]),
+        partial(story.add, [Document("x", body="y")], "skip"),
+        partial(story.delete, ["3"]),
+        partial(story.purge, ["3"]),
+    ):
+        with pytest.raises(ConflictError, match=r"story"):
+            call(refused)
+    app.execute("DELETE FROM story WHERE id = 3")
+    assert story.purge(["3"]).deleted == ["3"]
+
+
+def call(action: Callable[[], object]) -> None:
+    """Do it."""
+    action()

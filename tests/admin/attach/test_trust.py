@@ -1,0 +1,131 @@
+"""What whoever owns a followed table can change it into afterwards: no code of theirs runs with others' rights."""
+
+import re
+import shlex
+from functools import partial
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.errors import NotFoundError
+from nearsim_db.indexing import attached_table
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from tests.builders.followed_table import COLUMNS, attached, words
+from tests.builders.logins import login, user_of
+from tests.builders.workers import Application, ask
+
+BODY = "SELECT nearsim.body_of(doc_id) FROM nearsim.document WHERE external_id = '3'"
+WHY = """
+SELECT why.* FROM nearsim.document AS one, nearsim.document AS other, nearsim.why(one.doc_id, other.doc_id)
+WHERE one.external_id = '1' AND other.external_id = '3'
+"""
+WHY_NOT = WHY.replace("why", "why_not")
+SPY = """
+CREATE TABLE who_ran (name text);
+GRANT ALL ON who_ran TO PUBLIC;
+CREATE FUNCTION spy(text) RETURNS text LANGUAGE plpgsql AS
+    $$BEGIN INSERT INTO public.who_ran VALUES (current_user); RETURN $1; END$$;
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+GRANT SELECT ON story TO PUBLIC;
+"""
+COMPOSITE = """
+CREATE TYPE wrapped AS (content text);
+CREATE FUNCTION unwrap(wrapped) RETURNS text LANGUAGE sql AS 'SELECT public.spy(($1).content)';
+CREATE CAST (wrapped AS text) WITH FUNCTION unwrap(wrapped) AS ASSIGNMENT;
+DROP TRIGGER nearsim_1_rows ON story;
+ALTER TABLE story ALTER body TYPE wrapped USING CAST(ROW(body) AS wrapped);
+"""
+VIEW = """
+ALTER TABLE story RENAME TO rows_of_story;
+CREATE VIEW story AS SELECT id, headline, spy(body) AS body FROM rows_of_story;
+GRANT SELECT ON story TO PUBLIC;
+UPDATE nearsim.attachment SET relation = 'story';
+"""
+
+
+def warned(app: Application, question: str) -> list[str]:
+    """What the server warns of when it is asked."""
+    warnings: list[str] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        warnings.append(notice.message_primary or "")
+
+    app.add_notice_handler(note)
+    app.execute(question.encode())
+    app.remove_notice_handler(note)
+    return warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(COMPOSITE, "column 'body' is of type public.wrapped"), (VIEW, "it is a view")],
+    ids=["composite", "view"],
+)
+def test_neither_casts_nor_views_of_the_owner_run(
+    story: Index, app: Application, database: Database, change: str, reason: str
+) -> None:
+    app.execute(SPY.encode())
+    assert ask(app, BODY) == words(1, 3)
+    app.execute(change.encode())
+    (warning,) = warned(app, BODY)
+    assert "cannot be read: its collection follows no table" in warning
+    assert ask(app, BODY) is None
+    for read in (story.sweep, partial(story.get, "3")):
+        with pytest.raises(NotFoundError, match=re.escape(reason)):
+            read()
+    app.execute("INSERT INTO nearsim.change (collection_id, external_id) VALUES (1, '3')")
+    attached_table.catch_up(database.engine)
+    assert reason in str(ask(app, "SELECT trouble FROM nearsim.attachment"))
+    assert attach.detach(database, "story", keep=False) == 10
+    assert ask(app, "SELECT count(*) FROM who_ran") == 0
+
+
+def test_ids_of_a_kind_that_cannot_be(story: Index, app: Application) -> None:
+    app.execute("GRANT USAGE ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
+    app.execute("ALTER TABLE story ALTER id TYPE date USING DATE '2026-01-01' + CAST(id AS integer)")
+    for question in (WHY, WHY_NOT):
+        for warning in warned(app, question):
+            assert "cannot be read: its collection follows no table" in warning
+    assert len(warned(app, BODY)) == 1 and ask(app, BODY) is None
+
+
+def test_ids_of_a_domain(app: Application, database: Database) -> None:
+    app.execute("GRANT USAGE ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
+    app.execute(
+        "CREATE DOMAIN label AS varchar(9); CREATE DOMAIN short AS label; ALTER TABLE story ALTER id TYPE short"
+    )
+    attached(database)
+    assert ask(app, BODY) == words(1, 3)
+
+
+def test_owners_who_are_not_trusted_are_warned_of(app: Application, where: str, database: Database) -> None:
+    app.execute("GRANT ALL ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
+    assert attach.follow_table(database, "story", COLUMNS).warnings == ()
+    with login(where) as stranger, login(where, "nearsim_admin") as keeper:
+        app.execute(f"ALTER TABLE story OWNER TO {user_of(stranger)}".encode())
+        (warning,) = attach.follow_table(database, "story", COLUMNS).warnings
+        assert warning.startswith(f"{user_of(stranger)} owns public.story and can run code with the rights")
+        app.execute(f"ALTER TABLE story OWNER TO {user_of(keeper)}".encode())
+        assert attach.follow_table(database, "story", COLUMNS).warnings == ()
+
+
+def test_the_grants_that_body_of_needs(app: Application, database: Database) -> None:
+    app.execute("""CREATE SCHEMA "My's"; CREATE TABLE "My's"."Sto ry's" AS SELECT * FROM story""")
+    app.execute("""ALTER TABLE "My's"."Sto ry's" ADD PRIMARY KEY (id)""")
+    following = attach.follow_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
+    (warning,) = following.warnings
+    grants = warning.partition("until you ")[2]
+    assert grants.startswith("""GRANT USAGE ON SCHEMA "My's" TO """)
+    attach.take_in(Index(database, following.collection), "default", None)
+    assert ask(app, BODY) is None
+    app.execute(grants.encode())
+    assert ask(app, BODY) == words(1, 3)
+    again = attach.follow_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
+    assert again.warnings == ()
+    app.execute("""DROP SCHEMA "My's" CASCADE""")
+    (one,) = attach.list_attachments(database)
+    command = str(one.problem).partition("run: nearsim ")[2]
+    assert shlex.split(command) == ["detach", "Sto ry's"]

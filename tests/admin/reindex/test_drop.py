@@ -1,0 +1,139 @@
+"""Generations are dropped without anybody waiting, and nothing stays behind."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from nearsim_db import Database
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.indexing import drop_generation
+from nearsim_db.store import catalog, partitions
+from nearsim_db.store.catalog import Generation
+from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
+from tests.builders.workers import application, running, wait_until
+from tests.servers.databases import Server
+
+pytestmark = pytest.mark.each_major
+
+SHORTLY = 0.3
+
+
+def two_generations(url: str) -> None:
+    """A retired generation and a live one."""
+    fill(url)
+    with Database.connect(url) as database:
+        one = Reindex(database, "default")
+        one.start()
+        one.promote()
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    """A retired generation and a live one; how partitions are detached depends on the major."""
+    with server.database(two_generations) as url:
+        yield url
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    """The same to nearsim."""
+    with Database.connect(url) as database:
+        yield database
+
+
+def retired(database: Database) -> Generation:
+    """The oldest generation."""
+    with database.transaction() as connection:
+        return catalog.list_generations(connection)[0]
+
+
+def nothing_is_left(database: Database) -> bool:
+    """Whether only the live generation is there, with its four tables, and nothing is queued for another."""
+    rest = text("SELECT count(*) FROM nearsim.work WHERE generation_id = 1")
+    pending = text("SELECT count(*) FROM pg_inherits WHERE inhdetachpending")
+    with database.transaction() as connection:
+        counts = [connection.execute(query).scalar_one() for query in (rest, pending)]
+    return states(database) == {2: "live"} and leaf_tables(database) == 4 and counts == [0, 0]
+
+
+@pytest.mark.parametrize("table", ["band_1", "similar_pair"])
+def test_who_reads_it_is_not_disturbed_and_is_named(url: str, database: Database, table: str) -> None:
+    with reader(url, table) as reading:
+        (dropped,) = Reindex(database, "default").drop(patience_seconds=SHORTLY)
+        assert not dropped.finished
+        assert any(
+            f"process {reading.info.backend_pid}" in one and "dashboard" in one for one in dropped.held_by
+        )
+        assert states(database) == {1: "abandoned", 2: "live"} and retired(database).dropping
+        assert pairs_of(database, 2)
+    (dropped,) = Reindex(database, "default").drop()
+    assert dropped.finished and nothing_is_left(database)
+
+
+def test_nobody_waits_behind_a_drop_that_waits(url: str, database: Database) -> None:
+    """While it waits for a reader, others read every parent and write through the triggers, as fast as ever."""
+    with reader(url, "signature", "band", "similar_pair", "cluster_member"), application(url) as other:
+        other.execute("SET statement_timeout = '2s'")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(Reindex(database, "default").drop, None, 1.0)
+            rounds = 0
+            while not waiting.done():
+                for table in ("signature", "band", "similar_pair", "cluster_member"):
+                    query = "SELECT count(*) FROM nearsim.{} WHERE generation_id = 2"
+                    other.execute(psycopg.sql.SQL(query).format(psycopg.sql.Identifier(table)))
+                other.execute("UPDATE nearsim.document SET title = title || 'x' WHERE external_id = 'd1'")
+                other.execute("SELECT count(*) FROM nearsim.pairs")
+                rounds += 1
+            assert not waiting.result()[0].finished
+        assert rounds > 5
+    assert drop_generation.finish(database.engine, retired(database)).finished
+    assert nothing_is_left(database)
+
+
+@pytest.mark.parametrize("leaf", ["band_1", "band_2"])
+def test_an_interrupted_detach_is_finished_whosever_it_was(url: str, database: Database, leaf: str) -> None:
+    with reader(url, "band"), application(url) as other:
+        other.execute("SET lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            name = psycopg.sql.Identifier("nearsim", leaf)
+            other.execute(
+                psycopg.sql.SQL("ALTER TABLE nearsim.band DETACH PARTITION {} CONCURRENTLY").format(name)
+            )
+    (dropped,) = Reindex(database, "default").drop()
+    assert dropped.finished and nothing_is_left(database)
+
+
+def test_killed_between_any_two_steps_it_goes_on(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(
+            text("UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE generation_id = 1")
+        )
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        partitions.detach(connection, retired(database).leaves)
+        partitions.detach(connection, retired(database).leaves)
+    assert leaf_tables(database) == 8
+    assert Reindex(database, "default").drop_all()[0].finished
+    assert nothing_is_left(database)
+    assert Reindex(database, "default").drop_all() == []
+
+
+def test_two_who_drop_the_same(url: str, database: Database) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(drop_generation.drop, database.engine, retired(database)) for _ in range(2)]
+        assert [one.result().finished for one in both] == [True, True]
+    assert nothing_is_left(database)
+
+
+def test_a_worker_drops_what_was_held(database_url: str) -> None:
+    two_generations(database_url)
+    with Database.connect(database_url) as database, running(database_url) as worker:
+        with reader(database_url, "similar_pair_1"):
+            assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
+        worker.says("dropped generation 1")
+        with application(database_url) as other:
+            wait_until(other, "SELECT NOT EXISTS (SELECT FROM nearsim.generation WHERE generation_id = 1)")
+        assert nothing_is_left(database)
+        assert coming(database).state == "live"

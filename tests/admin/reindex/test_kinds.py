@@ -1,0 +1,70 @@
+"""Reindexing where more than documents counts: verdicts, a window, a table that is followed."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from nearsim_db import Database, Index
+from nearsim_db.admin.reindex import Reindex
+from tests.builders.followed_table import assert_as_ingested, words, write
+from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
+from tests.builders.workers import Application
+from tests.servers.databases import Server
+
+
+@pytest.fixture
+def filled(server: Server) -> Iterator[Database]:
+    """A collection with a live index, on the newest major."""
+    with server.database(fill) as url, Database.connect(url) as filled:
+        yield filled
+
+
+def test_verdicts_outlive_every_generation(filled: Database) -> None:
+    index = Index(filled, "default")
+    index.pin("d0", "d39", "the same event")
+    index.veto("d4", "d5", "another match")
+    one = Reindex(filled, "default")
+    one.start()
+    one.promote()
+    members = [set(cluster.members) for cluster in index.clusters()]
+    assert any({"d0", "d39"} <= cluster for cluster in members)
+    assert not any({"d4", "d5"} <= cluster for cluster in members)
+    index.undo("d4", "d5", "it was not")
+    assert any({"d4", "d5"} <= set(cluster.members) for cluster in index.clusters())
+    index._pool.shutdown()
+
+
+def test_a_window_is_taken_up(filled: Database) -> None:
+    old = (
+        "UPDATE nearsim.document SET published_at = now() - interval '60 days' "
+        "WHERE external_id IN ('d0', 'd1', 'd4')"
+    )
+    with filled.transaction() as connection:
+        connection.execute(text(old))
+    Reindex(filled, "default").start(settings=[*LOWER, "retain.age=30 days"])
+    texts = {name: body for name, body in texts_of(filled).items() if name not in ("d0", "d1", "d4")}
+    assert pairs_of(filled, 2) == jaccard_pairs(texts, 0.3)
+
+
+def test_a_table_is_followed_by_both(app: Application, story: Index) -> None:
+    one = Reindex(story.database, story.collection)
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "bands":
+            write(app, 11, words(0, 11))
+            app.execute("UPDATE story SET body = %s WHERE id = 3", (words(7, 3),))
+            app.execute("DELETE FROM story WHERE id = 4")
+
+    Reindex(story.database, story.collection, progress=progress).start()
+    one.promote()
+    app.execute("INSERT INTO story (id, headline, body) VALUES (12, 'title 12', %s)", (words(1, 12),))
+    story.build()
+    assert_as_ingested(story.database, app, story)
+
+
+def test_what_a_crash_must_not_lose_is_logged(filled: Database) -> None:
+    Reindex(filled, "default").start(detached=False)
+    unlogged = "SELECT count(*) FROM pg_class WHERE relname ~ '_2$' AND relpersistence <> 'p'"
+    with filled.transaction() as connection:
+        assert connection.execute(text(unlogged)).scalar_one() == 0

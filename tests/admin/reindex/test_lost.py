@@ -1,0 +1,186 @@
+"""What could be lost, or stay, where a build or a purge is interrupted, or meets another; and what waits for nobody."""
+
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from nearsim_db import Database, Index
+from nearsim_db.admin import doctor
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.errors import BuildStoppedError, NotFoundError
+from nearsim_db.indexing import build
+from nearsim_db.records import GenerationId
+from nearsim_db.store.work import backlog, work_items
+from nearsim_db.worker.worker import Worker
+from tests.builders.reindex_world import (
+    LOWER,
+    Killed,
+    coming,
+    fill,
+    jaccard_pairs,
+    opened,
+    pairs_of,
+    states,
+    texts_of,
+)
+from tests.indexing.test_purge import doc_id_of, traces_of_id
+from tests.servers.databases import Server
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    with server.database(fill) as found:
+        yield found
+
+
+def run(database: Database, *commands: str) -> None:
+    """One transaction."""
+    with database.transaction() as connection:
+        for command in commands:
+            connection.execute(text(command))
+
+
+@pytest.mark.parametrize("how", ["paused", "killed"])
+def test_what_was_being_changed_while_pairs_were_verified_is_searched(
+    url: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_CANDIDATES_AT_ONCE", 4)
+    with opened(url) as (database, reindex):
+        was, blocks = texts_of(database)["d0"], 0
+
+        def progress(step: str, done: int, total: int | None) -> None:
+            nonlocal blocks
+            if step == "bands":
+                run(
+                    database,
+                    "UPDATE nearsim.document SET body = 'quite other words' WHERE external_id = 'd0'",
+                )
+            blocks += step == "candidates"
+            if step == "candidates" and blocks == 8:
+                if how == "killed":
+                    raise Killed
+                reindex.pause()
+
+        with pytest.raises((BuildStoppedError, Killed)):
+            Reindex(database, "default", progress=progress).start(settings=LOWER)
+        assert (coming(database).stage, coming(database).verified_through > 1) == ("pairs", True)
+        with database.transaction() as connection:
+            back = text("UPDATE nearsim.document SET body = :was WHERE external_id = 'd0'")
+            connection.execute(back, {"was": was})
+        reindex.resume()
+        assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+
+
+def test_a_generation_begun_during_a_purge_is_told_of_it(url: str) -> None:
+    with opened(url) as (database, _), database.engine.connect() as holding:
+        doc_id = doc_id_of(url, "d0")
+        # The last thing that a purge does is to write down when it was.
+        holding.execute(text("SELECT FROM nearsim.collection FOR NO KEY UPDATE"))
+
+        def purge() -> None:
+            with Index.connect(url) as index:
+                index.purge(["d0"])
+
+        purging = Thread(target=purge)
+
+        def progress(step: str, done: int, total: int | None) -> None:
+            if step == "sign":
+                holding.rollback()
+                purging.join()
+
+        purging.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while not run_one(database, waiting):
+            pass
+        Reindex(database, "default", progress=progress).start(settings=LOWER)
+        assert traces_of_id(url, doc_id) == {}
+        assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+
+
+def run_one(database: Database, query: TextClause) -> int:
+    """The number that a query gives."""
+    with database.transaction() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def test_a_signature_of_no_document_is_a_fault_and_leaves(url: str) -> None:
+    with opened(url) as (database, _):
+        doc_id = doc_id_of(url, "d0")
+        run(
+            database,
+            "DELETE FROM nearsim.document WHERE external_id = 'd0'",
+            "DELETE FROM nearsim.change",
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
+            " SELECT generation_id, doc_id, 'search' FROM nearsim.signature_1",
+        )
+        found = verify_index(database, sample=None).found
+        assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]
+        Worker(url).drain()
+        assert traces_of_id(url, doc_id).keys() == {"event"}  # that its pair is gone
+
+
+def test_work_that_nobody_here_can_do_is_no_backlog(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
+    with opened(url) as (database, reindex):
+        reindex.start(settings=LOWER)
+        reindex.promote()
+        run(
+            database,
+            "UPDATE nearsim.generation SET fingerprint = 'another' WHERE generation_id = 1",
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage) SELECT 1, doc_id, 'sign' FROM nearsim.document",
+            "UPDATE nearsim.work SET queued_at = now() - interval '1 day'",
+        )
+        told = [
+            one for one in doctor.examine() if one.verdict != "ok" and one.check in ("workers", "reindexes")
+        ]
+        (finding,) = told
+        assert "generation 1" in finding.finding and "cannot be written to" in finding.finding
+        assert finding.advice.startswith("nearsim reindex drop -g 1, or ")
+        assert [one.remedy_where_refused for one in reindex.status()] == [finding.advice, None]
+        with database.transaction() as connection:
+            waiting = backlog.read_backlog(connection, None, [GenerationId(1)])
+            assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 40, 0)
+
+
+def test_what_is_left_of_an_abandoned_generation_waits_for_nobody(url: str) -> None:
+    with opened(url) as (database, reindex):
+        reindex.start(settings=LOWER)
+        reindex.abandon()
+        # As left by who was at it then.
+        run(
+            database,
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage) VALUES (2, 1, 'sign'), (2, 2, 'link')",
+        )
+        with database.transaction() as connection:
+            waiting = backlog.read_backlog(connection, None)
+            assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
+            assert not backlog.is_anything_left(connection, None, [])
+            assert list(work_items.stream_work(connection, None, None, failed=False)) == []
+        assert run_one(database, text("SELECT count(*) FROM nearsim.backlog")) == 0
+        assert [one.waiting for one in reindex.status()] == [0, 0]
+
+
+@pytest.mark.parametrize("how", ["rollback", "promote"])
+def test_who_answers_again_is_up_to_date(url: str, how: str) -> None:
+    with opened(url) as (database, reindex):
+        reindex.start(settings=LOWER)
+        reindex.promote()
+        run(
+            database,
+            "UPDATE nearsim.document SET body = (SELECT body FROM nearsim.document WHERE external_id = 'd4')"
+            " WHERE external_id = 'd0'",
+        )
+        assert ("d0", "d4") not in pairs_of(database, 1)
+        if how == "rollback":
+            reindex.rollback()
+        else:
+            reindex.promote(1)
+        assert states(database) == {1: "live", 2: "retired"}
+        assert pairs_of(database, 1) == jaccard_pairs(texts_of(database), 0.5)
+        with pytest.raises(
+            NotFoundError, match=r"generation 2 is retired; .* nearsim reindex diff --generation 2"
+        ):
+            reindex.diff()

@@ -1,0 +1,99 @@
+"""The switch from one generation to another: readers see either, and nobody waits for it."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import psycopg
+import pytest
+
+from nearsim_db import Database
+from nearsim_db.admin.reindex import Reindex, promote
+from nearsim_db.errors import ConflictError
+from nearsim_db.store import catalog
+from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
+from tests.builders.workers import application, ask, wait_until
+from tests.servers.databases import Server
+
+SWITCHES = 50
+PARENTS = ("signature", "band", "similar_pair", "cluster_member")
+
+
+def ready(url: str) -> None:
+    """A live generation, and one that is ready."""
+    fill(url)
+    with Database.connect(url) as database:
+        Reindex(database, "default").start(settings=LOWER)
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    """A live generation, and one that is ready."""
+    with server.database(ready) as url:
+        yield url
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    """The same to nearsim."""
+    with Database.connect(url) as database:
+        yield database
+
+
+def test_readers_never_see_none_or_two(url: str, database: Database) -> None:
+    with database.transaction() as connection:
+        both = catalog.list_generations(connection)
+    expected = {one.generation_id: len(pairs_of(database, one.generation_id)) for one in both}
+    seen: list[tuple[object, ...]] = []
+    done = Event()
+
+    def read() -> None:
+        query = (
+            "SELECT count(*), min(generation_id), (SELECT count(*) FROM nearsim.pairs), "
+            "(SELECT count(DISTINCT generation_id) FROM nearsim.pairs) FROM nearsim.live_generations"
+        )
+        with application(url) as reading:
+            while not done.is_set():
+                row = reading.execute(query).fetchone()
+                assert row is not None
+                seen.append(row)
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        for switch in range(SWITCHES):
+            promote.promote(database, both[1 - switch % 2], ["ready", "retired"])
+        done.set()
+        reading.result()
+    assert set(seen) <= {(1, id, count, 1) for id, count in expected.items()}
+    assert len(expected) == len(set(expected.values())) == 2 and seen
+
+
+def test_an_open_reader_of_all_tables_is_not_waited_for(url: str, database: Database) -> None:
+    with reader(url, "generation", "profile", *PARENTS, *(f"{one}_{id}" for one in PARENTS for id in (1, 2))):
+        assert Reindex(database, "default").promote()[1] == 1
+        assert Reindex(database, "default").rollback()[1] == 2
+
+
+def test_writers_do_not_queue_behind_a_promotion_that_waits(url: str, database: Database) -> None:
+    held = "SELECT FROM nearsim.generation FOR UPDATE"
+    with psycopg.connect(url) as holding, application(url) as writing, ThreadPoolExecutor(1) as pool:
+        holding.execute(held)
+        promoted = pool.submit(Reindex(database, "default").promote)
+        wait_until(writing, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted")
+        writing.execute("SET statement_timeout = '5s'")
+        for number in range(20):
+            writing.execute("UPDATE nearsim.document SET title = %s WHERE external_id = 'd1'", (str(number),))
+            assert ask(writing, "SELECT count(*) FROM nearsim.live_generations") == 1
+        assert not promoted.done()
+        holding.rollback()
+        assert promoted.result()[1] == 1
+    assert states(database) == {1: "retired", 2: "live"}
+
+
+def test_of_two_promoters_one_is_told(database: Database) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(Reindex(database, "default").promote, 2) for _ in range(2)]
+        errors = [one.exception() for one in both]
+    assert {type(error) for error in errors} == {type(None), ConflictError}
+    assert states(database) == {1: "retired", 2: "live"}
+    assert any("is live, not ready or retired" in str(error) for error in errors)

@@ -1,0 +1,212 @@
+"""Reindexing: begun, stopped in every stage, resumed, promoted, taken back."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from nearsim_db import Database, Index
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.errors import BuildStoppedError, ConflictError, NotFoundError
+from tests.builders.reindex_world import (
+    LOWER,
+    Killed,
+    StoppedAt,
+    coming,
+    fill,
+    jaccard_pairs,
+    leaf_tables,
+    pairs_of,
+    states,
+    stories,
+    texts_of,
+)
+from tests.servers.databases import Server
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Database]:
+    """A collection with a live index, on the newest major."""
+    with server.database(fill) as url, Database.connect(url) as database:
+        yield database
+
+
+def reindex(database: Database) -> Reindex:
+    """Of its only profile."""
+    return Reindex(database, "default")
+
+
+def url_of(database: Database) -> str:
+    """Where it is."""
+    return database.engine.url.render_as_string(hide_password=False)
+
+
+def write(database: Database, edition: int, count: int = 8) -> None:
+    """Change the first documents, and leave it to whoever indexes."""
+    with database.transaction() as connection:
+        for document in stories(count, edition):
+            change = text("UPDATE nearsim.document SET body = :body WHERE external_id = :id")
+            connection.execute(change, {"body": document.body, "id": document.external_id})
+
+
+def test_the_new_generation_is_what_a_fresh_build_would_be(database: Database) -> None:
+    texts = texts_of(database)
+    assert jaccard_pairs(texts, 0.3) > jaccard_pairs(texts, 0.5)
+    made = reindex(database).start(settings=LOWER)
+    assert states(database) == {1: "live", 2: "ready"}
+    assert made.ready_at is not None
+    assert pairs_of(database, 1) == jaccard_pairs(texts, 0.5)
+    assert pairs_of(database, 2) == jaccard_pairs(texts, 0.3)
+
+
+@pytest.mark.parametrize("step", ["sign", "bands", "candidates", "clusters", "search"])
+def test_stopped_in_any_stage_it_goes_on_from_there(database: Database, step: str) -> None:
+    written = False
+
+    def progress(name: str, done: int, total: int | None) -> None:
+        nonlocal written
+        if not written:
+            # Behind the snapshot of the build, so that there is something to catch up with.
+            written = True
+            write(database, 1)
+        StoppedAt(step)(name, done, total)
+
+    stopped = Reindex(database, "default", progress=progress)
+    with pytest.raises(Killed):
+        stopped.start(settings=LOWER)
+    assert stopped.left_behind is not None
+    (status,) = [one for one in reindex(database).status() if one.generation.generation_id == 2]
+    built = step == "search"
+    assert (status.generation.state, status.is_left_behind) == (
+        ("catching_up", False) if built else ("building", True)
+    )
+    assert built or status.seconds_left is None
+    with pytest.raises(
+        ConflictError,
+        match="left behind; to go on: nearsim reindex resume" if not built else "is catching up; see",
+    ):
+        reindex(database).start()
+    assert reindex(database).resume().state == "ready"
+    assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+    assert pairs_of(database, 1) != pairs_of(database, 2)
+
+
+def test_it_is_paused_while_it_is_built_and_goes_on(database: Database) -> None:
+    others = reindex(database)
+
+    def pause(step: str, done: int, total: int | None) -> None:
+        if step == "candidates":
+            others.pause()
+
+    with pytest.raises(BuildStoppedError, match="it is paused; to go on: nearsim reindex resume"):
+        Reindex(database, "default", progress=pause).start(settings=LOWER)
+    assert states(database)[2] == "paused"
+    assert coming(database).stage == "pairs"
+    write(database, 1)
+    assert others.resume(detached=True).detached
+    assert others.resume().state == "ready"
+    assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+    for before in ("ready", "paused"):
+        assert states(database)[2] == before
+        if before == "ready":
+            others.pause()
+    assert others.resume().state == "ready"
+
+
+def test_it_is_abandoned_while_it_catches_up(database: Database) -> None:
+    others = reindex(database)
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "clusters" and states(database)[2] == "building":
+            write(database, 1)
+        elif states(database)[2] == "catching_up":
+            others.abandon()
+
+    with pytest.raises(BuildStoppedError, match="it is abandoned"):
+        Reindex(database, "default", progress=progress).start(settings=LOWER)
+    assert states(database) == {1: "live", 2: "abandoned"}
+    with pytest.raises(NotFoundError, match="nothing is being built"):
+        others.resume()
+    assert [one.finished for one in others.drop()] == [True]
+    assert leaf_tables(database) == 4
+
+
+def test_moves_that_cannot_be_are_refused_and_say_why(database: Database) -> None:
+    one = reindex(database)
+    for move in (one.pause, one.abandon, one.resume):
+        with pytest.raises(NotFoundError, match="begin with: nearsim reindex start"):
+            move()
+    with pytest.raises(NotFoundError, match="nearsim reindex start"):
+        one.promote()
+    with pytest.raises(ConflictError, match="is live, not ready or retired"):
+        one.promote(1)
+    with pytest.raises(ConflictError, match="kept to go back to"):
+        one.rollback()
+    with pytest.raises(ConflictError, match="nearsim profile delete"):
+        one.drop(1)
+    with pytest.raises(NotFoundError, match=r"has no generation 7; there are: 1 \(live\)"):
+        one.promote(7)
+    one.start(detached=True)
+    with pytest.raises(ConflictError, match="is being built, not ready"):
+        one.promote()
+    with pytest.raises(NotFoundError, match="no profile 'other'; there are: default"):
+        Reindex(database, "default", "other").status()
+
+
+def test_only_one_process_builds_a_generation(database: Database) -> None:
+    refused: list[bool] = []
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "bands":
+            with pytest.raises(ConflictError, match="is being built by another process"):
+                reindex(database).resume()
+            refused.extend(one.is_left_behind for one in reindex(database).status())
+
+    Reindex(database, "default", progress=progress).start()
+    assert refused == [False, False]
+
+
+def test_rollback_and_forth_with_writes_in_between(database: Database) -> None:
+    one = reindex(database)
+    one.start(settings=LOWER)
+    live, before = one.promote()
+    assert (live.generation_id, before) == (2, 1)
+    with Index.connect(url_of(database)) as index:
+        index.add(stories(8, 1))
+    texts = texts_of(database)
+    for turn, generation, threshold in ((one.rollback, 1, 0.5), (one.rollback, 2, 0.3)):
+        write(database, generation + 5)
+        texts = texts_of(database)
+        assert turn()[0].generation_id == generation
+        assert pairs_of(database, generation) == jaccard_pairs(texts, threshold)
+    assert one.promote(1)[1] == 2
+    assert states(database) == {1: "live", 2: "retired"}
+    assert [left.generation.generation_id for left in one.drop()] == [2]
+
+
+def test_an_empty_collection_is_reindexed(database: Database) -> None:
+    with Index.connect(url_of(database)) as index:
+        index.delete([f"d{number}" for number in range(40)])
+        one = reindex(database)
+        one.start(settings=LOWER)
+        one.promote()
+        index.add(stories(8))
+        assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3) != set()
+
+
+def test_a_generation_that_this_code_cannot_make_again_is_replaced(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'of another scheme'"))
+    warned: list[str] = []
+    one = Reindex(database, "default", warn=warned.append)
+    one.start()
+    write(database, 1)
+    one.promote()
+    with Index.connect(url_of(database)) as index:
+        index.build()
+        assert len(index.warnings) == 1, index.warnings
+    assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.5)
+    warned.clear()
+    one.rollback()
+    assert len(warned) == 1 and "generation 1 answers, but what is written is not indexed" in warned[0]
+    assert one.promote(2)[1] == 1

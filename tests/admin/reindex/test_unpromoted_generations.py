@@ -1,0 +1,249 @@
+"""Generations that are built beside others, paused, left behind, given up: what all the rest makes of them."""
+
+from collections.abc import Callable, Iterator
+from threading import Thread
+
+import pytest
+from sqlalchemy import Connection, text
+
+from nearsim_db import Document, Index
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.analysis.report import Options, gather
+from nearsim_db.errors import BuildStoppedError, FingerprintError
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.purge import Purged
+from nearsim_db.search.answers import Answers
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import generations
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.database import Database
+from nearsim_db.store.work import backlog, work_items
+from nearsim_db.worker.worker import Worker
+from tests.builders.reindex_world import (
+    LOWER,
+    RECIPE,
+    Killed,
+    StoppedAt,
+    coming,
+    fill,
+    jaccard_pairs,
+    leaf_tables,
+    opened,
+    pairs_of,
+    states,
+    texts_of,
+    words,
+)
+from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
+from tests.indexing.test_purge import doc_id_of, traces_of_id
+from tests.servers.databases import Server
+
+TWIN = "twin"
+
+
+def with_twin(url: str) -> None:
+    """Forty documents, of which d1 has a twin."""
+    fill(url)
+    with Index.connect(url) as index:
+        index.add([Document(TWIN, body=words(1))])
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    with server.database(with_twin) as found:
+        yield found
+
+
+def purge(url: str, name: str) -> tuple[int, Purged]:
+    """Purge a document; returns its number, too."""
+    doc_id = doc_id_of(url, name)
+    with Index.connect(url) as index:
+        return doc_id, index.purge([name])
+
+
+def assert_promoted_is_right(url: str, reindex: Reindex) -> None:
+    """The new generation, once it answers, is what a fresh build would be."""
+    reindex.promote()
+    texts = texts_of(reindex.database)
+    assert pairs_of(reindex.database, 2) == jaccard_pairs(texts, 0.3)
+    with Index.connect(url) as index:
+        stored = stored_pairs(index)
+        assert clusters(index) == components(stored)
+        assert_bands_are_exact(index)
+
+
+@pytest.mark.parametrize("step", ["sign", "bands", "candidates", "clusters"])
+def test_a_build_that_nobody_is_at_forgets_at_once(url: str, step: str) -> None:
+    with opened(url) as (database, reindex):
+        with pytest.raises(Killed):
+            Reindex(database, "default", progress=StoppedAt(step)).start(settings=LOWER)
+        if step == "bands":
+            reindex.pause()
+        doc_id, purged = purge(url, "d1")
+        assert traces_of_id(url, doc_id) == {}
+        assert (purged.later, states(database)[2]) == ([], "paused" if step == "bands" else "building")
+        assert [traces.signatures for one, traces in purged.generations] == [1, 1]
+        reindex.resume()
+        assert_promoted_is_right(url, reindex)
+
+
+def test_a_build_that_somebody_is_at_forgets_when_it_has_caught_up(url: str) -> None:
+    told: list[tuple[int, Purged]] = []
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "candidates" and not told:
+            told.append(purge(url, "d1"))
+
+    with opened(url) as (database, reindex):
+        Reindex(database, "default", progress=progress).start(settings=LOWER)
+        ((doc_id, purged),) = told
+        assert [one.generation_id for one in purged.later] == [2]
+        assert [one.generation_id for one, _ in purged.generations] == [1]
+        assert traces_of_id(url, doc_id) == {}
+        assert_promoted_is_right(url, reindex)
+
+
+def test_what_was_given_up_forgets_too(url: str) -> None:
+    with opened(url) as (database, reindex):
+        with pytest.raises(Killed):
+            Reindex(database, "default", progress=StoppedAt("clusters")).start(settings=LOWER)
+        reindex.abandon()
+        doc_id, purged = purge(url, "d1")
+        assert traces_of_id(url, doc_id) == {}
+        assert {one.state for one, _ in purged.generations} == {"live", "abandoned"}
+
+
+class Deletion:
+    """Progress of a build, during which its profile or collection is deleted by somebody else."""
+
+    def __init__(self, url: str, kind: str) -> None:
+        self.url = url
+        self.thread = Thread(target=self.delete_profile if kind == "profile" else self.delete_collection)
+        self.begun = False
+
+    def delete_profile(self) -> None:
+        with Index.connect(self.url) as index:
+            index.delete_profile("second" if "second" in names(index) else "default")
+
+    def delete_collection(self) -> None:
+        with Database.connect(self.url) as database:
+            delete_collection(database, "default")
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        """Goes on when the others have said that it is to end."""
+        if step == "bands" and not self.begun:
+            self.begun = True
+            self.thread.start()
+            with Database.connect(self.url) as database:
+                while states(database)[2] != "abandoned":
+                    pass
+
+
+def names(index: Index) -> list[str]:
+    return [one.profile for one, _ in index.profiles()]
+
+
+@pytest.mark.parametrize("kind", ["profile", "collection"])
+@pytest.mark.parametrize("build", ["first", "beside"])
+def test_deleting_ends_builds(url: str, kind: str, build: str) -> None:
+    deletion = Deletion(url, kind)
+    with opened(url) as (database, _), Index(Database.connect(url), "default", progress=deletion) as index:
+        with pytest.raises(BuildStoppedError):
+            if build == "first":
+                index.create_profile("second", override(Recipe(), RECIPE))
+            else:
+                Reindex(database, "default", progress=deletion).start(settings=LOWER)
+        deletion.thread.join()
+        if (kind, build) == ("profile", "first"):
+            assert names(index) == ["default"] and leaf_tables(database) == 4
+            index.create_profile("third", override(Recipe(), RECIPE))
+        else:
+            assert leaf_tables(database) == 0
+            assert [one.name for one in database.collections()] == (["default"] if kind == "profile" else [])
+
+
+def test_work_that_waits_for_a_build_is_no_backlog(url: str) -> None:
+    with opened(url) as (database, reindex):
+        with pytest.raises(Killed):
+            Reindex(database, "default", progress=StoppedAt("candidates")).start(settings=LOWER)
+        reindex.pause()
+        with database.transaction() as connection:
+            connection.execute(text("UPDATE nearsim.document SET body = body || ' more' WHERE doc_id < 10"))
+        Worker(url).drain()
+        with database.transaction() as connection:
+            connection.execute(text("UPDATE nearsim.work SET queued_at = now() - interval '1 hour'"))
+            waiting = backlog.read_backlog(connection, None)
+            assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 9, 0)
+            items = list(work_items.stream_work(connection, None, None, failed=False))
+            assert {item.state for item in items} == {"held"}
+            view = text("SELECT waiting, due, state FROM nearsim.backlog")
+            assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]
+            generations.move(connection, coming(database), "catching_up", ["paused"])
+            waiting = backlog.read_backlog(connection, None)
+            assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (9, 0, 0)
+            connection.rollback()
+        with Index.connect(url) as index:
+            assert index.stats()["queued"] == 0
+
+
+def test_what_this_code_cannot_make_again_is_read(url: str) -> None:
+    with Index.connect(url) as index:
+
+        def answers() -> list[object]:
+            return [
+                sorted((one.left, one.right, one.similarity) for one in index.pairs()),
+                list(index.clusters()),
+                index.similar("d1"),
+                {**index.stats(), "fingerprint": None},
+                index.metric(),
+                [one.generation_id for one, _ in index.profiles()],
+                gather(index.database, "default", None, Options()).index,
+            ]
+
+        before = answers()
+        with index.database.transaction() as connection:
+            connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'another'"))
+        assert answers() == before
+        with pytest.raises(FingerprintError, match="reindex start"):
+            index.similar_to_text(words(1))
+
+
+class Overtaken(Answers):
+    """Reads; between choosing the generation and reading it, another is promoted and that one dropped."""
+
+    reindex: Reindex
+
+    def _generations(self, connection: Connection) -> list[Generation]:
+        there = super()._generations(connection)
+        overtake(self.reindex)
+        return there
+
+
+def overtake(reindex: Reindex) -> None:
+    """Promote what is ready, and drop what that retires."""
+    if "ready" in states(reindex.database).values():
+        reindex.promote()
+        reindex.drop()
+
+
+@pytest.mark.parametrize("answer", ["pairs", "clusters", "similar"])
+def test_a_reader_whose_generation_is_dropped_chooses_again(url: str, answer: str) -> None:
+    with opened(url) as (database, reindex):
+        reindex.start(settings=LOWER)
+        reading = Overtaken(database, "default", lambda: None)
+        reading.reindex = reindex
+        doc_id = doc_id_of(url, "d1")
+        asked: dict[str, Callable[[], object]] = {
+            "pairs": lambda: {tuple(sorted((one.left, one.right))) for one in reading.pairs(0.0)},
+            "clusters": lambda: {one for cluster in reading.clusters() for one in cluster.members},
+            "similar": lambda: {one.external_id for one in reading.similar(doc_id, "d1", 0.0)[0]},
+        }
+        found = asked[answer]()
+        assert states(database) == {2: "live"}
+        pairs = jaccard_pairs(texts_of(database), 0.3)
+        expected = {
+            "pairs": pairs,
+            "clusters": {name for pair in pairs for name in pair},
+            "similar": {name for pair in pairs if "d1" in pair for name in pair} - {"d1"},
+        }
+        assert found == expected[answer]

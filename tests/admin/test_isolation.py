@@ -1,0 +1,211 @@
+"""Collections kept apart: what a reader of one tenant can find out about another."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg import sql
+
+from tests.builders.function_trials import DRAWING, TRIALS, WRITING
+from tests.builders.isolation_world import (
+    FOREIGN,
+    HIDDEN,
+    NOWHERE,
+    World,
+    functions,
+    look_round,
+    nodes,
+    outcome,
+    relations,
+    told_apart,
+    two_tenants,
+)
+from tests.builders.logins import login
+from tests.servers.databases import Server
+
+pytestmark = pytest.mark.each_major
+
+
+@pytest.fixture(scope="module")
+def world(server: Server) -> Iterator[World]:
+    with two_tenants(server) as world:
+        yield world
+
+
+def test_every_function_is_tried(world: World) -> None:
+    readers = functions(world.url, "nearsim_reader")
+    assert readers == set(TRIALS), "say in TRIALS how to try it"
+    assert functions(world.url, "nearsim_writer") - readers == set(WRITING), "say in WRITING how to try it"
+
+
+def test_a_reader_sees_its_own_tenant(world: World) -> None:
+    seen = world.alone
+    assert len(seen["document"]) == 4 and len(seen["documents"]) == 4
+    assert len(seen["pairs"]) == 3 and len(seen["clusters"]) == 1 and len(seen["duplicates"]) == 2
+    assert len(seen["similar_pair"]) == 1 and len(seen["cluster_member"]) == 3
+    assert len(seen["collection"]) == len(seen["profiles"]) == len(seen["generations"]) == 1
+    assert (
+        len(seen["verdict"]) == len(seen["verdicts"]) == 1
+        and len(seen["collection_access"]) == 1
+        and len(seen["probe"]) == 1
+    )
+    assert len(seen["similar_to(bigint,double precision,integer,text)"]) == 2
+    assert len(seen["dedupe(bigint[],double precision,text)"]) == 2
+
+
+def test_nothing_changes_for_a_reader_when_another_tenant_comes(world: World) -> None:
+    for name, seen in world.alone.items():
+        if name not in DRAWING:
+            assert world.together[name] == seen, name
+
+
+def test_no_row_tells_of_the_other_tenant(world: World) -> None:
+    for name, seen in world.together.items():
+        if name not in DRAWING:
+            assert not [row for row in seen if FOREIGN.search(row)], name
+    with psycopg.connect(world.url) as connection:
+        everything = look_round(world.url, world.url, world.foreign, list(relations(world.url)))
+        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
+    # The oracle itself: whoever may see the other tenant does see it by these words and numbers.
+    telling = {name for name, seen in everything.items() if any(FOREIGN.search(row) for row in seen)}
+    assert {
+        "document",
+        "documents",
+        "pairs",
+        "clusters",
+        "verdict",
+        "verdicts",
+        "event",
+        "signature",
+        "probe",
+    } <= telling
+
+
+def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
+    refused = {name for name, seen in world.alone.items() if seen == ["refused"]}
+    assert {name for name in refused if not re.search(r"_\d+$", name)} == HIDDEN | {"backlog"}
+    with psycopg.connect(world.reader) as connection:
+        for name, is_view in relations(world.url).items():
+            reading = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("nearsim", name))
+            if name in HIDDEN or re.search(r"_\d+$", name):
+                with pytest.raises(pg.InsufficientPrivilege), connection.transaction():
+                    connection.execute(reading)
+            elif not is_view:
+                connection.execute(reading)
+                row = connection.execute("SELECT row_security_active(%s)", (f"nearsim.{name}",)).fetchone()
+                assert row == (name != "alembic_version",), name
+        for column in ("sketch", "feature_digest", "*"):
+            with pytest.raises(pg.InsufficientPrivilege), connection.transaction():
+                selected = sql.SQL(column) if column == "*" else sql.Identifier(column)
+                connection.execute(sql.SQL("SELECT {} FROM nearsim.signature").format(selected))
+    with psycopg.connect(world.url) as connection:
+        assert (
+            connection.execute(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace AND relkind = 'v' "
+                "AND NOT coalesce(reloptions @> ARRAY['security_invoker=true'], false)"
+            ).fetchall()
+            == []
+        )
+
+
+def test_what_is_hidden_is_answered_for_as_what_is_not_there(world: World) -> None:
+    with psycopg.connect(world.reader) as reading, psycopg.connect(world.writer) as writing:
+        for signature, trial in {**TRIALS, **WRITING}.items():
+            connection = writing if signature in WRITING else reading
+            hidden = told_apart(outcome(connection, trial, world.foreign), world.foreign)
+            missing = told_apart(outcome(connection, trial, NOWHERE), NOWHERE)
+            assert hidden == missing, signature
+            if "{like}" not in trial and "{twin}" not in trial:
+                continue
+            mixed = {**world.own, "like": world.foreign["like"], "twin": world.foreign["twin"]}
+            absent = {**world.own, "like": NOWHERE["like"], "twin": NOWHERE["twin"]}
+            hidden, missing = outcome(connection, trial, mixed), outcome(connection, trial, absent)
+            assert told_apart(hidden, world.foreign) == told_apart(missing, NOWHERE), signature
+
+
+def scans(url: str, generation: object) -> int:
+    """How often a generation's own tables and their indexes were read so far."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT sum(seq_scan + coalesce(idx_scan, 0)) FROM pg_stat_user_tables WHERE relname ~ %s",
+            (f"_{generation}$",),
+        ).fetchone()
+    assert row
+    return int(row[0])
+
+
+def test_functions_and_views_do_no_work_on_the_other_tenant(world: World) -> None:
+    views = [name for name, is_view in relations(world.url).items() if is_view]
+    before = scans(world.url, world.foreign["generation"]), scans(world.url, world.own["generation"])
+    with psycopg.connect(world.reader) as connection:
+        for given in (world.own, world.foreign):
+            for trial in TRIALS.values():
+                outcome(connection, trial, given)
+        for name in views:
+            reading = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {}").format(
+                sql.Identifier("nearsim", name)
+            )
+            try:
+                with connection.transaction():
+                    (plan,) = connection.execute(reading).fetchone() or (None,)
+            except pg.InsufficientPrivilege:
+                continue
+            for node in nodes(plan[0]["Plan"]):
+                if str(node.get("Relation Name", "")).endswith(f"_{world.foreign['generation']}"):
+                    assert node["Actual Loops"] == 0, (name, json.dumps(node))
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        connection.commit()
+    after = scans(world.url, world.foreign["generation"]), scans(world.url, world.own["generation"])
+    assert after[0] == before[0] and after[1] > before[1]
+
+
+def test_functions_of_ones_own_meet_no_row_of_the_other_tenant(world: World) -> None:
+    met: list[str] = []
+    with psycopg.connect(world.reader) as connection:
+        connection.add_notice_handler(lambda notice: met.append(str(notice.message_primary)))
+        connection.execute(
+            "CREATE FUNCTION pg_temp.peek(text) RETURNS boolean COST 0.0000001 LANGUAGE plpgsql "
+            "AS $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$"
+        )
+        for name in (
+            "document",
+            "documents",
+            "pairs",
+            "combined_pairs",
+            "clusters",
+            "verdict",
+            "verdicts",
+            "collection",
+            "event",
+            "generation",
+        ):
+            peeking = sql.SQL("SELECT FROM {} AS met WHERE pg_temp.peek(met::text)")
+            connection.execute(peeking.format(sql.Identifier("nearsim", name)))
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            connection.execute("SELECT FROM nearsim.document WHERE title::integer = 1")
+    assert len(met) > 10 and not [row for row in met if FOREIGN.search(row)]
+
+
+def test_statistics_of_the_other_tenant_are_not_shown(world: World) -> None:
+    with psycopg.connect(world.url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    with psycopg.connect(world.reader) as connection:
+        for view in ("pg_stats", "pg_stats_ext", "pg_sequences"):
+            rows = connection.execute(
+                sql.SQL("SELECT * FROM {} AS shown WHERE schemaname = 'nearsim'").format(sql.Identifier(view))
+            ).fetchall()
+            told = [row for row in rows if FOREIGN.search(str(row[3:]))]
+            assert not told, (view, told)
+
+
+def test_a_reader_without_any_collection_sees_nothing(world: World) -> None:
+    with login(world.url, "nearsim_reader") as reader:
+        found = look_round(world.url, reader, world.own, list(relations(world.url)))
+    assert {name for name in relations(world.url) if found[name] not in ([], ["refused"])} == {
+        "alembic_version",
+        "functions",
+        "schema_floor",
+    }

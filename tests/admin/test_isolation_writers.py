@@ -1,0 +1,268 @@
+"""Collections kept apart: what a writer of one tenant can do to another, and who sees everything."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg import sql
+
+from nearsim_db import Index
+from nearsim_db.admin import access
+from nearsim_db.records import GenerationId
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import PARENTS, Leaves
+from tests.builders.isolation_world import (
+    NOWHERE,
+    Connection,
+    World,
+    nodes,
+    outcome,
+    relations,
+    told_apart,
+    two_tenants,
+)
+from tests.builders.logins import login, user_of
+from tests.servers.databases import Server
+
+pytestmark = pytest.mark.each_major
+
+
+@pytest.fixture(scope="module")
+def world(server: Server) -> Iterator[World]:
+    with two_tenants(server) as world:
+        yield world
+
+
+REFUSED: list[LiteralString] = [
+    "INSERT INTO nearsim.document (collection_id, external_id) VALUES ({collection_id}, 'mine')",
+    "INSERT INTO nearsim.document (collection_id, external_id) VALUES ({collection_id}, {id}) "
+    "ON CONFLICT (collection_id, external_id) DO UPDATE SET body = 'overwritten'",
+    "INSERT INTO nearsim.document (collection_id, external_id) VALUES ({collection_id}, {id}) ON CONFLICT DO NOTHING",
+    "UPDATE nearsim.document SET collection_id = {collection_id}",
+    "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+    "VALUES ({collection_id}, {doc}, {like}, 'pinned', 'me', 'me')",
+    "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+    "SELECT collection_id, {doc}, {like}, 'pinned', 'me', 'me' FROM nearsim.collection",
+    "INSERT INTO nearsim.probe (collection_id, body) VALUES ({collection_id}, 'what')",
+]
+
+
+def test_a_writer_cannot_reach_into_another_tenant(world: World) -> None:
+    with psycopg.connect(world.url) as connection:
+        tables = ("document", "verdict", "probe", "collection", "change")
+        before = {table: everything(connection, table) for table in tables}
+    with psycopg.connect(world.writer) as connection:
+        for command in REFUSED:
+            hidden = told_apart(outcome(connection, command, world.foreign), world.foreign)
+            assert hidden == told_apart(outcome(connection, command, NOWHERE), NOWHERE), command
+            assert hidden[0].startswith("42501 new row violates row-level security policy"), hidden
+        parts = {name: sql.Literal(value) for name, value in world.foreign.items()}
+        for silent in (
+            "UPDATE nearsim.document SET body = 'overwritten' WHERE doc_id = {doc}",
+            "UPDATE nearsim.document SET body = 'overwritten' WHERE external_id = {id}",
+            "DELETE FROM nearsim.document WHERE collection_id = {collection_id}",
+            "UPDATE nearsim.verdict SET undone_at = now(), undone_by = 'me', undone_why = 'me' "
+            "WHERE collection_id = {collection_id}",
+        ):
+            assert connection.execute(sql.SQL(silent).format(**parts)).rowcount == 0, silent
+        for forbidden in (
+            "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
+            "VALUES ({doc}, 1, 'mine')",
+            "UPDATE nearsim.document SET revision = 1",
+            "INSERT INTO nearsim.collection (name) VALUES ('secret')",
+            "INSERT INTO nearsim.collection_access (collection_id, role_name) VALUES ({collection_id}, current_user)",
+            "SELECT nextval('nearsim.document_doc_id_seq')",
+            "TRUNCATE nearsim.document",
+            "SELECT nearsim.set_isolation(false)",
+            "ALTER TABLE nearsim.document DISABLE ROW LEVEL SECURITY",
+        ):
+            with pytest.raises(pg.InsufficientPrivilege), connection.transaction():
+                connection.execute(sql.SQL(forbidden).format(**parts))
+        with pytest.raises(psycopg.Error), connection.transaction():
+            connection.execute("SET LOCAL row_security = off")
+            connection.execute("SELECT * FROM nearsim.document")
+        connection.commit()
+    with psycopg.connect(world.url) as connection:
+        assert {table: everything(connection, table) for table in tables} == before
+
+
+def everything(connection: Connection, table: str) -> list[tuple[Any, ...]]:
+    """All rows of a table."""
+    return connection.execute(
+        sql.SQL("SELECT * FROM {} AS found ORDER BY found::text").format(sql.Identifier("nearsim", table))
+    ).fetchall()
+
+
+def test_a_writer_writes_its_own_tenant(world: World) -> None:
+    with psycopg.connect(world.writer) as connection, connection.transaction(force_rollback=True):
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, 'new', 'x')",
+            (world.own["collection_id"],),
+        )
+        upsert = (
+            "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, 'plain-0', 'y') "
+            "ON CONFLICT (collection_id, external_id) DO UPDATE SET body = excluded.body RETURNING doc_id"
+        )
+        assert connection.execute(upsert, (world.own["collection_id"],)).fetchone() == (world.own["doc"],)
+        connection.execute("SELECT nearsim.pin_pair('plain-0', 'plain-3', 'they belong together')")
+        connection.execute("SELECT nearsim.undo_verdict('plain-0', 'plain-3', 'they do not')")
+        assert connection.execute("DELETE FROM nearsim.document").rowcount == 5
+
+
+def test_who_may_only_read_a_collection_does_not_write_it(world: World) -> None:
+    with login(world.url, "nearsim_writer") as user:
+        with Database.connect(world.url) as database:
+            access.grant(database, user_of(user), "reader", ["north"])
+        with psycopg.connect(user) as connection:
+            assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (4,)
+            assert connection.execute("UPDATE nearsim.document SET title = 'x'").rowcount == 0
+            assert connection.execute("DELETE FROM nearsim.document").rowcount == 0
+            for command in ("SELECT nearsim.pin_pair('plain-0', 'plain-3', 'why')", *REFUSED[:1]):
+                (told,) = outcome(connection, command, world.own)
+                assert "row-level security" in told
+        with Database.connect(world.url) as database:
+            assert access.revoke(database, user_of(user), "reader", ["north"])
+        with psycopg.connect(user) as connection:
+            assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (0,)
+
+
+def test_the_caller_is_who_asks_whatever_is_tried(world: World) -> None:
+    foreign = world.foreign["generation"]
+    sees = sql.SQL("SELECT nearsim.sees_generation({}), nearsim.caller()::text").format(sql.Literal(foreign))
+    with login(world.url, "nearsim_reader") as other, login(world.url, attributes="NOINHERIT") as pooled:
+        with Database.connect(world.url) as database:
+            access.grant(database, user_of(other), "reader", ["secret"])
+        with psycopg.connect(world.url, autocommit=True) as admin:
+            for member in (world.reader, other):
+                admin.execute(
+                    sql.SQL("GRANT {} TO {}").format(
+                        sql.Identifier(user_of(member)), sql.Identifier(user_of(pooled))
+                    )
+                )
+        with psycopg.connect(pooled) as connection:
+            with pytest.raises(pg.InsufficientPrivilege), connection.transaction():
+                connection.execute("SELECT FROM nearsim.document")
+            for member, expected in ((world.reader, False), (other, True), (world.reader, False)):
+                connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(user_of(member))))
+                assert connection.execute(sees).fetchone() == (expected, user_of(member))
+                rows = connection.execute("SELECT DISTINCT name FROM nearsim.collection").fetchall()
+                assert rows == [("secret" if expected else "north",)]
+        with psycopg.connect(world.reader) as connection:
+            for forged in (
+                sql.SQL("SET ROLE {}").format(sql.Identifier(user_of(other))),
+                sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(user_of(other))),
+                sql.SQL("SELECT set_config('role', {}, true)").format(sql.Literal(user_of(other))),
+                sql.SQL("SELECT set_config('session_authorization', {}, true)").format(
+                    sql.Literal(user_of(other))
+                ),
+            ):
+                with pytest.raises(psycopg.Error), connection.transaction():
+                    connection.execute(forged)
+            connection.execute("SET ROLE none")
+            assert connection.execute(sees).fetchone() == (False, user_of(world.reader))
+        with psycopg.connect(world.url, autocommit=True) as admin:
+            # Who becomes somebody else for good is that one, also after having been a third; functions that run with
+            # the rights of another do not change who asks.
+            admin.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(user_of(other))))
+            admin.execute(
+                sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(user_of(world.reader)))
+            )
+            assert admin.execute(sees).fetchone() == (False, user_of(world.reader))
+            admin.execute("RESET SESSION AUTHORIZATION")
+            admin.execute(
+                sql.SQL(
+                    "CREATE FUNCTION public.lent(integer) RETURNS boolean SECURITY DEFINER LANGUAGE sql "
+                    "AS 'SELECT nearsim.sees_generation($1)'; ALTER FUNCTION public.lent OWNER TO {}"
+                ).format(sql.Identifier(user_of(other)))
+            )
+            assert admin.execute("SELECT public.lent(%s)", (foreign,)).fetchone() == (True,)
+        with psycopg.connect(world.reader) as connection:
+            assert connection.execute("SELECT public.lent(%s)", (foreign,)).fetchone() == (False,)
+
+
+def test_administrators_and_owners_see_everything(world: World) -> None:
+    with login(world.url, "nearsim_admin") as user, psycopg.connect(user) as connection:
+        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
+        row = connection.execute(
+            "SELECT nearsim.sees_generation(%s)", (world.foreign["generation"],)
+        ).fetchone()
+        assert row == (True,)
+        assert connection.execute("SELECT count(*) FROM nearsim.band").fetchone() != (0,)
+    with (
+        login(world.url, "nearsim_reader", attributes="BYPASSRLS") as user,
+        psycopg.connect(user) as connection,
+    ):
+        row = connection.execute(
+            "SELECT nearsim.sees_generation(%s)", (world.foreign["generation"],)
+        ).fetchone()
+        assert row == (True,)
+
+
+def test_turned_off_everybody_sees_everything_again(world: World) -> None:
+    with Database.connect(world.url) as database:
+        access.set_isolation(database, wanted=False)
+    try:
+        with psycopg.connect(world.reader) as connection:
+            assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
+            for name in relations(world.url):
+                connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier("nearsim", name)))
+        with Index.connect(world.reader, collection="secret") as index:
+            assert len(list(index.pairs())) == 3
+    finally:
+        with Database.connect(world.url) as database:
+            access.set_isolation(database, wanted=True)
+    with psycopg.connect(world.reader) as connection:
+        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (4,)
+
+
+BULK: list[LiteralString] = [
+    # Neither changes nor events of these: the foreign keys are not checked either.
+    "SET session_replication_role = replica",
+    "INSERT INTO nearsim.document (collection_id, external_id, body) "
+    "SELECT {collection_id}, 'bulk-' || n, 'x' FROM generate_series(1, 10000) AS n",
+    "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
+    "SELECT doc_id, revision, 1, gen_random_uuid(), '', 0, doc_id FROM nearsim.document "
+    "WHERE collection_id = {collection_id} AND external_id LIKE 'bulk-%'",
+    "INSERT INTO {similar_pair} (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size) "
+    "SELECT doc_id, doc_id + 1, 1, 0.9, 0.9, 9, 10 FROM {signature} WHERE sketch = '' AND doc_id % 4 < 3",
+    "INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor) "
+    "SELECT doc_id, doc_id - doc_id % 4, doc_id % 4 = 0 FROM {signature} WHERE sketch = ''",
+]
+
+
+def test_look_ups_under_isolation_go_by_their_indexes(world: World) -> None:
+    with psycopg.connect(world.url, autocommit=True) as admin:
+        for given in (world.own, world.foreign):
+            leaves = Leaves(GenerationId(int(str(given["generation"]))))
+            parts = {parent: leaves.table(parent) for parent in PARENTS}
+            for command in BULK:
+                admin.execute(
+                    sql.SQL(command).format(**parts, collection_id=sql.Literal(given["collection_id"]))
+                )
+        admin.execute("VACUUM (ANALYZE)")
+    with psycopg.connect(world.reader) as connection:
+        row = connection.execute(
+            "SELECT doc_id FROM nearsim.document WHERE external_id = 'bulk-17'"
+        ).fetchone()
+        assert row
+        for lookup in (
+            "SELECT title FROM nearsim.document WHERE doc_id = {doc}",
+            "SELECT title FROM nearsim.document WHERE external_id = 'bulk-17'",
+            "SELECT title FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
+            "WHERE name = 'north' AND external_id = 'bulk-17'",
+            "SELECT * FROM nearsim.documents WHERE doc_id = {doc}",
+            "SELECT * FROM nearsim.pairs WHERE left_id = {doc}",
+            "SELECT * FROM nearsim.pairs WHERE right_id = {doc}",
+            "SELECT * FROM nearsim.duplicates WHERE doc_id = {doc}",
+            "SELECT * FROM nearsim.clusters WHERE cluster_id = {doc}",
+        ):
+            explain = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) " + lookup).format(doc=sql.Literal(row[0]))
+            (plan,) = connection.execute(explain).fetchone() or ((),)
+            for node in nodes(plan[0]["Plan"]):
+                if re.match("document|signature|similar|cluster", node.get("Relation Name", "")):
+                    read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                    assert read * node["Actual Loops"] <= 20, (lookup, json.dumps(node))

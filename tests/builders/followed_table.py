@@ -1,0 +1,93 @@
+"""A table of an application, a collection that follows it, and its twin into which the same rows were ingested."""
+
+import random
+
+from nearsim_db import Document, Index
+from nearsim_db.admin import attach
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from tests.builders.workers import Application
+
+RECIPE = override(Recipe(), ["match.threshold=0.5", "sketch.k=32", "cluster.keep=longest"])
+PLAIN = "CREATE TABLE story (id bigint PRIMARY KEY, headline text, body text, seen integer DEFAULT 0)"
+PARTITIONED = """
+CREATE TABLE story (id bigint PRIMARY KEY, headline text, body text, seen integer DEFAULT 0) PARTITION BY RANGE (id);
+CREATE TABLE story_low PARTITION OF story FOR VALUES FROM (MINVALUE) TO (20);
+CREATE TABLE story_high PARTITION OF story FOR VALUES FROM (20) TO (40)
+"""
+LATER_PARTITION = "CREATE TABLE story_rest PARTITION OF story DEFAULT"
+TRIGGERS = (
+    "SELECT coalesce(string_agg(format('%s %s %s', tgrelid::regclass, tgname, tgenabled), ', '), '') FROM pg_trigger "
+    "WHERE NOT tgisinternal AND tgrelid::regclass::text NOT LIKE 'nearsim.%'"
+)
+CATALOG = """
+SELECT format('%s %s %s %s', relacl, reloptions, relhastriggers AND EXISTS (SELECT FROM pg_trigger WHERE tgrelid = oid),
+    (SELECT count(*) FROM pg_depend WHERE refobjid = oid))
+FROM pg_class WHERE oid = CAST('story' AS regclass)
+"""
+COLUMNS = Columns("id", "body", title="headline")
+
+
+def attached(database: Database, collection: str | None = None, columns: Columns = COLUMNS) -> Index:
+    """Follow the table and take it in."""
+    following = attach.follow_table(database, "story", columns, collection)
+    index = Index(database, following.collection)
+    attach.take_in(index, "default", RECIPE)
+    return index
+
+
+def words(family: int, own: int) -> str:
+    """A text that is similar to those of its family."""
+    return " ".join(
+        [*(f"family{family}word{at}" for at in range(12)), *(f"own{own}" for _ in range(own % 5))]
+    )
+
+
+def write(app: Application, number: int, text: str) -> None:
+    """Insert a row."""
+    app.execute(
+        "INSERT INTO story (id, headline, body) VALUES (%s, %s, %s)", (number, f"title {number}", text)
+    )
+
+
+def pairs(index: Index) -> set[frozenset[str]]:
+    """What the index answers."""
+    return {frozenset((one.left, one.right)) for one in index.pairs()}
+
+
+def clusters(index: Index) -> set[tuple[str, frozenset[str]]]:
+    """What the index answers: survivors and members."""
+    return {(one.survivor, frozenset(one.members)) for one in index.clusters()}
+
+
+def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset[str]]]:
+    """What two indexes answer alike: the length of a survivor, and the members.
+
+    Of documents of one length that which came first survives, and the two may have come by them in another order.
+    """
+    rows = app.execute("SELECT id, length(concat(headline, body)) FROM story").fetchall()
+    length = {str(number): int(str(long)) for number, long in rows}
+    return {(length[survivor], members) for survivor, members in clusters(index)}
+
+
+def twin(database: Database, app: Application) -> Index:
+    """A collection into which the rows of the table were ingested."""
+    rows = app.execute("SELECT id, headline, body FROM story ORDER BY id").fetchall()
+    name = f"twin-{random.random()}"
+    with Database.connect(database.engine.url.render_as_string(hide_password=False)) as other:
+        index = Index(other, name)
+        index.create_profile("default", RECIPE)
+        index.add(Document(str(number), str(title), str(body)) for number, title, body in rows)
+        index.build()
+        return Index(database, name)
+
+
+def assert_as_ingested(database: Database, app: Application, index: Index) -> None:
+    """The index answers as that of a twin, and knows the same documents."""
+    other = twin(database, app)
+    assert pairs(index) == pairs(other)
+    assert lasting_clusters(index, app) == lasting_clusters(other, app)
+    assert len(pairs(index)) == len(list(index.pairs()))
+    delete_collection(database, other.collection)

@@ -1,0 +1,212 @@
+"""Two tenants in one database: what a reader of the one sees, alone and when the other is there."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import errors as pg
+from psycopg import sql
+
+from nearsim_db import Document, Index
+from nearsim_db.admin import access
+from nearsim_db.store.database import Database
+from tests.builders.function_trials import TRIALS
+from tests.builders.logins import login, user_of
+from tests.servers.databases import Server
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Row = dict[str, Any]
+
+# All ids of the other tenant are such numbers, and all its texts and names hold the word.
+FIRST = 1_770_000_000
+FOREIGN = re.compile(r"\b177\d{7}\b|secret")
+ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
+
+SHOWN: LiteralString = "generation_id, doc_id, head_id, revision, feature_count, numbers_digest"
+# What isolation hides altogether; every partition is hidden, too.
+HIDDEN = {"band", "change", "event_draft", "lease", "work"}
+
+
+def tenant(url: str, name: str, word: str) -> dict[str, object]:
+    """A collection with a pair, a twin and a verdict: what it can be asked about."""
+    with Index.connect(url, collection=name) as index:
+        texts = [*ALIKE, ALIKE[0], f"pears are {word} late this year and few"]
+        index.add(
+            [Document(f"{word}-{at}", title=word, body=text, source=word) for at, text in enumerate(texts)]
+        )
+        (generation, _) = next(one for one in index.profiles())
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT nearsim.veto_pair(%s, %s, 'for a test', 'x')", (f"{word}-1", f"{word}-3"))
+        asked = connection.execute(
+            "SELECT nearsim.ask(%s, collection => %s, deadline => '0 seconds')", (f"a {word}", name)
+        ).fetchone()
+        ids = connection.execute(
+            "SELECT doc_id FROM nearsim.document WHERE collection_id = %s ORDER BY 1",
+            (generation.collection_id,),
+        ).fetchall()
+    assert asked
+    doc, like, twin, _ = (row[0] for row in ids)
+    return {
+        "collection": name,
+        "collection_id": generation.collection_id,
+        "generation": generation.generation_id,
+        "profile": "default",
+        "doc": doc,
+        "like": like,
+        "twin": twin,
+        "id": f"{word}-0",
+        "twin_id": f"{word}-2",
+        "probe": asked[0],
+    }
+
+
+NOWHERE: dict[str, object] = {
+    "collection": "nowhere",
+    "collection_id": 880_000,
+    "generation": 880_000,
+    "profile": "default",
+    "doc": 880_000,
+    "like": 880_001,
+    "twin": 880_002,
+    "id": "nowhere-0",
+    "twin_id": "nowhere-2",
+    "probe": 880_000,
+}
+
+
+def outcome(connection: Connection, trial: LiteralString, given: dict[str, object]) -> list[str]:
+    """What the server answers, rows or the error, as texts; nothing stays."""
+    call = sql.SQL(trial).format(**{name: sql.Literal(value) for name, value in given.items()})
+    try:
+        with connection.transaction(force_rollback=True):
+            return [str(row) for row in connection.execute(call).fetchall()]
+    except psycopg.Error as error:
+        told = error.diag
+        return [f"{error.sqlstate} {told.message_primary} {told.message_detail} {told.message_hint}"]
+
+
+def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
+    """The same without what was asked for, so that answers about different things compare."""
+    words = sorted({str(value) for value in given.values()}, key=len, reverse=True)
+    return [re.sub(rf"\b({'|'.join(map(re.escape, words))})\b", "?", answer) for answer in answers]
+
+
+@dataclass
+class World:
+    """A tenant whose reader looks round, alone and then with another tenant in the same database."""
+
+    url: str
+    reader: str
+    writer: str
+    own: dict[str, object]
+    foreign: dict[str, object]
+    alone: dict[str, list[str]]
+    together: dict[str, list[str]]
+
+
+def relations(url: str) -> dict[str, bool]:
+    """Tables and views of the schema, each with whether it is a view."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "SELECT relname, relkind = 'v' FROM pg_class "
+            "WHERE relnamespace = 'nearsim'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1"
+        ).fetchall()
+    return dict(rows)
+
+
+def functions(url: str, role: str) -> set[str]:
+    """Functions that a role may call and that are not constant in their arguments, by signature."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET search_path = pg_catalog")
+        rows = connection.execute(
+            "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace "
+            "AND (provolatile <> 'i' OR prosecdef) AND has_function_privilege(%s, oid, 'EXECUTE')",
+            (role,),
+        ).fetchall()
+    return {str(row[0]).removeprefix("nearsim.") for row in rows}
+
+
+def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) -> dict[str, list[str]]:
+    """Everything that a reader can read: all rows of these tables and views, and the answers of all functions."""
+    found: dict[str, list[str]] = {}
+    with psycopg.connect(reader) as connection:
+        for name in names:
+            columns = sql.SQL(SHOWN if name == "signature" else "*")
+            reading = sql.SQL("SELECT {} FROM {} AS found").format(columns, sql.Identifier("nearsim", name))
+            try:
+                with connection.transaction(force_rollback=True):
+                    found[name] = sorted(str(row) for row in connection.execute(reading).fetchall())
+            except pg.InsufficientPrivilege:
+                found[name] = ["refused"]
+        for signature, trial in TRIALS.items():
+            found[signature] = outcome(connection, trial, own)
+    return found
+
+
+def make_busy(url: str, given: dict[str, object]) -> None:
+    """Let a tenant have work waiting and failing, a table that is followed, and noted changes of every kind."""
+    with psycopg.connect(url) as connection:
+        for command in (
+            "INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column) "
+            "VALUES ({collection_id}, 'pg_catalog.pg_class', 'secret', 'secret')",
+            "INSERT INTO nearsim.change (collection_id, doc_id) "
+            "VALUES ({collection_id}, {doc}), ({collection_id}, NULL)",
+            "INSERT INTO nearsim.change (collection_id, external_id) VALUES ({collection_id}, {id})",
+            "INSERT INTO nearsim.work (generation_id, stage, doc_id) VALUES ({generation}, 'compare', 0)",
+            "INSERT INTO nearsim.work (generation_id, stage, doc_id, attempts, error) "
+            "VALUES ({generation}, 'sign', {doc}, 2, 'secret')",
+            "INSERT INTO nearsim.lease (worker) VALUES ('secret:1')",
+        ):
+            values = {name: sql.Literal(value) for name, value in given.items()}
+            connection.execute(sql.SQL(command).format(**values))
+
+
+def nodes(plan: Row) -> Iterator[Row]:
+    """All nodes of a plan."""
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes(part)
+
+
+@contextmanager
+def two_tenants(server: Server) -> Iterator[World]:
+    """North is there, and its reader looks round; then comes the other, and it looks again."""
+    with (
+        server.database() as url,
+        login(url, "nearsim_reader") as reader,
+        login(url, "nearsim_writer") as writer,
+    ):
+        own = tenant(url, "north", "plain")
+        with Database.connect(url) as database:
+            access.grant(database, user_of(reader), "reader", ["north"])
+            access.grant(database, user_of(writer), "writer", ["north"])
+            access.set_isolation(database, wanted=True)
+        with psycopg.connect(reader) as connection:
+            asked = connection.execute("SELECT nearsim.ask('mine', deadline => '0 seconds')").fetchone()
+            assert asked
+            own["probe"] = asked[0]
+        names = list(relations(url))
+        alone = look_round(url, reader, own, names)
+        with psycopg.connect(url) as connection:
+            for table, column in (
+                ("collection", "collection_id"),
+                ("profile", "profile_id"),
+                ("generation", "generation_id"),
+                ("document", "doc_id"),
+                ("verdict", "verdict_id"),
+                ("event", "event_id"),
+                ("probe", "probe_id"),
+            ):
+                parts = {"table": sql.Identifier("nearsim", table), "column": sql.Identifier(column)}
+                connection.execute(
+                    sql.SQL("ALTER TABLE {table} ALTER {column} RESTART WITH {first}").format(
+                        **parts, first=sql.Literal(FIRST)
+                    )
+                )
+        foreign = tenant(url, "secret", "secret")
+        make_busy(url, foreign)
+        together = look_round(url, reader, own, names)
+        yield World(url, reader, writer, own, foreign, alone, together)

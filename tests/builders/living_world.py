@@ -1,0 +1,164 @@
+"""A small living index, those who write to it and those who work on it, all at once."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from nearsim_db import Index
+from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import PARENTS
+from nearsim_db.store.work.queue import STAGES, Stage
+from tests.builders.interleaving import step_through
+
+Statement = tuple[str, tuple[object, ...]]
+
+THRESHOLD = 0.5
+_SETTINGS = ["shingle.min_token_length=2", "sketch.k=8", f"match.threshold={THRESHOLD}"]
+_BASES = ["aa bb cc dd ee ff", "aa bb cc dd gg hh", "ii jj kk ll mm nn", "aa ii"]
+_TOKENS = [*(f"w{letter}" for letter in "abcdefgh"), "1", "2", "3"]
+_STAGES: list[Stage | None] = [
+    None,
+    None,
+    "sign",
+    "sign",
+    "sign",
+    "search",
+    "search",
+    "anchor",
+    "link",
+    "link",
+]
+
+
+class World:
+    """One collection with one profile, whose bulk build found no documents.
+
+    Words of one letter are no features, but their digits are numbers that texts may differ in.
+    """
+
+    def __init__(self, url: str, settings: list[str]) -> None:
+        self.index = Index.connect(url, collection=" ".join(settings))
+        self.profile = self.index.create_profile("default", override(Recipe(), _SETTINGS + settings))
+        self.index.build()
+        self.engine = self.index.database.engine
+        step_through(self.engine)
+        self.generation, _ = self.index._live()
+
+    def context(self) -> Context:
+        """What one process brings to work on the generation."""
+        return self.index._context(self.generation, self.profile)
+
+    def run(self, *statements: Statement) -> list[tuple[Any, ...]]:
+        """Run SQL in one transaction, the leaves' names filled in; returns what the last statement does."""
+        names = {parent: self.generation.leaves.table(parent) for parent in PARENTS}
+        with self.engine.begin() as connection:
+            for command, values in statements:
+                cursor = driver(connection).execute(sql.SQL(command).format(**names), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def clear(self) -> None:
+        """Forget all documents, and what was made of them; doc_ids up to 19 are left for those who come late."""
+        self.run(
+            (
+                "TRUNCATE nearsim.document, nearsim.work, nearsim.lease, {signature}, {band}, {similar_pair},"
+                " {cluster_member}",
+                (),
+            ),
+            ("TRUNCATE nearsim.change", ()),
+            ("ALTER TABLE nearsim.document ALTER doc_id RESTART WITH 20", ()),
+        )
+
+    def writer(self, seed: str, writes: int) -> Callable[[], None]:
+        """An application that writes documents, one to three a transaction."""
+
+        def action() -> None:
+            rng = random.Random(seed)
+            left = writes
+            while left > 0:
+                statements = [self._write(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
+                left -= len(statements)
+                # Another writer took that name or was in the way: that is for applications to sort out.
+                with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
+                    self.run(*statements)
+
+        return action
+
+    def worker(self, seed: str, amount: int) -> Callable[[], None]:
+        """A process that does rounds of any stage under its own lease."""
+
+        def action() -> None:
+            rng = random.Random(seed)
+            context = self.context()
+            with self.index.database.lease() as lease_id:
+                for _ in range(amount):
+                    stage = rng.choice(_STAGES)
+                    if stage is None:
+                        work_queue.dispatch(self.engine)
+                    else:
+                        work_queue.work_once(self.engine, context, stage, lease_id)
+
+        return action
+
+    def drain(self) -> None:
+        """One process does all that is left, as if time had passed."""
+        context = self.context()
+        with self.index.database.lease() as lease_id:
+            work_queue.dispatch(self.engine)
+            while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
+                for stage in STAGES:
+                    while work_queue.work_once(self.engine, context, stage, lease_id):
+                        pass
+
+    def _write(self, rng: random.Random) -> Statement:
+        collection_id = self.generation.collection_id
+        name, text, date = f"d{rng.randrange(9)}", _text(rng), f"2026-05-{rng.randrange(1, 20):02}"
+        columns = "INSERT INTO nearsim.document (collection_id, external_id, body, published_at"
+        return rng.choice(
+            4
+            * [
+                (
+                    f"{columns}) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    (collection_id, name, text, date),
+                )
+            ]
+            + 2
+            * [
+                (
+                    f"{columns}, doc_id) OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    (collection_id, name, text, date, rng.randrange(1, 20)),
+                )
+            ]
+            + 3 * [("UPDATE nearsim.document SET body = %s WHERE external_id = %s", (text, name))]
+            + [
+                ("UPDATE nearsim.document SET published_at = %s WHERE external_id = %s", (date, name)),
+                (_EDIT_OR_EDIT_BACK, (name,)),
+                (_DELETE_AND_INSERT, (name,)),
+                ("DELETE FROM nearsim.document WHERE external_id = %s", (name,)),
+            ]
+        )
+
+
+_EDIT_OR_EDIT_BACK = """
+UPDATE nearsim.document SET body = CASE WHEN body LIKE 'xx %%' THEN substr(body, 4) ELSE 'xx ' || body END
+WHERE external_id = %s
+"""
+_DELETE_AND_INSERT = """
+WITH gone AS (DELETE FROM nearsim.document WHERE external_id = %s RETURNING *)
+INSERT INTO nearsim.document (collection_id, external_id, body, published_at)
+SELECT collection_id, external_id, body, published_at FROM gone
+"""
+
+
+def _text(rng: random.Random) -> str:
+    """One of few texts, often with a word or a number changed, sometimes without a single word."""
+    words = rng.choice(_BASES).split()
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
+        words[rng.randrange(len(words))] = rng.choice(_TOKENS)
+    return " ".join(words) if rng.random() > 0.04 else "5 6"

@@ -1,0 +1,69 @@
+"""Random changes of the pairs, twins and clusters of a generation, by hand: whatever SQL may do to its tables."""
+
+import random
+
+from psycopg import sql
+
+from tests.builders.workers import Application
+
+DELETE_PAIRS = sql.SQL("DELETE FROM {similar_pair} WHERE left_id = %s")
+INSERT_PAIR = sql.SQL(
+    "INSERT INTO {similar_pair} (generation_id, left_id, right_id, similarity, shared_bands, estimate,"
+    " intersection_size, union_size) VALUES (1, %s, %s, %s, 1, 1, 1, 1)"
+)
+UPDATE_HEAD = sql.SQL("UPDATE {signature} SET head_id = %s WHERE doc_id = %s")
+DELETE_MEMBER = sql.SQL("DELETE FROM {cluster_member} WHERE doc_id = %s")
+INSERT_MEMBER = sql.SQL(
+    "INSERT INTO {cluster_member} (generation_id, cluster_id, is_survivor, doc_id) VALUES (1, %s, %s, %s)"
+)
+UPDATE_MEMBER = sql.SQL("UPDATE {cluster_member} SET cluster_id = %s, is_survivor = %s WHERE doc_id = %s")
+
+
+def scramble(connection: Application, rng: random.Random) -> None:
+    """A few random changes of pairs, twins and clusters, in one transaction."""
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        suffix = rng.choice(["", "_1"])
+        # The heads of a pair are never of one family, so that each pair of documents is either.
+        left, right = rng.choice([(a, b) for a in range(1, 14) for b in range(a + 1, 15, 2)])
+        match rng.choice(["pair", "twin", "clusters", "clusters", "undone"]):
+            case "pair":
+                change(connection, DELETE_PAIRS, suffix, left)
+                change(connection, INSERT_PAIR, suffix, left, right, rng.choice([0.5, 0.75]))
+            case "twin":
+                head = rng.choice(range(right % 2 or 2, right + 1, 2))
+                change(connection, UPDATE_HEAD, suffix, head, right)
+            case "clusters":
+                regroup(connection, rng, suffix, rng.sample(range(1, 15), rng.choice([2, 4, 14])))
+            case "undone":
+                connection.execute("SAVEPOINT before")
+                regroup(connection, rng, suffix, list(range(1, 15)))
+                connection.execute("ROLLBACK TO before")
+
+
+def regroup(connection: Application, rng: random.Random, suffix: str, doc_ids: list[int]) -> None:
+    """Put documents and their mates into other clusters, each named after its first, or into none."""
+    rows = connection.execute(
+        "SELECT doc_id FROM nearsim.cluster_member WHERE cluster_id IN"
+        " (SELECT cluster_id FROM nearsim.cluster_member WHERE doc_id = ANY(%s))",
+        [doc_ids],
+    ).fetchall()
+    members = {int(str(row[0])) for row in rows}
+    groups: dict[int, list[int]] = {}
+    most = rng.choice([0, 1, 1, 2, 3])
+    for doc_id in sorted({*doc_ids, *members}):
+        groups.setdefault(rng.randint(0, most) if rng.random() < 0.9 else 0, []).append(doc_id)
+    if rng.random() < 0.7:
+        for doc_id in groups.pop(0, []):
+            change(connection, DELETE_MEMBER, suffix, doc_id)
+    for group in groups.values():
+        survivor = rng.choice([group[0], rng.choice(group)])
+        for doc_id in group:
+            put = UPDATE_MEMBER if doc_id in members else INSERT_MEMBER
+            change(connection, put, suffix, group[0], doc_id == survivor, doc_id)
+
+
+def change(connection: Application, command: sql.SQL, suffix: str, *values: object) -> None:
+    """Run a command on a table of the first generation, or on its parent."""
+    names = ("similar_pair", "signature", "cluster_member")
+    tables = {name: sql.Identifier("nearsim", name + suffix) for name in names}
+    connection.execute(command.format(**tables), values)

@@ -1,0 +1,137 @@
+"""The families that the laws are tested on, and what each needs for it: batches, and pairs of a known similarity.
+
+A new family is one more line in VARIANTS; a new metric one more entry in PAIRS, CASES, SIMILARITIES and SENSITIVITIES.
+"""
+
+import importlib.util
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.lsh import Sensitivity
+from nearsim_db.similarity.sketch import Family, make_family, same_bucket
+from tests.builders.random_sets import Batch, flatten, ragged, random_pairs
+from tests.builders.random_weights import cosine_pairs, euclidean_pairs, weighted_jaccard_pairs
+
+WIDTH = 4.0
+SEEDS, PAIRS = 6, 300
+
+Pairs = tuple[Batch, Batch]
+Sketches = NDArray[Any]
+
+
+def set_pairs(similarity: float, size: int, count: int, seed: int, id_bits: int = 64) -> Pairs:
+    """Sets whose union has `size` ids."""
+    left, right = random_pairs(count, size, round(similarity * size), seed, id_bits)
+    return Batch(*flatten(left)), Batch(*flatten(right))
+
+
+PAIRS_OF: Mapping[str, Callable[[float, int, int, int], Pairs]] = {
+    "jaccard": set_pairs,
+    "weighted_jaccard": weighted_jaccard_pairs,
+    "cosine": cosine_pairs,
+    "euclidean": euclidean_pairs,
+}
+# Similarities and the sizes of pairs on which estimates are tested: small documents too.
+_OF_SETS = ((0.5, 10), (0.7, 10), (0.25, 80), (60 / 86, 86), (0.2, 1000), (0.7, 800), (0.9, 640))
+CASES: Mapping[str, tuple[tuple[float, int], ...]] = {
+    "jaccard": _OF_SETS,
+    "weighted_jaccard": ((0.5, 10), (0.7, 60), (0.2, 200), (0.9, 100)),
+    "cosine": ((-0.5, 120), (0.0, 120), (0.5, 120), (0.8, 200), (0.95, 120)),
+    "euclidean": ((0.2, 6), (0.5, 2), (0.1, 80), (1 / 3, 80), (0.5, 120), (0.8, 80)),
+}
+SIMILARITIES: Mapping[str, tuple[float, ...]] = {
+    "jaccard": tuple(tenth / 20 for tenth in (1, 2, 4, 6, 8, 10, 12, 14, 16, 17, 18, 19)),
+    "weighted_jaccard": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
+    "cosine": tuple(math.cos(math.radians(angle)) for angle in (1, 5, 10, 20, 30, 45, 60, 75, 90, 120, 170)),
+    "euclidean": tuple(1 / (1 + d) for d in (0.1, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 40)),
+}
+SENSITIVITIES: Mapping[str, tuple[Sensitivity, ...]] = {
+    "jaccard": (Sensitivity.of_minhash(0.2, 0.5), Sensitivity.of_minhash(1 / 3, 2 / 3)),
+    "weighted_jaccard": (Sensitivity.of_minhash(0.2, 0.5), Sensitivity.of_minhash(1 / 3, 2 / 3)),
+    "cosine": (Sensitivity.of_hyperplanes(20, 60), Sensitivity.of_hyperplanes(45, 120)),
+    "euclidean": (
+        Sensitivity.of(1, 4, partial(same_bucket, width=WIDTH)),
+        Sensitivity.of_projections(WIDTH),
+    ),
+}
+# The distance that a sensitivity speaks of.
+DISTANCES: Mapping[str, Callable[[float], float]] = {
+    "jaccard": lambda similarity: 1 - similarity,
+    "weighted_jaccard": lambda similarity: 1 - similarity,
+    "cosine": lambda similarity: math.degrees(math.acos(similarity)),
+    "euclidean": lambda similarity: 1 / similarity - 1,
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A family with its options."""
+
+    name: str
+    options: dict[str, str | float] = field(default_factory=dict)
+
+    def make(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> Family:
+        return make_family(self.name, k, seed, id_bits, self.options, backend)
+
+    @property
+    def metric(self) -> str:
+        return self.make(1, backend="numpy").metric
+
+    @property
+    def is_binomial(self) -> bool:
+        """Whether positions are independent; else they vary less."""
+        return self.name not in ("fast_similarity", "bottom_k")
+
+    def batch(self, documents: list[list[int]]) -> Batch:
+        """Documents of these ids, which weigh, if they weigh, from 1 to 7 by the id."""
+        if self.metric == "jaccard":
+            return Batch(*ragged(documents))
+        ids, offsets = ragged([sorted(set(own)) for own in documents])
+        return Batch(ids, offsets, (1 + ids % np.uint64(7)).astype(np.float64))
+
+    def sketches(self, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
+        """Of PAIRS pairs under the family of this seed: two arrays (PAIRS, 128)."""
+        return _sketches(str(self), similarity, size, seed)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return "-".join([self.name, *map(str, self.options.values())])
+
+
+VARIANTS = [
+    Variant("fast_similarity"),
+    Variant("minhash", {"functions": "prime32"}),
+    Variant("minhash", {"functions": "java32"}),
+    Variant("bottom_k"),
+    Variant("dart_minhash"),
+    Variant("hyperplane", {"vectors": "gaussian"}),
+    Variant("hyperplane", {"vectors": "sign"}),
+    Variant("projection", {"width": WIDTH}),
+]
+POSITIONAL = [variant for variant in VARIANTS if variant.make().positional]
+OF_SETS = [variant for variant in VARIANTS if variant.metric == "jaccard"]
+HAS_NUMBA = importlib.util.find_spec("numba") is not None
+NEEDS_NUMBA = pytest.mark.skipif(not HAS_NUMBA, reason="numba is not installed")
+
+every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+every_positional = pytest.mark.parametrize("variant", POSITIONAL, ids=str)
+every_variant_of_sets = pytest.mark.parametrize("variant", OF_SETS, ids=str)
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+every_width = pytest.mark.parametrize("id_bits", [32, 64])
+
+
+@lru_cache(maxsize=64)
+def _sketches(name: str, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
+    variant = next(one for one in VARIANTS if str(one) == name)
+    left, right = PAIRS_OF[variant.metric](similarity, size, PAIRS, 1000 * size + seed)
+    family = variant.make(seed=seed)
+    return family.sketch(*left), family.sketch(*right)

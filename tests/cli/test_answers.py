@@ -1,0 +1,232 @@
+"""nearsim pairs, clusters and similar: the same answers for people and for machines."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORM,
+    STORM_AGAIN,
+    STORM_LATER,
+    CommandLine,
+    counts,
+    write_jsonl,
+)
+
+SHOWN_EVIDENCE = ["similarity", "common", "union", "estimate", "bands"]
+EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
+NEAR, ALL = counts(STORM, STORM_AGAIN)
+PAIRS = {
+    ("storm", "storm-again"): (NEAR, ALL),
+    ("storm-again", "storm-twin"): (NEAR, ALL),
+    ("storm", "storm-twin"): counts(STORM, STORM),
+}
+
+
+def test_pairs_as_json_lines(filled: CommandLine) -> None:
+    rows = filled.succeed("pairs", "--format", "jsonl").rows()
+    assert {(row["left"], row["right"]): (row["intersection"], row["union"]) for row in rows} == PAIRS
+    for row in rows:
+        assert list(row) == ["left", "right", *EVIDENCE]
+        assert row["similarity"] == row["intersection"] / row["union"]
+
+
+def test_pairs_as_csv_and_by_the_ending_of_the_output(filled: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    told = filled.succeed("pairs", "--output", path)
+    assert (told.out, told.err) == ("", f"wrote pairs to {path}: 3\n")
+    assert path.read_text() == filled.succeed("pairs", "--format", "csv").out
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert {
+        (row["left"], row["right"]): (int(row["intersection"]), int(row["union"])) for row in rows
+    } == PAIRS
+
+
+def test_pairs_for_people_are_the_most_similar_and_the_rest_is_told(filled: CommandLine) -> None:
+    heading, _, row, _, count = filled.succeed("pairs", "--limit", "1").out.splitlines()
+    assert heading.split() == ["left", "right", *SHOWN_EVIDENCE]
+    assert row.split()[:3] == ["storm", "storm-twin", "1.0000"]
+    assert count == "pairs: 3, of which 2 are not shown; --limit 3 or --format jsonl shows all"
+    assert filled.succeed("pairs").out.splitlines()[-1] == "pairs: 3"
+
+
+def test_quiet_answers_have_no_closing_line(filled: CommandLine) -> None:
+    for command in (["pairs", "--limit", "1"], ["clusters"], ["similar", "storm", "--limit", "1"]):
+        told = filled.succeed(*command)
+        quiet = filled.succeed(*command, "-q")
+        assert told.out.startswith(f"{quiet.out}\n") and told.out.count("\n") == quiet.out.count("\n") + 2
+    assert filled.succeed("similar", "harvest", "-q").out == ""
+
+
+def test_an_output_whose_ending_tells_no_format_is_refused(filled: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    told = filled.fail("pairs", "-o", path, exit_code=2)
+    assert "end it in .jsonl, .ndjson, .csv, or give --format table, jsonl, csv" in told
+    assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
+    assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
+    assert list(tmp_path.glob("pairs*")) == []
+
+
+def test_a_table_in_a_file_is_whole_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
+    texts = [{"id": f"n{n}", "text": STORM} for n in range(12)]
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
+    every, path = 12 * 11 // 2, tmp_path / "pairs.txt"
+    for limit, rows in ([], every), (["--limit", 5], 5):
+        told = nearsim.succeed("pairs", "--format", "table", "-o", path, *limit)
+        assert told.err == f"wrote pairs to {path}: {rows}\n"
+        assert len([line for line in path.read_text().splitlines() if line.startswith("n")]) == rows
+    assert nearsim.succeed("pairs", "-o", "-").out == nearsim.succeed("pairs").out
+    assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
+
+
+def test_similar_says_why_a_document_is_not_in_the_index(filled: CommandLine, database_url: str) -> None:
+    new = (
+        "INSERT INTO nearsim.document (collection_id, external_id, body)"
+        " SELECT collection_id, %s, %s FROM nearsim.collection"
+    )
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(new, ("new", STORM))
+        assert "document 'new' waits to be indexed by profile 'default'" in filled.fail("similar", "new")
+        other.execute("UPDATE nearsim.document SET body = body || ' anew' WHERE external_id = 'storm'")
+        older = filled.succeed("similar", "storm", "--format", "jsonl")
+        assert {row["id"] for row in older.rows()} == {"storm-again", "storm-twin"}
+        assert older.err.startswith("warning: a newer text of document 'storm' waits to be indexed")
+        other.execute(
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage, attempts, set_aside_at)"
+            " SELECT 1, doc_id, 'sign', 5, now() FROM nearsim.document WHERE external_id = 'new'"
+        )
+        other.execute("TRUNCATE nearsim.change")
+        told = filled.fail("similar", "new")
+        assert "was set aside at sign" in told and told.endswith("see: nearsim work list --failed")
+        assert "newer text of document 'storm' is not indexed" in filled.succeed("similar", "storm").err
+        filled.succeed("work", "discard", "new", "--yes")
+        assert "document 'new' is not in the index of profile 'default'" in filled.fail("similar", "new")
+        other.execute(new, ("empty", ""))
+        filled.succeed("build", "-q")
+        empty = filled.succeed("similar", "empty")
+        assert empty.out == "no similar documents\n" and "'empty' has no features" in empty.err
+
+
+def test_pairs_from_a_similarity_on(filled: CommandLine) -> None:
+    rows = filled.succeed("pairs", "--format", "jsonl", "--min-similarity", "0.999").rows()
+    assert [(row["left"], row["right"]) for row in rows] == [("storm", "storm-twin")]
+
+
+def test_clusters(filled: CommandLine) -> None:
+    (cluster,) = filled.succeed("clusters", "--format", "jsonl").rows()
+    assert list(cluster) == ["cluster", "survivor", "members"]
+    assert (cluster["survivor"], sorted(cluster["members"])) == (
+        "storm",
+        ["storm", "storm-again", "storm-twin"],
+    )
+    rows = list(csv.DictReader(filled.succeed("clusters", "--format", "csv").out.splitlines()))
+    assert [(row["survivor"], row["member"]) for row in rows] == [
+        ("storm", name) for name in cluster["members"]
+    ]
+    assert "storm, storm-again, storm-twin" in filled.succeed("clusters").out
+
+
+def test_nothing_alike_is_said_so(nearsim: CommandLine, tmp_path: Path) -> None:
+    texts = [{"id": "a", "text": HARVEST}, {"id": "b", "text": BRIDGE}]
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "two.jsonl", texts), "-q")
+    assert nearsim.succeed("pairs").out == "no pairs\n"
+    assert nearsim.succeed("clusters", "--format", "jsonl").out == ""
+
+
+def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: Path) -> None:
+    rows = filled.succeed("similar", "storm-again", "--format", "jsonl").rows()
+    assert {row["id"]: row["intersection"] for row in rows} == {"storm": NEAR, "storm-twin": NEAR}
+    assert list(rows[0]) == ["id", "title", *EVIDENCE]
+    expected = {
+        "storm": counts(STORM_LATER, STORM),
+        "storm-twin": counts(STORM_LATER, STORM),
+        "storm-again": counts(STORM_LATER, STORM_AGAIN),
+    }
+    path = tmp_path / "later.txt"
+    path.write_text(STORM_LATER)
+    for question in (["--text", STORM_LATER], ["--file", path]):
+        rows = filled.succeed("similar", *question, "--format", "jsonl").rows()
+        assert {row["id"]: (row["intersection"], row["union"]) for row in rows} == expected
+    assert (
+        filled.succeed("similar", "--text", STORM_LATER, "--title", HARVEST).out == "no similar documents\n"
+    )
+
+
+def test_similar_takes_exactly_one_question(filled: CommandLine) -> None:
+    for wrong in ([], ["storm", "--text", "x"], ["--text", "x", "--file", "y"]):
+        assert "give one of ID, --text and --file" in filled.fail("similar", *wrong, exit_code=2)
+    assert "has no document 'nobody'" in filled.fail("similar", "nobody")
+    assert "cannot be read" in filled.fail("similar", "--file", "/no/such/file")
+
+
+def test_a_failure_leaves_the_output_as_it_was(filled: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("of an earlier run\n")
+    filled.fail("pairs", "--profile", "nothing", "--output", path)
+    assert path.read_text() == "of an earlier run\n"
+    assert list(tmp_path.glob(".*")) == []
+    assert "cannot be written" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
+
+
+def test_a_failure_prints_no_heading(filled: CommandLine) -> None:
+    outcome = filled.run("pairs", "--collection", "nothing", "--format", "csv")
+    assert (outcome.exit_code, outcome.out) == (1, "")
+    assert "there is no collection 'nothing'; there are: default" in outcome.err
+
+
+def test_long_ids_are_whole_and_what_steers_terminals_is_shown(nearsim: CommandLine, tmp_path: Path) -> None:
+    long, bold = "x" * 700, "\x1b[1mbold[/]"
+    texts = [{"id": long, "text": STORM}, {"id": bold, "text": STORM}]
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "two.jsonl", texts), "-q")
+    shown = nearsim.succeed("pairs").out
+    assert long in shown
+    assert "\\x1b[1mbold[/]" in shown and "\x1b" not in shown
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "table"])
+def test_a_reader_that_has_enough_is_no_error(nearsim: CommandLine, tmp_path: Path, format: str) -> None:
+    texts = [{"id": f"{n:0900d}", "text": STORM} for n in range(60)]
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
+    program = [sys.executable, "-c", "from nearsim_db.cli import main; main()"]
+    answers = [*program, "pairs", "--format", format, "--limit", "2000"]
+    with subprocess.Popen(
+        answers, env={**os.environ, **nearsim.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(4)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_full_disk_is_told(filled: CommandLine) -> None:
+    program = [sys.executable, "-c", "from nearsim_db.cli import main; main()", "pairs", "--format", "jsonl"]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            program,
+            env={**os.environ, **filled.environment},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == b"error: the output cannot be written: No space left on device\n"
+
+
+def test_json_lines_hold_any_id(nearsim: CommandLine, tmp_path: Path) -> None:
+    odd = ['quote"', "back\\slash", "ünï-\U0001f600", "new\nline"]
+    nearsim.succeed(
+        "ingest", write_jsonl(tmp_path / "odd.jsonl", ({"id": i, "text": STORM} for i in odd)), "-q"
+    )
+    (cluster,) = [
+        json.loads(line) for line in nearsim.succeed("clusters", "--format", "jsonl").out.splitlines()
+    ]
+    assert sorted(cluster["members"]) == sorted(odd)

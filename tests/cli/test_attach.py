@@ -1,0 +1,93 @@
+"""`nearsim attach`, `sweep` and `detach` as people and programs call them."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine
+
+TABLE = """
+CREATE SCHEMA news;
+CREATE TABLE news.story (story_id uuid DEFAULT gen_random_uuid() PRIMARY KEY, slug text UNIQUE, headline text,
+    body text, agency text, link text, day date)
+"""
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+    """The application, with two stories that are similar and one that is not."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(TABLE.encode())
+        for slug, text in {"storm": STORM, "storm-again": STORM_AGAIN, "harvest": HARVEST}.items():
+            connection.execute(
+                "INSERT INTO news.story (slug, headline, body, agency, link, day) "
+                "VALUES (%s, 'x', %s, 'DPA', 'u', '2026-03-01')",
+                (slug, text),
+            )
+        yield connection
+
+
+ATTACH = ("attach", "news.story", "--id", "slug", "--text", "body", "--title", "headline")
+
+
+def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
+    more = ("--source", "agency", "--url", "link", "--published-at", "day", "--set", "match.threshold=0.6")
+    begun = nearsim.succeed(*ATTACH, *more, "--json").document()
+    assert begun["collection"] == "story" and begun["table"] == "news.story" and begun["new"] == 3
+    assert begun["columns"]["published_at"] == "day" and begun["profiles"][0]["pairs"] == 1
+    got = nearsim.succeed("get", "storm", "-c", "story").document()
+    assert (got["body"], got["source"], got["url"]) == (STORM, "DPA", "u")
+    assert got["published_at"].startswith("2026-03-01T00:00:00+00:00")
+    app.execute("UPDATE news.story SET body = %s WHERE slug = 'harvest'", (STORM,))
+    app.execute("INSERT INTO news.story (slug, body) VALUES ('bridge', %s)", (BRIDGE,))
+    nearsim.succeed("worker", "--once", "--quiet")
+    rows = nearsim.succeed("pairs", "-c", "story", "--format", "jsonl").rows()
+    assert {frozenset((row["left"], row["right"])) for row in rows} == {
+        frozenset(pair)
+        for pair in (("storm", "storm-again"), ("storm", "harvest"), ("storm-again", "harvest"))
+    }
+    (shown,) = nearsim.succeed("attach", "--list", "--json").document()
+    assert shown["collection"] == "story" and shown["table"] == "news.story" and shown["trouble"] is None
+    (listed,) = nearsim.succeed("collection", "list", "--json").document()
+    assert listed["follows"] == "news.story" and listed["documents"] == 4
+    swept = nearsim.succeed("sweep", "story", "--json").document()
+    assert swept == {"collection": "story", "new": 0, "changed": 0, "gone": 0, "unusable": 0}
+    kept = nearsim.succeed("detach", "story", "--keep", "--json").document()
+    assert kept == {"collection": "story", "kept": True, "documents": 4}
+    app.execute("DROP TABLE news.story")
+    assert nearsim.succeed("get", "storm", "-c", "story").document()["body"] == STORM
+    assert len(nearsim.succeed("pairs", "-c", "story", "--format", "jsonl").rows()) == 3
+    assert (
+        nearsim.succeed("attach", "--list").out
+        == "no collection follows a table; see: nearsim attach --help\n"
+    )
+
+
+def test_what_people_read(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
+    begun = nearsim.succeed(*ATTACH, "--collection", "stories").out
+    assert begun.startswith(
+        "collection stories follows news.story: 3 rows were new, 0 had changed, 0 were gone\n"
+    )
+    assert "news.story" in nearsim.succeed("attach", "--list").out
+    assert "0 rows were new" in nearsim.succeed("sweep", "stories").out
+    assert "stories" in nearsim.succeed("detach", "stories", "--yes").err
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_what_is_refused(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
+    assert "--id and --text" in nearsim.fail("attach", "news.story", exit_code=2)
+    assert "no table 'news.storm'" in nearsim.fail("attach", "news.storm", "--id", "slug", "--text", "body")
+    assert "no column 'text'" in nearsim.fail("attach", "news.story", "--id", "slug", "--text", "text")
+    assert "nothing keeps the ids" in nearsim.fail(
+        "attach", "news.story", "--id", "headline", "--text", "body"
+    )
+    nearsim.succeed(*ATTACH)
+    assert "write there, or run: nearsim detach story --keep" in nearsim.fail("ingest", "-", "-c", "story")
+    assert "delete the rows there" in nearsim.fail("delete", "storm", "-c", "story", "--yes")
+    assert "delete the rows there first" in nearsim.fail("delete", "storm", "-c", "story", "--purge", "--yes")
+    app.execute("DROP TABLE news.story")
+    assert "follows a table that is gone; run: nearsim detach story" in nearsim.fail("build", "-c", "story")
+    assert "nothing of them can be kept" in nearsim.fail("detach", "story", "--keep")
+    nearsim.succeed("detach", "story", "--yes")
+    assert "there is no collection 'story'" in nearsim.fail("detach", "story", "--yes")

@@ -1,0 +1,192 @@
+"""nearsim check, and nearsim ingest --on-duplicate."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORM,
+    STORM_AGAIN,
+    STORM_LATER,
+    CommandLine,
+    counts,
+    write_jsonl,
+)
+
+STORED = [
+    {"id": "storm", "text": STORM},
+    {"id": "storm-twin", "text": STORM},
+    {"id": "harvest", "text": HARVEST},
+]
+NEW = [
+    {"id": "new", "text": BRIDGE},
+    {"id": "again", "text": STORM_AGAIN},
+    {"id": "harvest", "text": HARVEST + " today"},
+    {"id": "bridge", "text": BRIDGE},
+]
+
+
+@pytest.fixture
+def filled(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "stored.jsonl", STORED), "-q")
+    return nearsim
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "new.jsonl", NEW)
+
+
+def test_check_as_json_lines(filled: CommandLine, new: Path) -> None:
+    """Documents are not compared with each other, nor with the one that they would replace."""
+    rows = filled.succeed("check", new, "--format", "jsonl").rows()
+    assert [list(row) for row in rows] == [["id", "duplicate", "duplicate_of", "similarity", "matches"]] * 4
+    assert [(row["id"], row["duplicate"]) for row in rows] == [
+        ("new", False),
+        ("again", True),
+        ("harvest", False),
+        ("bridge", False),
+    ]
+    common, union = counts(STORM, STORM_AGAIN)
+    again = rows[1]
+    assert (again["duplicate_of"], again["similarity"]) == ("storm", common / union)
+    assert [(one["id"], one["intersection"], one["union"]) for one in again["matches"]] == [
+        ("storm", common, union),
+        ("storm-twin", common, union),
+    ]
+    assert list(again["matches"][0])[2:] == [
+        "similarity",
+        "intersection",
+        "union",
+        "estimate",
+        "shared_bands",
+    ]
+    assert (rows[0]["duplicate_of"], rows[0]["similarity"], rows[0]["matches"]) == (None, None, [])
+
+
+def test_check_as_csv_and_for_people(filled: CommandLine, new: Path, tmp_path: Path) -> None:
+    path = tmp_path / "checked.csv"
+    told = filled.succeed("check", new, "-o", path)
+    assert told.err == f"wrote documents checked to {path}: 4\n"
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert [(row["id"], row["duplicate"], row["duplicate_of"], row["matches"]) for row in rows] == [
+        ("new", "no", "", "0"),
+        ("again", "yes", "storm", "2"),
+        ("harvest", "no", "", "0"),
+        ("bridge", "no", "", "0"),
+    ]
+    heading, _, first, *_, count = filled.succeed("check", new).out.splitlines()
+    assert heading.split() == ["id", "duplicate", "duplicate_of", "similarity", "matches"]
+    assert first.split()[:3] == ["again", "yes", "storm"]
+    assert count == "documents checked: 4"
+
+
+def test_the_exit_code_tells_when_asked(filled: CommandLine, new: Path, tmp_path: Path) -> None:
+    assert filled.run("check", new, "--exit-code").exit_code == 3
+    assert filled.run("check", new, "--exit-code", "--min-similarity", "0.999").exit_code == 0
+    assert filled.run("check", new).exit_code == 0
+    alone = write_jsonl(tmp_path / "alone.jsonl", NEW[:1])
+    assert filled.run("check", alone, "--exit-code").exit_code == 0
+    assert filled.run("check", "--text", STORM_LATER, "--exit-code").exit_code == 3
+
+
+def test_check_of_a_text(filled: CommandLine) -> None:
+    (row,) = filled.succeed("check", "--text", STORM_LATER, "--format", "jsonl").rows()
+    assert (row["id"], row["duplicate"], row["duplicate_of"]) == (None, True, "storm")
+    (row,) = filled.succeed("check", "--text", STORM_LATER, "--title", HARVEST, "--format", "jsonl").rows()
+    assert row["duplicate"] is False
+
+
+def test_check_takes_either_files_or_a_text(filled: CommandLine, new: Path) -> None:
+    assert "give either FILE or --text" in filled.fail("check", exit_code=2)
+    assert "give either FILE or --text" in filled.fail("check", new, "--text", "x", exit_code=2)
+    assert "--title goes with --text" in filled.fail("check", new, "--title", "x", exit_code=2)
+
+
+def test_fields_and_records_that_cannot_be_used(filled: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text(f'key,story\na,"{STORM_AGAIN}"\n,"{STORM}"\n')
+    rejects = tmp_path / "rejects.jsonl"
+    told = filled.run(
+        *(
+            "check",
+            file,
+            "--id-field",
+            "key",
+            "--body-field",
+            "story",
+            "--format",
+            "jsonl",
+            "--rejects",
+            rejects,
+        )
+    )
+    assert told.exit_code == 0
+    assert [(row["id"], row["duplicate_of"]) for row in told.rows()] == [("a", "storm")]
+    assert "rejected:" in told.err and "line 3: 'key' is empty" in told.err
+    assert len(rejects.read_text().splitlines()) == 1
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{\n{\n")
+    assert "none of the 2 records that were read can be used" in filled.fail(
+        "check", broken, "--format", "jsonl"
+    )
+
+
+def test_nothing_is_written(filled: CommandLine, new: Path) -> None:
+    before = rows_of(filled)
+    filled.succeed("check", new)
+    filled.succeed("check", "--text", STORM)
+    assert rows_of(filled) == before and before
+
+
+def rows_of(nearsim: CommandLine) -> dict[str, list[Any]]:
+    """Every row of every table, with the transaction that wrote it."""
+    with psycopg.connect(nearsim.environment["NEARSIM_DATABASE_URL"]) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'r'"
+        ).fetchall()
+        names = [row[0] for row in tables]
+        query = psycopg.sql.SQL("SELECT xmin::text, t::text FROM nearsim.{} AS t ORDER BY 2")
+        return {
+            name: connection.execute(query.format(psycopg.sql.Identifier(name))).fetchall() for name in names
+        }
+
+
+def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:
+    summary = filled.succeed("ingest", new, "--on-duplicate", "skip", "--json").document()
+    assert (summary["read"], summary["inserted"], summary["updated"], summary["skipped"]) == (4, 1, 1, 2)
+    assert [(one["id"], one["duplicate_of"]) for one in summary["duplicates"]] == [
+        ("again", "storm"),
+        ("bridge", "new"),
+    ]
+    told = filled.succeed("ingest", new, "--on-duplicate", "skip").out
+    assert "skipped              2" in told
+    assert filled.succeed("pairs", "--format", "jsonl").rows()[0]["right"] == "storm-twin"
+
+
+def test_ingest_flags_near_duplicates(filled: CommandLine, new: Path) -> None:
+    summary = filled.succeed("ingest", new, "--on-duplicate", "flag", "--json").document()
+    assert (summary["inserted"], summary["skipped"], len(summary["duplicates"])) == (3, 0, 2)
+    pairs = {(row["left"], row["right"]) for row in filled.succeed("pairs", "--format", "jsonl").rows()}
+    assert ("new", "bridge") in pairs and ("storm", "again") in pairs
+
+
+def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path) -> None:
+    told = filled.fail("ingest", new, "--on-duplicate", "raise")
+    similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]
+    assert "document 'again' was not added: it is a near-duplicate of 'storm'" in told
+    assert f"(similarity {similarity:.4f}) and 1 more" in told
+    assert filled.succeed("get", "new").document()["id"] == "new"
+    filled.fail("get", "bridge")
+    outcome = filled.run("ingest", new, "--on-duplicate", "raise", "--json")
+    summary = outcome.document()
+    assert (outcome.exit_code, summary["unchanged"], summary["skipped"]) == (1, 1, 1)
+    assert "document 'again' was not added" in summary["error"] and summary["profiles"][0]["documents"] == 4
+    assert "goes without --dry-run" in filled.fail(
+        "ingest", new, "--on-duplicate", "flag", "--dry-run", exit_code=2
+    )

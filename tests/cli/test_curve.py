@@ -1,0 +1,189 @@
+"""nearsim curve: constructions and profiles, drawn with characters, as pictures and as JSON."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from scipy.integrate import quad
+
+from nearsim_db.similarity.lsh import fixed_point, parse
+from tests.builders.command_line import CommandLine
+
+PAGE = Path(__file__).parents[2] / "docs" / "curves.md"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> CommandLine:
+    """`nearsim` where there is no database."""
+    return CommandLine(
+        {"NEARSIM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing", "NEARSIM_HOME": str(tmp_path)}
+    )
+
+
+def test_several_curves_at_once(plain: CommandLine) -> None:
+    shown = plain.succeed("curve", "25x2", "10x5@2", "and(4, or(4))", "--threshold", 0.5).out
+    assert "\x1b" not in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    for line in (
+        "o 25x2: or(25, and(2)), 50 functions",
+        "x 10x5@2: at_least(2, 10, and(5)), 50 functions",
+        "+ and(4, or(4)), 16 functions",
+    ):
+        assert line in shown.splitlines()
+    for figure in ("0.2000", f"{parse('and(4, or(4))').probability(0.5):.4f}", "false negatives"):
+        assert figure in shown
+
+
+def test_json_has_points_areas_and_what_is_special(plain: CommandLine) -> None:
+    found = plain.succeed(
+        "curve", "20x5", "or(4, and(4, or(4, and(4))))", "--threshold", 0.6, "--json"
+    ).document()
+    assert (found["metric"], found["threshold"]) == ("jaccard", 0.6)
+    for one, text in zip(found["curves"], ("or(20, and(5))", "or(4, and(4, or(4, and(4))))"), strict=True):
+        construction = parse(text)
+        assert one["amplification"] == text and one["functions"] == construction.functions
+        assert [at for at, _ in one["points"]] == [step / 100 for step in range(101)]
+        assert all(value == construction.probability(at) for at, value in one["points"])
+        assert one["probability_at_threshold"] == construction.probability(0.6)
+        below, above = quad(construction.probability, 0, 0.6)[0], quad(construction.probability, 0.6, 1)[0]
+        assert one["false_positive_area"] == pytest.approx(below, abs=1e-7)
+        assert one["false_negative_area"] == pytest.approx(0.4 - above, abs=1e-7)
+        assert construction.probability(one["fixed_point"]) == pytest.approx(one["fixed_point"])
+        rises = [
+            construction.probability((at + 1) / 1000) - construction.probability(at / 1000)
+            for at in range(1000)
+        ]
+        assert one["steepest_point"] == pytest.approx(rises.index(max(rises)) / 1000, abs=2e-3)
+    assert found["curves"][0]["approximate_steepest_point"] == pytest.approx((1 / 20) ** (1 / 5))
+    assert found["curves"][1]["approximate_steepest_point"] is None
+    alone = plain.succeed("curve", "20x5", "--json").document()
+    assert alone["threshold"] is None and alone["curves"][0]["false_negative_area"] is None
+
+
+def test_a_minimum_for_bands_without_their_own(plain: CommandLine) -> None:
+    found = plain.succeed(
+        "curve", "20x5", "20x5@2", "20x5@1", "or(5)", "--min-shared-bands", 3, "--json"
+    ).document()
+    assert [one["amplification"] for one in found["curves"]] == [
+        "at_least(3, 20, and(5))",
+        "at_least(2, 20, and(5))",
+        "or(20, and(5))",
+        "or(5)",
+    ]
+
+
+def test_the_page_shows_what_the_command_prints(plain: CommandLine) -> None:
+    shown = re.findall(r"```console\n\$ nearsim ([^\n]*)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(shown) == 2
+    for command, printed in shown:
+        assert plain.succeed(*shlex.split(command)).out == printed
+
+
+@pytest.mark.parametrize("threshold", [["--threshold", "0.6"], []])
+def test_pictures(plain: CommandLine, tmp_path: Path, threshold: list[str]) -> None:
+    drawing, image = tmp_path / "curves.svg", tmp_path / "curves.PNG"
+    for path in (drawing, image):
+        plain.succeed("curve", "or(4, and(4))", "25x2", *threshold, "--output", path)
+    assert image.read_bytes().startswith(PNG)
+    root = ElementTree.parse(drawing).getroot()
+    texts = {"".join(one.itertext()).strip() for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"or(4, and(4))", "25x2: or(25, and(2))", "similarity"} <= texts
+    assert ("threshold 0.6" in texts) == bool(threshold)
+    first = drawing.read_bytes()
+    plain.succeed("curve", "or(4, and(4))", "25x2", *threshold, "--output", drawing)
+    assert drawing.read_bytes() == first
+
+
+def test_a_recipe_and_a_preset(plain: CommandLine, tmp_path: Path) -> None:
+    recipe = tmp_path / "strict.toml"
+    recipe.write_text('match = {threshold = 0.9, amplification = "or(12, and(10))"}')
+    found = plain.succeed("curve", "--recipe", recipe, "--json").document()
+    assert found["threshold"] == 0.9
+    (one,) = found["curves"]
+    assert (one["name"], one["amplification"]) == ("strict", "or(12, and(10))")
+    found = plain.succeed(
+        "curve", "32x4", "--preset", "default", "--set", "match.threshold=0.8", "--json"
+    ).document()
+    assert [one["name"] for one in found["curves"]] == ["32x4", "default"] and found["threshold"] == 0.8
+
+
+def test_a_distance_falls(plain: CommandLine) -> None:
+    rules = ["sketch.family=projection", "match.threshold=2", "match.amplification=or(20, and(5))"]
+    options = [part for rule in rules for part in ("--set", rule)]
+    found = plain.succeed("curve", *options, "--json").document()
+    assert (found["metric"], found["threshold"]) == ("euclidean", 2)
+    (one,) = found["curves"]
+    values = [value for _, value in one["points"]]
+    assert values == sorted(values, reverse=True) and values[0] == 1 and one["points"][-1][0] == 10
+    # Trapezoids over the points shown: near ones that are missed, far ones that are met.
+    step = one["points"][1][0]
+    near = [1 - value for at, value in one["points"] if at <= 2]
+    far = [value for at, value in one["points"] if at >= 2]
+    for size, heights in (("false_negative_area", near), ("false_positive_area", far)):
+        trapezoids = step * (sum(heights) - (heights[0] + heights[-1]) / 2)
+        assert one[size] == pytest.approx(trapezoids, rel=0.01, abs=1e-4)
+    # Where functions agree with the probability that 20 bands of 5 leave as it is.
+    spread = dict(one["points"])
+    height = fixed_point(parse("or(20, and(5))"))
+    assert height is not None
+    above = max(at for at, value in spread.items() if value >= height)
+    assert above <= one["fixed_point"] <= above + step
+    assert one["approximate_steepest_point"] is None
+    shown = plain.succeed("curve", *options).out
+    assert "The axis is the distance." in shown and "in units of the axis:" in shown
+    refused = plain.fail("curve", "4x4", *options, exit_code=2)
+    assert "euclidean and jaccard have no common axis" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "reason"),
+    [
+        ([], 2, "name what to draw"),
+        (["25"], 2, "'25' is no curve"),
+        (["25x2@30"], 2, "25x2@30: at least 30 of 25 bands"),
+        (["3y4"], 2, "'3y4' is no curve; give bands x rows"),
+        (["0x4"], 2, "0x4: at least 1 of 0 bands"),
+        (["4x4@5"], 2, "4x4@5: at least 5 of 4 bands"),
+        (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is impossible"),
+        (["or(4, and)"], 2, "at character 10: ( is expected"),
+        (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside of what is drawn, 0 to 1"),
+        (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),
+        (["4x4"] * 9, 2, "these are 9 curves; at most 8"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    plain: CommandLine, arguments: list[str], exit_code: int, reason: str
+) -> None:
+    assert reason in plain.fail("curve", *arguments, exit_code=exit_code)
+
+
+def test_a_picture_without_matplotlib(
+    plain: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install 'nearsim-db[report]'" in plain.fail(
+        "curve", "4x4", "--output", tmp_path / "curves.svg"
+    )
+    assert not list(tmp_path.iterdir())
+    assert "or(4, and(4))" in plain.succeed("curve", "4x4").out
+
+
+def test_what_a_profile_does(nearsim: CommandLine) -> None:
+    rule = "match.amplification=and(2, or(16, and(4)))"
+    nearsim.succeed("profile", "create", "both", "--collection", "news", "--set", rule, "--quiet")
+    found = nearsim.succeed("curve", "--profile", "both", "--collection", "news", "--json").document()
+    (one,) = found["curves"]
+    assert (found["threshold"], one["name"]) == (0.7, "both")
+    assert one["amplification"] == "and(2, or(16, and(4)))"
+    shown = nearsim.succeed("profile", "show", "both", "--collection", "news", "--json").document()
+    assert shown["amplification"] == one["amplification"]
+    assert shown["expected_recall"] == round(one["probability_at_threshold"], 6)
+    assert "no profile 'other'" in nearsim.fail(
+        "curve", "--profile", "other", "--collection", "news", exit_code=1
+    )

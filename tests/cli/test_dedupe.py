@@ -1,0 +1,209 @@
+"""nearsim dedupe: files in, the same without near-duplicates out, and nothing left behind."""
+
+import gzip
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORM,
+    STORM_AGAIN,
+    STORM_LATER,
+    CommandLine,
+    write_jsonl,
+)
+
+
+@pytest.fixture
+def unique(tmp_path: Path) -> Path:
+    return tmp_path / "unique.jsonl"
+
+
+def assert_nothing_is_left(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM nearsim.collection").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (0,)
+        leaves = "SELECT count(*) FROM pg_tables WHERE tablename ~ '^(signature|band|similar_pair)_[0-9]+$'"
+        assert connection.execute(leaves).fetchone() == (0,)
+
+
+def test_lines_that_stay_are_copied_byte_for_byte(
+    nearsim: CommandLine, database_url: str, tmp_path: Path, unique: Path
+) -> None:
+    lines = [
+        json.dumps({"text": STORM, "id": "storm", "extra": [1, 2.50]}),
+        "",
+        json.dumps({"id": "storm-again", "text": STORM_AGAIN}),
+        '{ "id" : 7 , "text" : "' + HARVEST + ' \\u00e9" }\r',
+        "{broken",
+        json.dumps({"id": "empty", "text": ""}),
+        json.dumps({"id": "twin", "text": STORM}),
+        json.dumps({"id": "bridge", "text": BRIDGE}),
+    ]
+    path = tmp_path / "stories.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
+    assert unique.read_bytes() == "".join(f"{lines[at]}\n" for at in (0, 3, 5, 7)).encode()
+    assert {name: told[name] for name in ("read", "unique", "duplicates", "rejected")} == {
+        "read": 7,
+        "unique": 4,
+        "duplicates": 2,
+        "rejected": 1,
+    }
+    assert_nothing_is_left(database_url)
+
+
+def test_pairs_clusters_and_rejects_on_request(
+    nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
+) -> None:
+    stories.write_text(stories.read_text() + "{broken\n")
+    named = {name: tmp_path / f"{name}.jsonl" for name in ("pairs", "clusters", "rejects")}
+    options = [word for name, path in named.items() for word in (f"--{name}", path)]
+    shown = nearsim.succeed("dedupe", stories, "--output", unique, *options).out
+    assert f"unique               3 written to {unique}\n" in shown
+    assert f"rejected: {stories}, line 6: not JSON" in shown
+    rows = {
+        name: [json.loads(line) for line in path.read_text().splitlines()] for name, path in named.items()
+    }
+    assert {(row["left"], row["right"]) for row in rows["pairs"]} == {
+        ("storm", "storm-again"),
+        ("storm-again", "storm-twin"),
+        ("storm", "storm-twin"),
+    }
+    assert [row["survivor"] for row in rows["clusters"]] == ["storm"]
+    assert [row["line"] for row in rows["rejects"]] == [6]
+
+
+def test_of_equal_ids_the_last_wins_within_and_between_files(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    first = write_jsonl(
+        tmp_path / "first.jsonl",
+        [{"id": "a", "text": STORM}, {"id": "b", "text": HARVEST}, {"id": "a", "text": BRIDGE}],
+    )
+    second = write_jsonl(
+        tmp_path / "second.jsonl", [{"id": "c", "text": STORM}, {"id": "b", "text": HARVEST}]
+    )
+    nearsim.succeed("dedupe", first, second, "--output", unique, "-q")
+    kept = [json.loads(line) for line in unique.read_text().splitlines()]
+    assert kept == [{"id": "a", "text": BRIDGE}, {"id": "c", "text": STORM}, {"id": "b", "text": HARVEST}]
+
+
+def test_the_recipe_decides(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = write_jsonl(
+        tmp_path / "three.jsonl",
+        [{"id": "a", "text": STORM}, {"id": "b", "text": STORM_LATER}, {"id": "c", "text": STORM_AGAIN}],
+    )
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('[cluster]\nkeep = "longest"\n')
+    for options, ids in (
+        (["--threshold", "0.99"], ["a", "b", "c"]),
+        (["--recipe", recipe], ["b"]),
+        (["--set", "cluster.keep=latest", "--preset", "default"], ["a"]),
+    ):
+        nearsim.succeed("dedupe", path, "--output", unique, "-q", *options)
+        assert [json.loads(line)["id"] for line in unique.read_text().splitlines()] == ids
+
+
+def test_tables_and_folders_become_json_lines(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    table, folder = tmp_path / "table.csv", tmp_path / "folder"
+    table.write_text(
+        f'id,title,text\n1,Storm,"{STORM}"\n2,Storm,"{STORM_AGAIN}"\n3,,"{HARVEST}\nand so on"\n'
+    )
+    folder.mkdir()
+    (folder / "a.txt").write_text(STORM)
+    (folder / "b.txt").write_text(BRIDGE)
+    nearsim.succeed("dedupe", table, folder, "--output", unique, "-q", "--set", 'fields=["body"]')
+    assert [json.loads(line) for line in unique.read_text().splitlines()] == [
+        {"id": "1", "title": "Storm", "text": STORM},
+        {"id": "3", "title": None, "text": f"{HARVEST}\nand so on"},
+        {"id": "b.txt", "title": None, "text": BRIDGE},
+    ]
+
+
+def test_a_file_may_take_its_own_place(nearsim: CommandLine, stories: Path) -> None:
+    before = stories.read_bytes().splitlines(keepends=True)
+    stories.chmod(0o640)
+    nearsim.succeed("dedupe", stories, "--output", stories, "-q")
+    assert stories.read_bytes().splitlines(keepends=True) == [before[0], before[3], before[4]]
+    assert stories.stat().st_mode & 0o777 == 0o640
+
+
+def test_standard_output_holds_what_stays_and_nothing_else(
+    nearsim: CommandLine, stories: Path, unique: Path
+) -> None:
+    nearsim.succeed("dedupe", stories, "-o", unique, "-q")
+    told = nearsim.succeed("dedupe", stories, "-o", "-")
+    assert told.out == unique.read_text()
+    assert "unique               3 written to standard output\n" in told.err
+    told = nearsim.succeed("dedupe", stories, "-o", unique, "--clusters", "-", "--json")
+    assert [row["survivor"] for row in told.rows()] == ["storm"]
+    assert json.loads(told.err)["unique"] == 3
+    assert not Path("-").exists()
+
+
+def test_outputs_that_promise_something_else_are_refused(
+    nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
+) -> None:
+    for name in ("x.jsonl.gz", "x.jsonl.zst", "x.csv"):
+        assert "writes plain JSON lines" in nearsim.fail(
+            "dedupe", stories, "-o", tmp_path / name, exit_code=2
+        )
+    told = nearsim.fail("dedupe", stories, "-o", unique, "--pairs", tmp_path / "p.csv", exit_code=2)
+    assert "writes plain JSON lines" in told
+    assert "a place of their own" in nearsim.fail("dedupe", stories, "-o", "-", "--pairs", "-", exit_code=2)
+    assert list(tmp_path.glob("*.*")) == [stories]
+
+
+def test_nothing_in_nothing_out(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = write_jsonl(tmp_path / "empty.jsonl", [])
+    told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
+    assert (told["read"], told["unique"], unique.read_bytes()) == (0, 0, b"")
+
+
+def test_a_failure_writes_nothing_and_leaves_nothing(
+    nearsim: CommandLine, database_url: str, stories: Path, tmp_path: Path, unique: Path
+) -> None:
+    packed = gzip.compress(stories.read_bytes())
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(packed[:-20])
+    told = nearsim.fail("dedupe", cut, "--output", unique)
+    assert "cut short" in told and "kept" not in told
+    assert "the input is read twice" in nearsim.fail("dedupe", "-", "--output", unique)
+    assert "cannot be written" in nearsim.fail(
+        "dedupe", stories, "--output", tmp_path / "no" / "unique.jsonl"
+    )
+    assert not unique.exists()
+    assert_nothing_is_left(database_url)
+
+
+def test_what_a_killed_run_left_is_swept_by_the_next_command(nearsim: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+    assert_nothing_is_left(database_url)
+
+
+@pytest.mark.parametrize("option", ["--pairs", "--clusters", "--rejects"])
+def test_an_input_is_never_written_over_by_another_output(
+    nearsim: CommandLine, tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"id": "a", "text": "some words"}\n', encoding="utf-8")
+    done = nearsim.run("dedupe", file, "--output", tmp_path / "out.jsonl", option, file)
+    assert done.exit_code == 1 and "name another file" in done.err
+    assert file.read_text(encoding="utf-8") == '{"id": "a", "text": "some words"}\n'
+
+
+def test_rejects_of_an_ingest_never_replace_its_input(nearsim: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"id": "a", "text": "some words"}\n', encoding="utf-8")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    done = nearsim.run("ingest", file, "--rejects", link)
+    assert done.exit_code == 1 and "name another file" in done.err
+    assert file.stat().st_size > 0

@@ -1,0 +1,36 @@
+"""The command line without NEARSIM_DATABASE_URL: the embedded server comes when it is needed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import CommandLine
+from tests.servers.homes import server_home
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """`nearsim` with a home of its own, in which there is no server yet."""
+    monkeypatch.delenv("NEARSIM_DATABASE_URL", raising=False)
+    with server_home() as home:
+        yield CommandLine({"NEARSIM_HOME": str(home)})
+
+
+def test_an_embedded_server_from_the_first_ingest_to_its_stop(embedded: CommandLine, stories: Path) -> None:
+    status = embedded.succeed("db", "status", "--json").document()
+    assert (status["server"], status["running"], status["schema_revision"]) == ("embedded", False, None)
+    assert embedded.succeed("db", "stop").err == "the embedded server was not running\n"
+    embedded.succeed("ingest", stories, "--quiet")
+    assert len(embedded.succeed("pairs", "--format", "jsonl").rows()) == 3
+    (url,) = embedded.succeed("db", "url").out.splitlines()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (5,)
+    embedded.succeed("db", "start")
+    status = embedded.succeed("db", "status", "--json").document()
+    assert (status["running"], status["kept"]) == (True, True)
+    assert status["schema_revision"] is not None
+    assert embedded.succeed("doctor", "--json").document()["ok"] is True
+    assert embedded.succeed("db", "stop").err == "stopped the embedded server\n"
+    assert embedded.succeed("db", "status", "--json").document()["running"] is False

@@ -1,0 +1,123 @@
+"""`nearsim events`: shown, followed from process to process, and removed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts, write_jsonl
+from tests.builders.workers import application, ask
+
+
+@contextmanager
+def following(nearsim: CommandLine, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`nearsim events --follow` in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nearsim_db", "events", "--follow", *arguments],
+        env={**os.environ, **nearsim.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_events_as_json_lines(filled: CommandLine) -> None:
+    first, *others = filled.succeed("events", "--format", "jsonl").rows()
+    assert first["kind"] == "generation_live" and first["left"] is None
+    pairs = {(one["left"], one["right"]): one["similarity"] for one in others if one["kind"] == "pair_found"}
+    intersection, union = counts(STORM, STORM_AGAIN)
+    assert pairs == {("storm", "storm-again"): intersection / union, ("storm", "storm-twin"): 1.0}
+    (cluster,) = (one for one in others if one["kind"] == "cluster_formed")
+    assert (cluster["cluster_id"], cluster["survivor"]) == (cluster["survivor_id"], "storm")
+    assert {(one["collection"], one["profile"]) for one in others} == {("default", "default")}
+    filled.succeed("delete", "storm-again", "--yes")
+    gone, changed = filled.succeed("events", "--after", cluster["event_id"], "--format", "jsonl").rows()
+    assert (gone["kind"], gone["left"], gone["right"]) == ("pair_gone", "storm", None)
+    assert gone["right_id"] is not None
+    assert (changed["kind"], changed["cluster_id"]) == ("cluster_changed", cluster["cluster_id"])
+
+
+def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> None:
+    shown = filled.succeed("events", "--kind", "pair_found", "--kind", "cluster_formed", "--limit", "2")
+    assert "pair_found" in shown.out and "generation_live" not in shown.out
+    assert "events: 3, of which 1 are not shown" in shown.out
+    output = tmp_path / "events.csv"
+    filled.succeed("events", "-c", "default", "-p", "default", "--output", output)
+    head, *rows = output.read_text().splitlines()
+    assert head.startswith("event_id,kind,at,collection,profile,left,right,similarity,survivor,")
+    assert len(rows) == 4
+    filled.succeed("delete", "storm", "--yes")
+    (renamed,) = filled.succeed("events", "--kind", "cluster_renamed", "--format", "jsonl").rows()
+    head, _, row = filled.succeed("events", "--kind", "cluster_renamed", "--quiet").out.splitlines()
+    assert head.split()[3:5] == ["collection", "profile"] and head.split()[-1] == "other_ids"
+    assert row.split()[4:6] == ["default", "default"] and row.split()[-1] == str(renamed["other_ids"][0])
+
+
+def test_what_does_not_go_together(filled: CommandLine) -> None:
+    for wrong in (
+        ["--profile", "default"],
+        ["--new"],
+        ["--follow", "--new", "--after", "3"],
+        ["--follow", "--format", "table"],
+    ):
+        filled.fail("events", *wrong, exit_code=2)
+    assert "there are: default" in filled.fail("events", "--collection", "other")
+
+
+def test_old_events_are_removed_and_missed(filled: CommandLine, database_url: str) -> None:
+    last = filled.succeed("events", "--format", "jsonl").rows()[-1]["event_id"]
+    assert "removed events: 0" in filled.succeed("events", "prune", "--older-than", "1 day").err
+    with application(database_url) as writing:
+        writing.execute("UPDATE nearsim.event SET at = at - interval '2 days'")
+    assert "removed events: 4" in filled.succeed("events", "prune", "--older-than", "1 day").err
+    assert filled.succeed("events", "--format", "jsonl", "--after", last).rows() == []
+    assert f"the last of them was {last}" in filled.fail("events", "--after", 0)
+    assert "needs an age" in filled.fail("events", "prune", "--older-than", "none")
+
+
+def test_a_temporary_collection_tells_nothing(
+    nearsim: CommandLine, stories: Path, tmp_path: Path, database_url: str
+) -> None:
+    nearsim.succeed("dedupe", stories, "--output", tmp_path / "unique.jsonl", "--quiet")
+    with application(database_url) as reading:
+        assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_events_are_followed_until_a_signal(
+    filled: CommandLine, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with following(filled, "--kind", "pair_found") as process:
+        assert process.stdout is not None
+        told = [json.loads(process.stdout.readline()) for _ in range(2)]
+        more = write_jsonl(tmp_path / "more.jsonl", [{"id": "later", "text": STORM}])
+        filled.succeed("ingest", more, "--quiet")
+        told.append(json.loads(process.stdout.readline()))
+        assert [one["right"] for one in told[1:]] == ["storm-twin", "later"]
+        process.send_signal(number)
+        assert process.wait(20) == code
+
+
+def test_what_is_followed_is_appended_to_a_file(filled: CommandLine, tmp_path: Path) -> None:
+    output = tmp_path / "events.csv"
+    for after, limit in ((0, 3), (3, 1)):
+        filled.succeed("events", "--follow", "--after", after, "--limit", limit, "--output", output)
+    head, *rows = output.read_text().splitlines()
+    assert head.startswith("event_id,")
+    assert [row.split(",")[1] for row in rows] == [
+        "generation_live",
+        "pair_found",
+        "pair_found",
+        "cluster_formed",
+    ]

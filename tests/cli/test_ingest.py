@@ -1,0 +1,201 @@
+"""nearsim ingest and build: documents in, with every record accounted for."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from nearsim_db.store.embedded.processes import wait_until
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORM,
+    STORM_AGAIN,
+    CommandLine,
+    unlike_any_other,
+    write_jsonl,
+)
+
+DEADLINE_SECONDS = 20.0
+
+
+def test_the_json_summary_accounts_for_every_record(nearsim: CommandLine, tmp_path: Path) -> None:
+    good = [json.dumps({"id": f"s{n}", "text": text}) for n, text in enumerate((STORM, STORM_AGAIN, HARVEST))]
+    lines = [
+        *good,
+        "{broken",
+        json.dumps({"text": "no id"}),
+        json.dumps({"id": "s0", "text": BRIDGE + "\ud800"}),
+    ]
+    path = tmp_path / "mixed.jsonl"
+    path.write_text("\n".join(lines))
+    told = nearsim.succeed("ingest", path, "--json").document()
+    assert {name: told[name] for name in ("read", "inserted", "updated", "unchanged", "rejected")} == {
+        "read": 6,
+        "inserted": 3,
+        "updated": 0,
+        "unchanged": 0,
+        "rejected": 3,
+    }
+    assert (told["replaced_characters"], told["dry_run"], told["error"]) == (1, False, None)
+    (profile,) = told["profiles"]
+    assert (profile["profile"], profile["pairs"], profile["clusters"]) == ("default", 0, 0)
+    assert profile["bands"] * profile["rows"] <= 128
+
+
+def test_the_same_file_again_changes_nothing(filled: CommandLine, stories: Path) -> None:
+    told = filled.succeed("ingest", stories, "--json").document()
+    assert (told["read"], told["unchanged"], told["updated"]) == (5, 5, 0)
+
+
+def test_people_see_the_counts_and_the_first_rejects(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n{broken\n" + "[]\n" * 9)
+    shown = nearsim.succeed("ingest", path).out
+    assert "rejected             10" in shown
+    assert f"rejected: {path}, line 2: not JSON" in shown
+    assert "... and 5 more" in shown
+    assert "bands x rows" in shown
+
+
+def test_rejects_are_written_with_line_and_reason(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n{broken\n")
+    rejects = tmp_path / "rejects.jsonl"
+    nearsim.succeed("ingest", path, "--rejects", rejects, "--quiet")
+    (reject,) = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert (reject["file"], reject["line"]) == (str(path), 2)
+    assert "not JSON" in reject["reason"]
+
+
+def test_records_none_of_which_can_be_used_are_a_failure(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text("{broken\n[]\n")
+    outcome = nearsim.run("ingest", path, "--json")
+    assert (outcome.exit_code, outcome.document()["rejected"]) == (1, 2)
+    assert outcome.err == "error: none of the 2 records that were read can be used\n"
+    path.write_text("")
+    nearsim.succeed("ingest", path)
+
+
+def test_a_profile_line_has_no_idle_digits_nor_a_blank_line_before(filled: CommandLine) -> None:
+    figure = filled.succeed("stats", "--json").document()["candidates_per_document"]
+    heading, _, line = filled.succeed("build").out.splitlines()
+    assert heading.split()[0] == "profile"
+    assert line.split()[-1] == f"{figure:.2f}"
+
+
+def test_strict_stops_at_the_first_reject(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text("{broken\n")
+    assert "line 1: not JSON" in nearsim.fail("ingest", path, "--strict")
+    outcome = nearsim.run("ingest", path, "--strict", "--json")
+    told = outcome.document()
+    assert (outcome.exit_code, told["read"], told["rejected"]) == (1, 1, 1)
+    assert outcome.err == f"error: {told['error']}\n" and "line 1: not JSON" in told["error"]
+
+
+def test_a_dry_run_writes_nothing(nearsim: CommandLine, stories: Path) -> None:
+    told = nearsim.succeed("ingest", stories, "--dry-run", "--json").document()
+    assert (told["inserted"], told["dry_run"], told["profiles"]) == (5, True, [])
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_what_a_truncated_file_gives_is_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
+    total = 3_000
+    lines = "".join(json.dumps({"id": n, "text": unlike_any_other(n)}) + "\n" for n in range(total))
+    whole = gzip.compress(lines.encode(), mtime=0)
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    outcome = nearsim.run("ingest", path, "--json")
+    assert outcome.exit_code == 1
+    assert "cut short" in outcome.err
+    told = outcome.document()
+    assert 0 < told["inserted"] < total
+    assert "cut short" in told["error"] and "what was read before is kept" in outcome.err
+    assert nearsim.succeed("stats", "--json").document()["indexed"] == told["inserted"]
+
+
+def test_standard_input_and_a_collection_of_its_own(nearsim: CommandLine) -> None:
+    nearsim.succeed("ingest", "-", "-c", "news", "-q", given=json.dumps({"id": "a", "text": STORM}).encode())
+    (one,) = nearsim.succeed("collection", "list", "--json").document()
+    assert (one["collection"], one["documents"]) == ("news", 1)
+
+
+def test_columns_are_named(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"key,head,main,paper,link,day\nk1,Storm,{STORM},Herald,http://h/1,2024-05-31\n")
+    names = {
+        "id": "key",
+        "title": "head",
+        "body": "main",
+        "source": "paper",
+        "url": "link",
+        "published": "day",
+    }
+    options = [word for field, name in names.items() for word in (f"--{field}-field", name)]
+    nearsim.succeed("ingest", path, *options, "-q")
+    stored = nearsim.succeed("get", "k1").document()
+    assert {name: stored[name] for name in ("title", "body", "source", "url")} == {
+        "title": "Storm",
+        "body": STORM,
+        "source": "Herald",
+        "url": "http://h/1",
+    }
+    assert stored["published_at"].startswith("2024-05-31T00:00:00")
+
+
+def test_a_folder_of_text_files(nearsim: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.txt").write_text(STORM)
+    (folder / "sub" / "b.txt").write_text(STORM_AGAIN)
+    nearsim.succeed("ingest", folder, "-q")
+    (pair,) = nearsim.succeed("pairs", "--format", "jsonl").rows()
+    assert (pair["left"], pair["right"]) == ("a.txt", "sub/b.txt")
+
+
+def test_build_takes_in_what_plain_sql_wrote(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body)"
+            " SELECT collection_id, 'by-sql', %s FROM nearsim.collection",
+            [HARVEST + " today"],
+        )
+    (profile,) = filled.succeed("build", "--json").document()["profiles"]
+    assert profile["documents"] == 6
+    assert [match["id"] for match in filled.succeed("similar", "by-sql", "--format", "jsonl").rows()] == [
+        "harvest"
+    ]
+
+
+def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
+    nearsim: CommandLine, database_url: str, tmp_path: Path
+) -> None:
+    records = [{"id": f"n{n}", "text": unlike_any_other(n)} for n in range(2_100)]
+    lines = write_jsonl(tmp_path / "many.jsonl", records).read_bytes()
+    # What runs in the background of a shell ignores SIGINT, and so do its children unless they say otherwise.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = [sys.executable, "-c", f"{heeding}; from nearsim_db.cli import main; main()", "ingest", "-"]
+    environment = {**os.environ, **nearsim.environment}
+    with subprocess.Popen(
+        program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(lines)
+        process.stdin.flush()
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            stored = "SELECT count(*) > 0 FROM nearsim.document"
+            assert wait_until(lambda: connection.execute(stored).fetchone() == (True,), DEADLINE_SECONDS)
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read().decode()
+    assert process.returncode == 130
+    assert told == "interrupted; what was done is kept, and the same command goes on from there\n"
+    summary = nearsim.succeed("ingest", "-", "--json", given=lines).document()
+    assert summary["inserted"] + summary["unchanged"] == len(records)
+    assert summary["profiles"][0]["documents"] == len(records)

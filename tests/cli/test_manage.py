@@ -1,0 +1,284 @@
+"""Documents, collections, profiles and the database, managed from the command line."""
+
+import json
+import os
+from pathlib import Path
+
+import psycopg
+import psycopg.sql
+import pytest
+
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
+from tests.builders.command_line import (
+    STORM,
+    STORM_AGAIN,
+    CommandLine,
+    counts,
+    write_jsonl,
+)
+
+
+def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
+    given = {
+        "id": "s",
+        "title": "Storm",
+        "text": "two\nlines",
+        "published_at": "2024-05-31",
+        "tags": ["a", {"b": 1}],
+    }
+    nearsim.succeed("ingest", "-", "-q", given=json.dumps(given).encode())
+    stored = nearsim.succeed("get", "s").document()
+    assert (stored["id"], stored["title"], stored["body"]) == ("s", "Storm", "two\nlines")
+    assert stored["attributes"] == {"tags": ["a", {"b": 1}]}
+    assert stored["collection"] == "default"
+    shown = nearsim.succeed("get", "s", "--format", "table").out
+    assert "title         Storm\n" in shown
+    assert "two\n              lines\n" in shown
+    assert 'attributes    {"tags":["a",{"b":1}]}\n' in shown
+    assert "has no document 'nobody'" in nearsim.fail("get", "nobody")
+
+
+def test_delete_takes_the_pairs_along(filled: CommandLine) -> None:
+    assert filled.succeed("delete", "storm").out == "deleted storm\n"
+    (pair,) = filled.succeed("pairs", "--format", "jsonl").rows()
+    assert {pair["left"], pair["right"]} == {"storm-again", "storm-twin"}
+    outcome = filled.run("delete", "harvest", "nobody", "--yes")
+    assert (outcome.exit_code, outcome.out) == (1, "deleted harvest\n")
+    assert outcome.err == "error: collection 'default' has no document 'nobody'\n"
+
+
+def test_stats(filled: CommandLine) -> None:
+    stats = filled.succeed("stats", "--json").document()
+    assert (stats["documents"], stats["twins"], stats["heads"], stats["clusters"]) == (5, 1, 4, 1)
+    shown = filled.succeed("stats").out
+    assert "bands                             32\n" in shown
+    assert "0.70         0.9998\n" in shown
+
+
+def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> None:
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
+    assert filled.succeed("work", "list").out == "no documents to be worked on\n"
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO nearsim.collection (name, temporary) VALUES ('own', false), ('gone', true)"
+        )
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id)"
+            " SELECT collection_id, 'e' FROM nearsim.collection"
+        )
+        connection.execute("UPDATE nearsim.document SET title = 'anew' WHERE external_id LIKE 'storm%'")
+        connection.execute("INSERT INTO nearsim.change DEFAULT VALUES")
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 5
+    assert "changes waiting                   5\n" in filled.succeed("stats").out
+    listed = filled.succeed("work", "list", "--collection", "own").out
+    assert listed.splitlines() == [
+        "no documents to be worked on",
+        "2 changes of documents wait to be dispatched: a worker or nearsim build takes them in",
+    ]
+    assert filled.succeed("work", "list", "--json").document() == {"work": [], "changes_waiting": 6}
+    (finding,) = [
+        one for one in filled.run("doctor", "--json").document()["checks"] if one["check"] == "workers"
+    ]
+    assert (finding["verdict"], finding["advice"]) == ("warning", "nearsim worker, or nearsim build")
+    assert finding["finding"].endswith("changes wait and no worker runs")
+    shown = filled.run("doctor").out
+    assert (
+        "collection own has documents and no profile\n" in shown
+        and "nearsim build -c own makes one\n" in shown
+    )
+    filled.succeed("build")
+    assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
+
+
+def test_collections(nearsim: CommandLine) -> None:
+    nearsim.succeed("collection", "create", "news")
+    assert "there is a collection 'news' already" in nearsim.fail("collection", "create", "news")
+    assert nearsim.succeed("collection", "list").out.splitlines()[2].split()[:2] == ["news", "0"]
+    assert nearsim.succeed("collection", "delete", "news").err == "deleted collection news with 0 documents\n"
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+    assert "there is no collection 'news'" in nearsim.fail("collection", "delete", "news", "-y")
+
+
+@pytest.mark.parametrize("name", ["  x ", "two\nlines", "tab\t", "\x1b[31mred", "a\u2028b", "\u00a0x"])
+def test_names_that_look_like_others_are_refused(nearsim: CommandLine, database_url: str, name: str) -> None:
+    for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
+        assert "leave out control characters, and spaces around the name" in nearsim.fail(*command)
+    assert "a collection needs a name" in nearsim.fail("collection", "create", " ")
+    # One that is there already goes on working.
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES (%s)", (name,))
+    nearsim.succeed("profile", "create", "p", "-c", name)
+    nearsim.succeed("collection", "delete", name, "-y")
+    nearsim.succeed("collection", "create", "two words")
+
+
+def test_a_profile_on_a_filled_collection_answers_at_once(filled: CommandLine) -> None:
+    near, every = counts(STORM, STORM_AGAIN)
+    assert 0.7 < near / every < 0.99
+    shown = filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99").out
+    assert "threshold                    0.99\n" in shown
+    assert "expected recall" in shown and "bands x rows" in shown and "probability" in shown
+    (pair,) = filled.succeed("pairs", "--profile", "strict", "--format", "jsonl").rows()
+    assert (pair["left"], pair["right"]) == ("storm", "storm-twin")
+    assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
+    found = filled.succeed("profile", "list", "--json").document()
+    assert [(one["profile"], one["state"], one["threshold"]) for one in found] == [
+        ("default", "live", 0.7),
+        ("strict", "live", 0.99),
+    ]
+    filled.succeed("profile", "delete", "strict")
+    assert "has no profile 'strict'" in filled.fail("profile", "show", "strict")
+    assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
+
+
+def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLine, stories: Path) -> None:
+    told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
+    assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
+    made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
+    assert made == "created collection typo, which was not there yet\n"
+    assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
+    assert "has no live index yet" in nearsim.fail("pairs")
+    nearsim.succeed("ingest", stories, "-q")
+    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
+    assert [one["profile"] for one in nearsim.succeed("profile", "list", "--json").document()] == ["mine"]
+
+
+def test_a_shown_recipe_makes_the_same_profile(nearsim: CommandLine, tmp_path: Path) -> None:
+    changes = [
+        "shingle.scheme=char",
+        "shingle.k=5",
+        "sketch.family=minhash",
+        'cluster.keep="source:A,\\"B\\""',
+    ]
+    nearsim.succeed("profile", "create", "first", *(word for change in changes for word in ("--set", change)))
+    path = tmp_path / "first.toml"
+    path.write_text(nearsim.succeed("profile", "show", "first", "--toml").out)
+    assert load(path) == override(Recipe(), changes)
+    nearsim.succeed("profile", "create", "second", "--recipe", path)
+    first, second = (
+        nearsim.succeed("profile", "show", name, "--json").document() for name in ("first", "second")
+    )
+    assert first["fingerprint"] == second["fingerprint"]
+    assert first["fingerprint"] in nearsim.succeed("profile", "show", "first").out
+
+
+def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text("[match]\ntreshold = 0.8\n")
+    create = ("profile", "create", "wrong")
+    assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path)
+    assert "there are: articles" in nearsim.fail(*create, "--preset", "nothing")
+    assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline")
+    assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml")
+    both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)
+    assert "either --recipe or --preset" in both
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
+    listed = nearsim.succeed("profile", "presets", "--json").document()
+    assert [one["preset"] for one in listed] == presets.names()
+    assert all(one["purpose"] for one in listed)
+    assert nearsim.succeed("profile", "presets", "headlines").out == presets.read("headlines")
+    assert presets.load("default") == Recipe()
+    nearsim.succeed("profile", "create", "given", "--preset", "default")
+    assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())
+
+
+def test_init_makes_the_schema_where_there_is_none(
+    nearsim: CommandLine, database_url: str, major: int
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP SCHEMA nearsim CASCADE")
+    assert "run: nearsim db init" in nearsim.fail("stats")
+    assert nearsim.succeed("db", "status", "--json").document()["schema_revision"] is None
+    told = nearsim.succeed("db", "init").err
+    status = nearsim.succeed("db", "status", "--json").document()
+    assert told == f"the schema nearsim is at revision {status['schema_revision']}\n"
+    assert (status["server"], status["running"]) == ("own", True)
+    assert status["version"].startswith(f"{major}.")
+    assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+def test_a_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
+    told = filled.succeed("doctor", "--json").document()
+    verdicts = {one["check"]: one["verdict"] for one in told["checks"]}
+    assert told["ok"] is True
+    assert {verdicts[name] for name in ("database", "schema", "jit", "builds", "temporary collections")} == {
+        "ok"
+    }
+    advice = {one["check"]: one["advice"] for one in told["checks"]}
+    assert "ALTER ROLE CURRENT_USER SET work_mem = '64MB'" in advice["work_mem"]
+    assert "ALTER SYSTEM SET shared_buffers" in advice["shared_buffers"]
+    # The tests' server is configured for tests.
+    assert verdicts["shared_buffers"] == verdicts["work_mem"] == verdicts["max_wal_size"] == "warning"
+    assert "ok       schema" in filled.succeed("doctor").out
+
+
+def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
+        connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
+    shown = filled.succeed("doctor").out
+    assert "collection default: profile default is not built\n" in shown
+    for command in (["pairs"], ["clusters"], ["similar", "storm"]):
+        assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
+    assert "or: nearsim build\n" in shown
+    assert "1 left by killed runs of dedupe\n" in shown
+
+
+def test_a_doctor_names_the_rights_that_are_missing(filled: CommandLine, database_url: str) -> None:
+    role = f"reader_{os.getpid()}"
+    name = psycopg.sql.Identifier(role)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        owner = psycopg.sql.Identifier(connection.info.user)
+        connection.execute(psycopg.sql.SQL("CREATE ROLE {}").format(name))
+        try:
+            told = _as_role(filled, role).run("doctor", "--json")
+            (problem,) = [one for one in told.document()["checks"] if one["verdict"] == "problem"]
+            assert (told.exit_code, problem["check"]) == (1, "rights")
+            for right in ("USAGE ON SCHEMA nearsim", "CREATE ON SCHEMA nearsim", "SELECT, INSERT"):
+                assert f"GRANT {right}" in problem["advice"]
+            for remedy in problem["advice"].removeprefix("ask the owner for: ").split("; "):
+                connection.execute(remedy)
+            assert _as_role(filled, role).succeed("doctor", "--json").document()["ok"] is True
+            connection.execute("DROP SCHEMA nearsim CASCADE")
+            connection.execute(psycopg.sql.SQL("DROP OWNED BY {}").format(name))
+            connection.execute(psycopg.sql.SQL("REVOKE {} FROM {}").format(owner, name))
+            (problem,) = [
+                one
+                for one in _as_role(filled, role).run("doctor", "--json").document()["checks"]
+                if one["verdict"] == "problem" and one["check"] == "rights"
+            ]
+            assert "GRANT CREATE ON DATABASE" in problem["advice"]
+        finally:
+            connection.execute(psycopg.sql.SQL("DROP OWNED BY {}").format(name))
+            connection.execute(psycopg.sql.SQL("DROP ROLE {}").format(name))
+
+
+def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
+    url = nearsim.environment["NEARSIM_DATABASE_URL"]
+    mark = "&" if "?" in url else "?"
+    return CommandLine(
+        {**nearsim.environment, "NEARSIM_DATABASE_URL": f"{url}{mark}options=-c%20role%3D{role}"}
+    )
+
+
+def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
+    outcome = nearsim.run("doctor", "--json")
+    assert outcome.exit_code == 1
+    assert outcome.document()["ok"] is False
+    (problem,) = [one for one in outcome.document()["checks"] if one["verdict"] == "problem"]
+    assert problem["check"] == "schema" and "newer nearsim" in problem["finding"]
+
+
+def test_an_id_of_one_collection_is_none_of_another(filled: CommandLine, tmp_path: Path) -> None:
+    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "storm", "text": STORM}])
+    filled.succeed("ingest", other, "--collection", "other", "-q")
+    assert filled.succeed("pairs", "--collection", "other").out == "no pairs\n"
+    filled.succeed("delete", "storm", "--collection", "other", "-q")
+    assert filled.succeed("get", "storm").document()["body"] == STORM

@@ -1,0 +1,97 @@
+"""What commands show of pairs that have a distance, and of those whose metric counts no features."""
+
+import csv
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine
+
+BAG = ["--set", "shingle.scheme=bag"]
+EUCLIDEAN = [*BAG, "--set", "sketch.family=projection", "--set", "match.threshold=2"]
+COSINE = [*BAG, "--set", "sketch.family=hyperplane", "--set", "sketch.k=512", "--set", "match.threshold=0.9"]
+EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
+
+
+def words(text: str) -> Counter[str]:
+    """How often each word stands in a text."""
+    return Counter(text.casefold().split())
+
+
+def distance(left: str, right: str) -> float:
+    """The Euclidean distance of the counts of words."""
+    a, b = words(left), words(right)
+    return math.dist([a[one] for one in {*a, *b}], [b[one] for one in {*a, *b}])
+
+
+def test_distances_are_shown_where_there_are_any(nearsim: CommandLine, stories: Path, tmp_path: Path) -> None:
+    nearsim.succeed("profile", "create", "default", *EUCLIDEAN, "-q")
+    nearsim.succeed("ingest", stories, "-q")
+    apart = pytest.approx(distance(STORM, STORM_AGAIN))
+    rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
+    assert {(row["left"], row["right"]): row["distance"] for row in rows} == {
+        ("storm", "storm-again"): apart,
+        ("storm-again", "storm-twin"): apart,
+        ("storm", "storm-twin"): 0,
+    }
+    for row in rows:
+        assert list(row) == ["left", "right", *EVIDENCE, "distance"]
+        assert row["similarity"] == pytest.approx(1 / (1 + row["distance"]))
+        assert row["intersection"] is row["union"] is None
+    table = list(csv.DictReader(nearsim.succeed("pairs", "--format", "csv").out.splitlines()))
+    assert {row["distance"] for row in table} == {str(row["distance"]) for row in rows}
+    assert {row["union"] for row in table} == {""}
+    heading, _, first, *_ = nearsim.succeed("similar", "storm").out.splitlines()
+    assert heading.split() == [
+        "id",
+        "title",
+        "similarity",
+        "common",
+        "union",
+        "estimate",
+        "bands",
+        "distance",
+    ]
+    assert first.split()[:5] == ["storm-twin", "-", "1.0000", "-", "-"] and first.split()[-1] == "0.0000"
+    for command in (["similar", "--text", STORM], ["similar", "storm-again"]):
+        found = nearsim.succeed(*command, "--format", "jsonl").rows()
+        assert all(list(one) == ["id", "title", *EVIDENCE, "distance"] for one in found) and len(found) > 1
+    (answer,) = nearsim.succeed("check", "--text", STORM_AGAIN, "--format", "jsonl").rows()
+    assert {one["id"]: one["distance"] for one in answer["matches"]} == {
+        "storm-again": 0,
+        "storm": apart,
+        "storm-twin": apart,
+    }
+    path = tmp_path / "pairs.jsonl"
+    nearsim.succeed("dedupe", stories, "-o", tmp_path / "unique.jsonl", "--pairs", path, *EUCLIDEAN, "-q")
+    assert sorted(path.read_text().splitlines()) == sorted(
+        nearsim.succeed("pairs", "--format", "jsonl").out.splitlines()
+    )
+
+
+def test_without_pairs_the_columns_are_the_same(nearsim: CommandLine, stories: Path) -> None:
+    nearsim.succeed("profile", "create", "default", *EUCLIDEAN, "--set", "match.threshold=0.01", "-q")
+    nearsim.succeed("ingest", stories, "-q")
+    heading = ",".join(["id", "title", *EVIDENCE, "distance"])
+    assert nearsim.succeed("similar", "harvest", "--format", "csv").out == f"{heading}\n"
+
+
+def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, stories: Path) -> None:
+    nearsim.succeed("profile", "create", "default", *COSINE, "-q")
+    nearsim.succeed("ingest", stories, "-q")
+    a, b = words(STORM), words(STORM_AGAIN)
+    lengths = [math.sqrt(sum(count * count for count in one.values())) for one in (a, b)]
+    cosine = sum(a[word] * b[word] for word in a) / math.prod(lengths)
+    rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
+    assert all(list(row) == ["left", "right", *EVIDENCE] for row in rows)
+    assert {(row["left"], row["right"]): row["similarity"] for row in rows} == {
+        ("storm", "storm-again"): pytest.approx(cosine),
+        ("storm-again", "storm-twin"): pytest.approx(cosine),
+        ("storm", "storm-twin"): 1,
+    }
+    assert all(row["intersection"] is row["union"] is None for row in rows)
+    heading, _, first, *_ = nearsim.succeed("pairs", "--limit", "1").out.splitlines()
+    assert heading.split() == ["left", "right", "similarity", "common", "union", "estimate", "bands"]
+    assert first.split()[2:5] == ["1.0000", "-", "-"]

@@ -1,0 +1,167 @@
+"""nearsim reindex: from start to drop."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import CommandLine
+from tests.builders.reindex_world import fill
+from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, application, running, wait_until
+from tests.servers.databases import Server
+
+KEYS = {
+    *(
+        "generation",
+        "profile",
+        "state",
+        "stage",
+        "done",
+        "total",
+        "percent",
+        "seconds_left",
+        "waiting",
+        "set_aside",
+    ),
+    *(
+        "bytes",
+        "attended",
+        "waits_for_worker",
+        "left_behind",
+        "detached",
+        "dropping",
+        "replaces",
+        "differs",
+        "created_at",
+        "ready_at",
+    ),
+    *("live_at", "retired_at", "fingerprint"),
+}
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    """A collection with a live index."""
+    with server.database(fill) as url:
+        yield url
+
+
+@pytest.fixture
+def nearsim(url: str, tmp_path: Path) -> CommandLine:
+    """`nearsim` on it."""
+    return CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})
+
+
+def test_the_whole_way(nearsim: CommandLine) -> None:
+    started = nearsim.succeed("reindex", "start", "--set", "match.threshold=0.3", "--json").document()
+    assert set(started) == KEYS
+    assert (started["state"], started["replaces"], started["differs"]) == (
+        "ready",
+        1,
+        {"match.threshold": 0.3},
+    )
+    assert started["bytes"] > 0 and started["percent"] is None
+    assert "ready" in nearsim.succeed("reindex", "status").out
+    assert "nearsim reindex promote" in nearsim.fail("reindex", "start")
+    assert nearsim.succeed("reindex", "promote").err.endswith("back to it: nearsim reindex rollback\n")
+    assert nearsim.succeed("reindex", "rollback").err.endswith("nearsim reindex promote --generation 2\n")
+    assert nearsim.succeed("reindex", "promote", "-g", 2, "--json").document()["live"] == 2
+    assert "generation 1 of profile default is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
+    assert "nothing to drop" in nearsim.succeed("reindex", "drop", "--all", "--yes").err
+    nearsim.fail("reindex", "drop", "default", "--all", "--yes", exit_code=2)
+    promoted = nearsim.succeed("reindex", "start", "--promote", "--json").document()
+    assert (promoted["live"], promoted["retired"], promoted["promoted"]) == (3, 2, True)
+    nearsim.fail("reindex", "start", "--promote", "--detach", exit_code=2)
+
+
+def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
+    started = nearsim.succeed("reindex", "start", "--detach").err
+    assert "left to the workers, and none is at work; start one: nearsim worker\n" in started
+    assert "waits for a worker" in nearsim.succeed("reindex", "status").out
+    assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail(
+        "reindex", "promote"
+    )
+    assert "is paused; to go on: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
+    assert "nearsim reindex resume" in nearsim.fail("reindex", "start")
+    (status,) = [
+        one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
+    ]
+    assert (status["state"], status["detached"], status["seconds_left"]) == ("paused", True, None)
+    assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
+    assert "nearsim reindex drop" in nearsim.succeed("reindex", "abandon", "--yes").err
+    assert "is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
+
+
+def test_nothing_to_show_is_said(nearsim: CommandLine) -> None:
+    nearsim.succeed("collection", "create", "empty")
+    assert "nothing found" in nearsim.succeed("reindex", "status", "-c", "empty").err
+    assert nearsim.succeed("reindex", "status", "-c", "empty", "--json").document() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_what_is_left_behind_is_told_of_and_resumed(
+    nearsim: CommandLine, url: str, number: signal.Signals
+) -> None:
+    """It is stopped at its last step, where it waits for a lock that is held here."""
+    with psycopg.connect(url) as holding, application(url) as looking:
+        holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
+        building = subprocess.Popen(
+            [sys.executable, "-m", "nearsim_db", "reindex", "start"],
+            env={**os.environ, **nearsim.environment, "NEARSIM_BACKEND": "numpy"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(looking, BLOCKED)
+        (status,) = [
+            one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
+        ]
+        assert (status["state"], status["stage"], status["attended"]) == ("building", "clusters", True)
+        assert 0 < status["percent"] < 100 and status["seconds_left"] >= 0
+        building.send_signal(number)
+        _, said = building.communicate(timeout=PATIENCE_SECONDS)
+        holding.rollback()
+        wait_until(looking, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')")
+    if number == signal.SIGINT:
+        assert building.returncode == 130
+        assert "generation 2 of profile default is left behind" in said and "nearsim reindex resume" in said
+    assert "left behind" in nearsim.succeed("reindex", "status").out
+    assert (
+        "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon"
+        in nearsim.run("doctor").out
+    )
+    for refused in (("promote",), ("start",), ("diff", "-g", 2)):
+        told = nearsim.fail("reindex", *refused)
+        assert (
+            "left behind" in told and "nearsim reindex resume" in told and "nearsim reindex abandon" in told
+        )
+    if number == signal.SIGINT:
+        assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
+        return
+    with running(url) as worker, application(url) as looking:
+        worker.says("generation 2 of profile default of collection default was left behind")
+        nearsim.succeed("reindex", "resume", "--detach")
+        worker.says("has caught up; compare: nearsim reindex diff; then: nearsim reindex promote")
+        wait_until(looking, "SELECT state = 'ready' FROM nearsim.generation WHERE generation_id = 2")
+        assert len([line for line in worker.lines if "left behind" in line]) == 1
+
+
+def test_a_worker_that_is_killed_is_followed_by_the_next(nearsim: CommandLine, url: str) -> None:
+    with psycopg.connect(url) as holding, application(url) as looking:
+        holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
+        nearsim.succeed("reindex", "start", "--detach")
+        with running(url) as first:
+            first.says("building profile default of collection default (generation 2)")
+            wait_until(looking, BLOCKED)
+            first.signal(signal.SIGKILL)
+            first.ends()
+        holding.rollback()
+        nearsim.succeed("worker", "--once", "--quiet")
+    (status,) = [
+        one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
+    ]
+    assert (status["state"], status["left_behind"]) == ("ready", False)

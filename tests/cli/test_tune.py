@@ -1,0 +1,86 @@
+"""The command tune on files and on a collection."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nearsim_db.similarity.recipe import load
+from tests.builders.command_line import CommandLine, write_jsonl
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Eighty random texts, of which forty have a copy with one word changed."""
+    generator = random.Random(2)
+    texts = [[f"word{generator.randrange(400)}" for _ in range(60)] for _ in range(80)]
+    records = [{"id": f"single-{at}", "text": " ".join(text)} for at, text in enumerate(texts)]
+    for at, text in enumerate(texts[:40]):
+        text[30] = "changed"
+        records.append({"id": f"copy-{at}", "text": " ".join(text)})
+    return write_jsonl(tmp_path / "corpus.jsonl", records)
+
+
+def test_a_recipe_is_proposed_written_and_used(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recipe.toml"
+    told = nearsim.succeed("tune", corpus, "--output", output).out
+    assert "identical" in told and "Proposal" in told and "< threshold" in told
+    assert f"--recipe {output}" in told
+    recipe = load(output)
+    nearsim.succeed("ingest", corpus, "--quiet")
+    made = nearsim.succeed("profile", "create", "tuned", "--recipe", output, "--json").document()
+    assert made["threshold"] == recipe.match.threshold
+    assert made["pairs"] == 40
+    found = nearsim.succeed("tune", "--collection", "default", "--json", "--sample", 100).document()
+    assert (found["documents"], found["sampled"]) == (120, 100)
+
+
+def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    rows = [f"single-{at},copy-{at},1" for at in range(20)] + [
+        f"single-{at},single-{at + 1},0" for at in range(20)
+    ]
+    labels.write_text("\n".join(["id_a,id_b,label", *rows, "single-1,nobody,1", "x,y,perhaps"]))
+    found = nearsim.succeed(
+        "tune", corpus, "--labels", labels, "--set", "shingle.scheme=char", "--recall", 0.95, "--json"
+    ).document()
+    assert (found["labels"]["unknown_pairs"], found["labels"]["bad_lines"]) == (1, 1)
+    assert found["labels"]["best"]["f1"] == 1.0
+    assert {one["scheme"] for one in found["shingles"]} == {"char"}
+    assert found["recipe"]["bands"]["recall"] == 0.95
+    nearsim.succeed("ingest", corpus, "--quiet")
+    told = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
+    assert "best F1" in told and "1 pairs of documents that are not there, 1 bad lines" in told
+
+
+def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recipe.toml"
+    found = nearsim.run("tune", corpus, "--threshold", 0.004, "--output", output)
+    assert (found.exit_code, output.exists()) == (1, False)
+    assert "< threshold" in found.out and "k rule" in found.out and "Proposal" not in found.out
+    assert "no recipe is proposed: no bands" in found.err
+    told = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
+    assert (told["proposal"], told["recipe"], len(told["histogram"]["bins"])) == (None, None, 20)
+    assert "no bands" in told["refusal"]
+
+
+def test_checks_and_proposal_are_broken_to_80_columns(nearsim: CommandLine, corpus: Path) -> None:
+    lines = nearsim.succeed("tune", corpus).out.splitlines()
+    blocks = [lines[lines.index("Checks") :], lines[lines.index("Proposal") :]]
+    for block in blocks:
+        block = block[: block.index("")]
+        assert len(block) > 8
+        assert max(map(len, block)) <= 80
+        # What goes on is indented.
+        assert any(line.startswith("   ") for line in block)
+
+
+def test_a_recall_that_cannot_be_is_a_usage_error(nearsim: CommandLine, corpus: Path) -> None:
+    for recall in ("1", "0", "nan", "1.5"):
+        assert f"--recall is {recall};" in nearsim.fail("tune", corpus, "--recall", recall, exit_code=2)
+
+
+def test_files_and_a_collection_exclude_each_other(nearsim: CommandLine, corpus: Path) -> None:
+    assert "either FILE or --collection" in nearsim.fail("tune", exit_code=2)
+    assert "either FILE or --collection" in nearsim.fail("tune", corpus, "-c", "news", exit_code=2)
+    assert "no collection 'nowhere'" in nearsim.fail("tune", "-c", "nowhere")

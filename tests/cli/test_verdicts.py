@@ -1,0 +1,58 @@
+"""Verdicts from the command line."""
+
+import csv
+
+from tests.builders.command_line import CommandLine
+
+
+def clusters(nearsim: CommandLine) -> list[set[str]]:
+    """The members of the clusters, the largest first."""
+    return [set(row["members"]) for row in nearsim.succeed("clusters", "--format", "jsonl").rows()]
+
+
+def test_pin_veto_and_undo(filled: CommandLine) -> None:
+    assert clusters(filled) == [{"storm", "storm-again", "storm-twin"}]
+    told = filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
+    assert told.out == "vetoed storm and storm-twin\n"
+    assert clusters(filled) == [{"storm", "storm-again"}]
+    told = filled.succeed("verdict", "pin", "harvest", "storm-twin", "--why", "one feature", "--json")
+    assert told.document() == {"pinned": ["harvest", "storm-twin"]}
+    assert clusters(filled) == [{"storm", "storm-again"}, {"harvest", "storm-twin"}]
+    filled.succeed("verdict", "undo", "storm-twin", "storm", "--why", "one storm", "--by", "bert", "-q")
+    assert clusters(filled) == [{"storm", "storm-again", "storm-twin", "harvest"}]
+
+
+def test_the_list_shows_what_stands_and_on_demand_the_rest(filled: CommandLine) -> None:
+    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
+    filled.succeed("verdict", "pin", "storm", "bridge", "--why", "a joke", "--by", "anna")
+    filled.succeed("verdict", "undo", "storm", "bridge", "--why", "not funny", "--by", "bert")
+    (standing,) = filled.succeed("verdict", "list", "--json").document()["verdicts"]
+    assert (standing["left"], standing["right"], standing["verdict"]) == ("storm", "storm-twin", "vetoed")
+    assert (standing["by"], standing["why"], standing["undone_at"]) == ("anna", "two storms", None)
+    undone, _ = filled.succeed("verdict", "list", "--undone", "--format", "jsonl").rows()
+    assert (undone["verdict"], undone["undone_by"], undone["undone_why"]) == ("pinned", "bert", "not funny")
+    assert filled.succeed("verdict", "list", "--by", "bert", "--json").document() == {"verdicts": []}
+    rows = csv.DictReader(filled.succeed("verdict", "list", "--format", "csv").out.splitlines())
+    assert [(row["left"], row["by"], row["undone_by"]) for row in rows] == [("storm", "anna", "")]
+    shown = " ".join(filled.succeed("verdict", "list").out.split())
+    assert "storm storm-twin vetoed anna" in shown and "verdicts: 1" in shown
+    filled.succeed("delete", "storm-twin", "--yes")
+    (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
+    assert (left["left"], left["right"][0]) == ("storm", "#")
+
+
+def test_what_cannot_be_decided(filled: CommandLine) -> None:
+    said = filled.fail("verdict", "pin", "storm", "nobody", "--why", "x")
+    assert said == "error: there is no document 'nobody' in collection 'default'"
+    assert "not about 'storm' and itself" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
+    assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
+    undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
+    assert undone == "error: no verdict stands on documents 'storm' and 'bridge'"
+    assert "not both" in filled.fail("verdict", "list", "--json", "--format", "csv", exit_code=2)
+
+
+def test_a_purge_takes_the_reasons_too(filled: CommandLine) -> None:
+    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms")
+    told = filled.succeed("delete", "storm-twin", "--purge", "--json").document()
+    assert told["purged"]["verdicts"] == 1
+    assert filled.succeed("verdict", "list", "--undone", "--json").document() == {"verdicts": []}

@@ -1,0 +1,67 @@
+"""The command verify-index."""
+
+import psycopg
+
+from tests.builders.command_line import CommandLine
+
+
+def test_a_sound_index(filled: CommandLine) -> None:
+    outcome = filled.succeed("verify-index", "--all")
+    assert outcome.out == ""
+    assert outcome.err == (
+        "generation 1 of profile default agrees with the documents (5 documents, 4 heads, 1 stored pairs, 1 clusters)\n"
+    )
+    assert filled.succeed("verify-index", "--quiet").err == ""
+    told = filled.succeed("verify-index", "--sample", "2", "--json").document()
+    assert told["checked"]["documents"] == 2
+    del told["checked"]
+    assert told == {
+        "collection": "default",
+        "profile": "default",
+        "generation": 1,
+        "changing": 0,
+        "faults": [],
+        "repaired": False,
+        "rebuilt": None,
+        "left": None,
+    }
+
+
+def test_what_differs_ends_with_three_until_it_is_repaired(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DELETE FROM nearsim.similar_pair_1")
+        connection.execute("UPDATE nearsim.signature_1 SET revision = 99 WHERE doc_id = 5")
+    outcome = filled.run("verify-index")
+    assert outcome.exit_code == 3
+    assert [line.split() for line in outcome.out.splitlines()[-3:]] == [
+        ["outdated", "signature_1", "1", "bridge"],
+        ["missing_pair", "similar_pair_1", "1", "storm,", "storm-again"],
+        ["wrong_cluster", "cluster_member_1", "1", "storm-again"],
+    ]
+    assert "differs (5 documents" in outcome.err and "verify-index --repair" in outcome.err
+    told = filled.run("verify-index", "--all", "--json")
+    assert told.exit_code == 3
+    kinds = {fault["kind"]: fault["examples"] for fault in told.document()["faults"]}
+    assert kinds["outdated"] == [["bridge"]] and kinds["missing_pair"] == [["storm", "storm-again"]]
+    repaired = filled.succeed("verify-index", "--repair", "--json").document()
+    assert repaired["repaired"] and repaired["left"] == [] and repaired["rebuilt"] is None
+    assert filled.succeed("verify-index", "--all", "--json").document()["faults"] == []
+
+
+def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP TABLE nearsim.cluster_member_1")
+    outcome = filled.run("verify-index", "--quiet")
+    assert outcome.exit_code == 3
+    assert "profile default differs; to put it right: nearsim verify-index --repair\n" in outcome.err
+    outcome = filled.run("verify-index", "-g", 1, "--sample", 5, "--quiet")
+    assert outcome.err.endswith("nearsim verify-index --generation 1 --sample 5 --repair\n")
+    repaired = filled.succeed("verify-index", "--repair")
+    assert "differed and is replaced by generation 2\n" in repaired.err
+    assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 2
+
+
+def test_what_cannot_be_verified(filled: CommandLine) -> None:
+    assert "no generation 7" in filled.fail("verify-index", "--generation", "7")
+    assert "either --sample or --all" in filled.fail("verify-index", "--all", "--sample", "9", exit_code=2)
+    assert "no profile 'other'" in filled.fail("verify-index", "--profile", "other")

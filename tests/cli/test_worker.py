@@ -1,0 +1,221 @@
+"""`nearsim worker` as processes that run, stop and lose their database; `nearsim work` on what they set aside."""
+
+import json
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.schema import revisions
+from nearsim_db.store.work import queue
+from tests.builders.command_line import CommandLine
+from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, running, wait_until
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
+
+INSERT = """
+INSERT INTO nearsim.document (collection_id, external_id, body)
+SELECT collection_id, 'd' || n, own.text FROM nearsim.collection, generate_series(%s::int, %s::int) AS n, LATERAL (
+    SELECT string_agg('family' || n / 4 || 'word' || at, ' ') || ' own' || n AS text FROM generate_series(1, 12) AS at
+) AS own
+ORDER BY random()
+"""
+EDIT = "UPDATE nearsim.document SET body = body || ' edited' WHERE doc_id %% 7 = %s"
+DELETE = "DELETE FROM nearsim.document WHERE doc_id %% 11 = %s"
+
+
+@pytest.fixture
+def other(database_url: str) -> Iterator[Application]:
+    """Another application, and an index that has no documents yet."""
+    prepare(database_url)
+    with application(database_url) as connection:
+        yield connection
+
+
+def prepare(url: str) -> None:
+    """Make an index of no documents."""
+    with Index.connect(url) as index:
+        index.create_profile("default", Recipe())
+        index.build()
+
+
+def get(address: str) -> tuple[int, str]:
+    """Status and body of a page."""
+    try:
+        with urllib.request.urlopen(address, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_two_workers_and_a_writer_come_to_what_a_fresh_build_finds(
+    database_url: str, other: Application
+) -> None:
+    with running(database_url) as one, running(database_url, "--collection", "default") as two:
+        for at in range(10):
+            other.execute(INSERT, (at * 100, at * 100 + 99))
+            other.execute(EDIT, (at % 7,))
+            other.execute(DELETE, (at % 11,))
+        wait_until(other, IDLE)
+        for worker in (one, two):
+            worker.signal(signal.SIGTERM)
+        assert [one.ends(), two.ends()] == [0, 0]
+    with Index.connect(database_url, profile="default") as index:
+        found = {frozenset((pair.left, pair.right)) for pair in index.pairs()}
+        index.create_profile("fresh", Recipe())
+    with Index.connect(database_url, profile="fresh") as fresh:
+        assert found == {frozenset((pair.left, pair.right)) for pair in fresh.pairs()}
+    assert len(found) > 200
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_worker_that_is_told_to_stop_finishes_its_batch(
+    database_url: str, other: Application, number: signal.Signals, code: int
+) -> None:
+    with running(database_url) as worker:
+        wait_until(other, "SELECT count(*) = 1 FROM nearsim.lease")
+        worker.signal(signal.SIGSTOP)
+        other.execute(INSERT, (0, 99))
+        with application(database_url) as locking, locking.transaction():
+            locking.execute("LOCK TABLE nearsim.document IN ACCESS EXCLUSIVE MODE")
+            worker.signal(signal.SIGCONT)
+            wait_until(other, BLOCKED)
+            worker.signal(number)
+        assert worker.ends() == code
+    assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
+    assert ask(other, "SELECT count(*) FROM nearsim.work WHERE stage = 'sign' OR lease_id IS NOT NULL") == 0
+    assert ask(other, "SELECT count(*) FROM nearsim.signature") == 100
+
+
+def test_health_and_metrics(database_url: str, other: Application) -> None:
+    with running(database_url, "--http", "0", "--json") as worker:
+        address = json.loads(worker.says("starts"))["http"]
+        other.execute(INSERT, (0, 99))
+        wait_until(other, "SELECT count(*) = 150 FROM nearsim.similar_pair")
+        wait_until(other, IDLE)
+        status, body = get(f"{address}/healthz")
+        assert (status, json.loads(body)["ok"]) == (200, True)
+        status, body = get(f"{address}/metrics")
+        metrics = dict(line.rsplit(" ", 1) for line in body.splitlines() if not line.startswith("#"))
+        assert status == 200
+        assert float(metrics['nearsim_documents_total{outcome="done",stage="sign"}']) == 100
+        assert float(metrics["nearsim_pairs_stored_total"]) == 150
+        assert float(metrics['nearsim_backlog{stage="search"}']) == 0
+        assert float(metrics["nearsim_leases"]) == 1
+        assert float(metrics['nearsim_info{version="0.1.0"}']) == 1
+        assert float(metrics['nearsim_batch_seconds_count{stage="sign"}']) >= 1
+        assert get(f"{address}/nothing")[0] == 404
+        port = address.rsplit(":", 1)[1]
+        with running(database_url, "--http", port) as refused:
+            assert refused.ends() == 1
+            assert f"error: cannot serve at 127.0.0.1, port {port}" in refused.lines[-1]
+        with running(database_url, "--http", port, "--json") as refused:
+            assert refused.ends() == 1
+            told = json.loads(refused.lines[-1])
+            assert told["level"] == "error" and f"port {port}" in told["message"]
+    with running(database_url, "--http", "0", "--quiet") as quiet:
+        address = quiet.says("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+        assert get(f"{address}/metrics")[0] == 200
+        quiet.signal(signal.SIGTERM)
+        assert quiet.ends() == 0 and len(quiet.lines) == 1
+
+
+def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
+    with server_home() as home:
+        settings = {"listen_addresses": "", "shared_buffers": "64MB"}
+        cluster = Cluster(programs()[major], home / "data", home / "socket", settings)
+        cluster.initialise("living")
+        cluster.start()
+        engine = open_engine(cluster.dsn("living"))
+        revisions.upgrade(engine)
+        engine.dispose()
+        prepare(cluster.dsn("living"))
+        with running(cluster.dsn("living"), "--http", "0") as worker:
+            address = worker.says("metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+            with application(cluster.dsn("living")) as other:
+                other.execute(INSERT, (0, 99))
+                wait_until(other, IDLE)
+            state = cluster.status()
+            assert state is not None
+            state.process.kill()
+            state.process.wait(20)
+            assert "trying again" in worker.says("error: ")
+            assert get(f"{address}/healthz")[0] == 503
+            assert "nearsim_backlog{" not in get(f"{address}/metrics")[1]
+            cluster.start()
+            worker.says("answers again")
+            with application(cluster.dsn("living")) as other:
+                other.execute(INSERT, (100, 199))
+                wait_until(other, IDLE)
+                assert ask(other, "SELECT count(*) FROM nearsim.similar_pair") == 300
+            assert sum("error: " in line for line in worker.lines) == 1
+            worker.signal(signal.SIGTERM)
+            assert worker.ends() == 0
+        cluster.stop()
+
+
+def test_once_ends_with_an_error_without_a_database() -> None:
+    nowhere = CommandLine({"NEARSIM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"})
+    assert "127.0.0.1" in nowhere.fail("worker", "--once")
+
+
+def test_what_was_set_aside_is_listed_retried_and_discarded(
+    nearsim: CommandLine, database_url: str, other: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = Encoder.encode
+
+    def refuse(encoder: Encoder, texts: Sequence[str]) -> Encoded:
+        if any("poison" in one for one in texts):
+            raise ValueError("this text is poison")
+        return encode(encoder, texts)
+
+    monkeypatch.setattr(Encoder, "encode", refuse)
+    monkeypatch.setattr(queue, "DELAYS_SECONDS", (0.0, 0.0, 0.0, 0.0))
+    other.execute(INSERT, (0, 9))
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id IN ('d3', 'd4', 'd5')")
+    ended = nearsim.succeed("worker", "--once")
+    assert "warning: set aside: 3 documents; see: nearsim work list --failed" in ended.err
+    other.execute("DELETE FROM nearsim.document WHERE external_id = 'd5'")
+
+    rows = nearsim.succeed("work", "list", "--failed", "--format", "jsonl").rows()
+    assert {row["id"] for row in rows} >= {"d3", "d4"} and len(rows) == 3
+    assert {(row["state"], row["stage"], row["error"]) for row in rows} == {
+        ("set aside", "sign", "ValueError: this text is poison")
+    }
+    assert nearsim.succeed("work", "list", "--json", "--limit", "1").document()["work"][0]["attempts"] == 5
+    assert nearsim.succeed("work", "list", "--stage", "search").out.splitlines() == [
+        "no documents to be worked on",
+        "1 change of documents waits to be dispatched: a worker or nearsim build takes it in",
+    ]
+    shown = nearsim.succeed("work", "list", "--collection", "default").out.splitlines()
+    assert shown[0].split()[:4] == ["id", "collection", "profile", "stage"]
+    assert "set aside 3" in shown[-2:]
+    findings = nearsim.run("doctor", "--json").document()["checks"]
+    assert [one["finding"] for one in findings if one["check"] == "set aside"] == [
+        "3 documents could not be indexed"
+    ]
+    assert nearsim.succeed("stats", "--json").document()["set_aside"] == 3
+
+    monkeypatch.undo()
+    assert "'nope'" in nearsim.fail("work", "retry", "d3", "nope")
+    assert nearsim.succeed("work", "discard", "d4", "--json", "--yes").document() == {"discarded": ["d4"]}
+    assert nearsim.run("work", "retry").exit_code == 2
+    nearsim.succeed("work", "retry", "--all")
+    assert nearsim.succeed("work", "retry", "--all", "--collection", "default").err.startswith("due again: 2")
+    nearsim.succeed("worker", "--once")
+    assert ask(other, "SELECT NOT EXISTS (SELECT FROM nearsim.work)")
+    assert nearsim.succeed("work", "discard", "--all", "--yes").err == "nothing to discard\n"
+    assert nearsim.succeed("work", "retry", "--all").err == "nothing to retry\n"
+    stats = nearsim.succeed("stats", "--json").document()
+    assert (stats["documents"], stats["indexed"], stats["set_aside"]) == (9, 8, 0)
+    other.execute("UPDATE nearsim.document SET title = 'better' WHERE external_id = 'd4'")
+    nearsim.succeed("worker", "--once")
+    assert nearsim.succeed("stats", "--json").document()["indexed"] == 9

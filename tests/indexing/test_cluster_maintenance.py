@@ -1,0 +1,188 @@
+"""Clusters that follow their pairs: however they are joined and relinked, they are those of a whole link."""
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from nearsim_db import Document, Index
+from nearsim_db.indexing.steps import link
+from nearsim_db.similarity.recipe import Recipe, override
+from tests.builders.cluster_world import MAY, World
+
+
+def happen(world: World, rng: random.Random) -> None:
+    """One thing happens to the documents or their pairs."""
+    kind = rng.choice(["add", "add", "twin", "pair", "pair", "pair", "remove", "edit", "renumber"])
+    known, heads = sorted(world.heads), sorted(set(world.heads.values()))
+    if kind == "add" or len(heads) < 2:
+        kind = "add"
+    free = [one for one in range(1, 70) if one not in world.heads]
+    doc_id = rng.choice(free if kind in ("add", "twin") else known)
+    if kind in ("add", "twin", "edit"):
+        date = MAY + timedelta(days=rng.randrange(4))
+        world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(4))
+    match kind:
+        case "add":
+            world.sign(doc_id, doc_id, rng.randrange(2))
+        case "twin":
+            world.sign(doc_id, rng.choice(heads), rng.randrange(2))
+        case "pair":
+            drawn = {tuple(sorted(rng.sample(heads, 2))) for _ in range(rng.choice([1, 1, 3]))}
+            world.pair({(left, right) for left, right in drawn} - world.pairs)
+        case "remove":
+            world.remove(doc_id)
+        case "renumber":
+            world.renumber(doc_id, rng.randrange(2))
+        case "edit":
+            world.queued.add(doc_id)
+
+
+@pytest.fixture
+def open_connection(connection: Connection) -> Iterator[Connection]:
+    """A connection whose transaction is ended before the database goes."""
+    yield connection
+    connection.rollback()
+
+
+@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
+@pytest.mark.parametrize("linkage", ["connected", "representative"])
+@pytest.mark.parametrize("keep", ["earliest", "latest", "longest", "source:B,A"])
+def test_any_upkeep_ends_like_a_whole_link(
+    open_connection: Connection, keep: str, linkage: str, numbers_differ: str
+) -> None:
+    rng = random.Random(f"{keep} {linkage} {numbers_differ}")
+    settings = [
+        f"cluster.keep={keep}",
+        f"cluster.linkage={linkage}",
+        f"cluster.numbers_differ={numbers_differ}",
+    ]
+    world = World(open_connection, settings)
+    for step in range(1, 151):
+        happen(world, rng)
+        if rng.random() < 0.3 and world.queued:
+            world.relink(rng.sample(sorted(world.queued), rng.randint(1, len(world.queued))))
+        if step % 25 == 0:
+            while world.queued:
+                world.relink(sorted(world.queued)[: rng.randint(1, 5)])
+            assert world.stored() == world.expected()
+            open_connection.commit()
+            link(open_connection, world.context)
+            assert world.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)], "link wrote"
+    world.run("DELETE FROM {cluster_member}")
+    link(open_connection, world.context)
+    assert world.stored() == world.expected() != {}
+
+
+def rows_touched(world: World, action: Callable[[], object]) -> tuple[int, int]:
+    """How many rows of the generation something fetches by scans, and how many it writes."""
+    before = _counted(world)
+    action()
+    read, written = _counted(world)
+    return read - before[0], written - before[1]
+
+
+def _counted(world: World) -> tuple[int, int]:
+    """The server's counts for this session, which stay while a transaction is open."""
+    ((read, written),) = world.run(
+        "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read), sum(n_tup_ins + n_tup_upd + n_tup_del)"
+        " FROM pg_stat_xact_user_tables WHERE relname LIKE %s",
+        "%" + world.context.leaves.name(""),
+    )
+    return int(read), int(written)
+
+
+@pytest.fixture
+def large(open_connection: Connection) -> World:
+    """A cluster of 20,000: 10,000 twins of document 1, and as many documents that are paired with it."""
+    world = World(open_connection, [])
+    world.run(
+        "INSERT INTO nearsim.document (doc_id, collection_id, external_id, published_at)"
+        " OVERRIDING SYSTEM VALUE SELECT n, %s, n, %s FROM generate_series(1, 20000) AS n",
+        *(world.collection.collection_id, MAY),
+    )
+    world.run(
+        "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
+        " SELECT n, 1, 1, gen_random_uuid(), '', 0, CASE WHEN n > 10000 THEN n ELSE 1 END"
+        " FROM generate_series(1, 20000) AS n"
+    )
+    world.run(
+        "INSERT INTO {similar_pair}"
+        " (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
+        " SELECT 1, n, 1, 1, 1, 1, 1 FROM generate_series(10001, 20000) AS n"
+    )
+    link(open_connection, world.context)
+    assert set(world.stored().values()) == {(1, True), (1, False)}
+    open_connection.commit()
+    for parent in ("signature", "similar_pair", "cluster_member"):
+        world.run(f"ANALYZE {{{parent}}}")
+    open_connection.commit()
+    return world
+
+
+def test_a_new_twin_of_a_large_family_touches_few_rows(large: World) -> None:
+    large.write(20_001, None, MAY, 1)
+    large.sign(20_001, 1, 0)
+    read, written = rows_touched(large, lambda: large.relink([20_001]))
+    assert read <= 20 and written == 1
+    assert large.stored()[20_001] == (1, False)
+
+
+def test_a_new_pair_with_a_member_of_a_large_cluster_touches_few_rows(large: World) -> None:
+    large.write(20_001, None, MAY, 1)
+    large.sign(20_001, 20_001, 0)
+    read, written = rows_touched(large, lambda: large.pair({(15_000, 20_001), (1, 20_001)}))
+    assert read <= 40 and written == 3  # two pairs and a member
+    assert large.stored()[20_001] == (1, False)
+
+
+def test_a_member_that_goes_does_not_make_the_whole_cluster_be_read_again(large: World) -> None:
+    """Its members' rows are, but of their ties only those of a few."""
+    large.run("DELETE FROM {signature} WHERE doc_id = 15000")
+    read, written = rows_touched(large, lambda: large.relink([15_000]))
+    assert read <= 55_000 and written == 1
+    assert 15_000 not in large.stored()
+
+
+def test_a_smaller_document_gives_the_cluster_its_name(open_connection: Connection) -> None:
+    world = World(open_connection, ["cluster.keep=latest"])
+    for doc_id in (2, 5, 7, 8, 9):
+        world.write(doc_id, None, MAY + timedelta(days=doc_id % 5), 1)
+        world.sign(doc_id, doc_id, 0)
+    world.pair({(7, 8)})
+    world.pair({(5, 9)})
+    assert world.stored() == {7: (7, False), 8: (7, True), 5: (5, False), 9: (5, True)}
+    world.pair({(8, 9)})
+    assert world.stored() == {7: (5, False), 8: (5, False), 5: (5, False), 9: (5, True)}
+    world.pair({(2, 7)})
+    assert world.stored() == world.expected()
+    assert {cluster for cluster, _ in world.stored().values()} == {2}
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize(
+    "linkage, clusters", [("connected", {("a", "b", "c", "d")}), ("representative", {("a", "b"), ("c", "d")})]
+)
+def test_a_chain_of_headlines(
+    database_url: str, linkage: str, clusters: set[tuple[str, ...]], one_by_one: bool
+) -> None:
+    """Each is like its neighbours only: ten words of which seven are those of the next."""
+    headlines = (
+        "acme profit rises as quarterly sales beat forecasts despite weak demand abroad "
+        "says chief in note to staff"
+    )
+    words = headlines.split()
+    chain = [
+        Document(name, body=" ".join(words[3 * at : 3 * at + 10]), published_at=MAY + timedelta(days=at))
+        for at, name in enumerate("abcd")
+    ]
+    settings = ["shingle.scheme=bag", "match.threshold=0.5", "bands.count=64", "bands.rows=1"]
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [*settings, f"cluster.linkage={linkage}"]))
+        for batch in [[one] for one in chain] if one_by_one else [chain]:
+            index.add(batch)
+        assert {(pair.left, pair.right) for pair in index.pairs()} == {("a", "b"), ("b", "c"), ("c", "d")}
+        assert {cluster.members for cluster in index.clusters()} == clusters
+        assert {cluster.survivor for cluster in index.clusters()} == {one[0] for one in clusters}

@@ -1,0 +1,189 @@
+"""A generation that goes live is told of in slices, while whatever happens to it goes on: each thing once, in order."""
+
+import random
+from collections.abc import Iterator
+from threading import Thread
+
+import psycopg
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.admin.reindex import Reindex, promote
+from nearsim_db.indexing import promotion_events
+from nearsim_db.indexing.collections import temporary_collection
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.work import leases, queue
+from nearsim_db.worker.worker import Worker
+from tests.builders.event_world import State, Watcher, snapshot
+from tests.builders.scrambling import INSERT_PAIR, change, scramble
+from tests.builders.workers import BLOCKED, IDLE, application, ask, wait_until
+from tests.search.test_events import RULES, alike, at_work, unlike, write_often
+
+LIVE = "UPDATE nearsim.generation SET state = 'live' WHERE generation_id = 1"
+RETIRED = "UPDATE nearsim.generation SET state = 'retired' WHERE generation_id = 1"
+TO_TELL = "SELECT count(*) > 0 FROM nearsim.work WHERE stage = 'tell'"
+ALIKE = "one two three four five six"
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """An index of a collection that is empty."""
+    with Index.connect(database_url) as index:
+        yield index
+
+
+@pytest.fixture
+def slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices are of two pairs or clusters."""
+    monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_changes_between_slices_is_told_once(
+    index: Index, database_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every commit tells the difference in what has been told, whether a slice or a change comes first."""
+    rng, slices = random.Random(seed), 0
+    index.add(unlike(14))
+    (generation, _), *_ = index.profiles()
+    with (
+        psycopg.connect(database_url) as writing,
+        application(database_url) as reading,
+        index.database.lease() as lease_id,
+    ):
+        for _ in range(12):
+            scramble(writing, rng)
+        writing.commit()
+        watcher = Watcher(index.database, reading)
+        for state in (RETIRED, LIVE):
+            reading.execute(state)
+            watcher.catch_up()
+        assert watcher.state == State()
+        while ask(reading, TO_TELL):
+            scramble(writing, rng)
+            before = rng.random() < 0.5
+            if before:
+                writing.commit()
+                watcher.look()
+            monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", rng.choice([1, 2, 5]))
+            slices += promotion_events.tell_once(index.database.engine, generation.leaves, lease_id)
+            watcher.look()
+            if not before:
+                rng.choice([writing.commit, writing.rollback])()
+                watcher.look()
+        assert slices > 3
+        assert watcher.consumer.survivors == watcher.state.survivors()
+        assert ask(reading, "SELECT told_left_id FROM nearsim.generation") is None
+
+
+@pytest.mark.usefixtures("slices")
+def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
+    index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.add(Document(f"d{number}", body=ALIKE) for number in range(6))
+    (generation, _), *_ = index.profiles()
+    engine, leaves = index.database.engine, generation.leaves
+    with application(database_url) as reading, engine.connect() as holding:
+        watcher = Watcher(index.database, reading)
+        for state in (RETIRED, LIVE):
+            reading.execute(state)
+        with index.database.lease() as lease_id:
+            promotion_events.tell_once(engine, leaves, lease_id)
+        watcher.catch_up()
+        told = watcher.consumer.last
+
+        def die(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, index.database.lease() as lease_id:
+            patch.setattr(queue, "continue_later", die)
+            with pytest.raises(KeyboardInterrupt):
+                promotion_events.tell_once(engine, leaves, lease_id)
+        # Another takes it over while the first is about to tell.
+        lost = leases.open_lease(holding, "lost")
+        queue.take(holding, leaves, "tell", lost, 1)
+        queue.take(holding, leaves, "tell", lost, 1)
+        leases.close_lease(holding, lost)
+        holding.commit()
+        promotion_events.tell_slice(holding, leaves, lost)
+        watcher.catch_up()
+        assert watcher.consumer.last == told
+        index.build()
+        watcher.catch_up()
+        assert len(watcher.consumer.pairs) == 5
+        assert not ask(reading, TO_TELL)
+
+
+@pytest.mark.usefixtures("slices")
+def test_who_promotes_writes_two_events(index: Index, database_url: str) -> None:
+    index.create_profile("default", override(Recipe(), RULES))
+    index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
+    reindex = Reindex(index.database, "default")
+    with application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        made = reindex.start(settings=["match.threshold=0.3"])
+        for generation, others in ((made, 1), (index.profiles()[0][0], made.generation_id)):
+            last, watcher.generation_id = watcher.consumer.last, generation.generation_id
+            promote.promote(index.database, generation, ["ready", "retired"])
+            assert [(one.kind, one.generation_id) for one in index.events(last)] == [
+                ("generation_gone", others),
+                ("generation_live", generation.generation_id),
+            ]
+            watcher.catch_up()
+            assert watcher.state == State()
+            index.build()
+            watcher.catch_up()
+            assert watcher.state.pairs and watcher.state == snapshot(reading, generation.generation_id)
+        # Taken back and promoted in full, nothing is left to be told.
+        watcher.generation_id = made.generation_id
+        reindex.rollback()
+        assert not ask(reading, TO_TELL)
+        watcher.catch_up()
+
+
+def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, database_url: str) -> None:
+    """Its events are due from whoever tells the generation, so that this one has to wait."""
+    index.add(unlike(4))
+    with application(database_url) as reading, psycopg.connect(database_url) as writing:
+        watcher = Watcher(index.database, reading)
+        reading.execute(RETIRED)
+        change(writing, INSERT_PAIR, "_1", 1, 2, 0.5)
+        # It has made sure from here on that it need not tell.
+        writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        promoting = Thread(target=reading.execute, args=(LIVE,))
+        promoting.start()
+        with application(database_url) as looking:
+            wait_until(looking, BLOCKED)
+        writing.commit()
+        promoting.join()
+        index.build()
+        watcher.catch_up()
+        assert watcher.consumer.pairs == {(1, 2): 0.5}
+
+
+@pytest.mark.usefixtures("slices")
+def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, database_url: str) -> None:
+    index.create_profile("default", override(Recipe(), RULES))
+    index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
+    writers = [Thread(target=write_often, args=(database_url, seed)) for seed in range(2)]
+    with at_work([Worker(database_url) for _ in range(2)]), application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        for writer in writers:
+            writer.start()
+        while any(writer.is_alive() for writer in writers):
+            for state in (RETIRED, LIVE):
+                reading.execute("SELECT pg_sleep(0.05)")
+                reading.execute(state)
+        wait_until(reading, IDLE)
+        watcher.catch_up()
+        assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
+
+
+def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) -> None:
+    index.collection = "passing"
+    with temporary_collection(index.database, "passing"):
+        index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
+        with application(database_url) as reading:
+            assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
+            assert ask(reading, "SELECT count(told_left_id) FROM nearsim.generation") == 0

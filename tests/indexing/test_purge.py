@@ -1,0 +1,380 @@
+"""Purging: a text that was purged is nowhere, whatever was being done with it."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Engine
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import InputError
+from nearsim_db.indexing import build, steps, work_queue
+from nearsim_db.indexing import purge as purging
+from nearsim_db.records import GenerationId, silent
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import catalog, documents
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import Stage
+from tests.builders.interleaving import Actor, Schedule, step_through
+from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
+
+WORD = "zyxwvutsecret"
+BASE = "one two three four five six seven eight nine ten"
+SECRET = f"{BASE} {WORD}"
+TEXTS = {f"d{number}": f"{BASE} own{number}" for number in range(4)}
+NAME = "the-name-of-the-secret"
+
+
+def with_secret() -> list[Document]:
+    """Documents alike, the secret one first."""
+    others = [Document(name, body=text) for name, text in TEXTS.items()]
+    return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
+
+
+def traces(database_url: str, doc_id: int) -> dict[str, int]:
+    """The rows of the schema, the planner's samples too, that hold a word, the name, or a number as a doc_id."""
+    found = {}
+    with psycopg.connect(database_url) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace AND relkind = 'r'"
+        ).fetchall()
+        for (table,) in tables:
+            rows = connection.execute(
+                sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(sql.Identifier("nearsim", table))
+            ).fetchall()
+            # Events keep numbers of documents, but not how similar one was that is gone.
+            rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
+            found[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
+        samples = connection.execute(
+            "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0", [WORD]
+        ).fetchone()
+        assert samples is not None
+    return {table: count for table, count in {**found, "pg_stats": samples[0]}.items() if count}
+
+
+def _is_trace(row: dict[str, Any], doc_id: int) -> bool:
+    numbers = {row.get(name) for name in ("doc_id", "head_id", "left_id", "right_id", "cluster_id")}
+    return WORD in str(row) or NAME in str(row) or doc_id in numbers
+
+
+def doc_id_of(database_url: str, name: str) -> int:
+    """The doc_id of a document."""
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(
+            "SELECT doc_id FROM nearsim.document WHERE external_id = %s", [name]
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def execute(database_url: str, *commands: str) -> None:
+    """Run commands as another application would."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for command in commands:
+            connection.execute(command)
+
+
+def assert_whole(index: Index) -> None:
+    """The index is as it should be without the document."""
+    stored = stored_pairs(index)
+    assert {name for pair in stored for name in pair} == set(TEXTS)
+    assert clusters(index) == components(stored)
+    assert_bands_are_exact(index)
+    assert index.stats()["queued"] == index.stats()["set_aside"] == 0
+
+
+def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.jsonl"
+    kept = '{"file": "a.jsonl", "line": 2, "id": "other", "reason": "no text"}\n'
+    rejects.write_text(
+        f'{{"file": "a.jsonl", "line": 1, "id": "{NAME}", "reason": "\'date\' is {WORD}"}}\n' + kept * 2
+    )
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        index.add(with_secret())
+        doc_id = doc_id_of(database_url, NAME)
+        execute(
+            database_url,
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage, attempts, error, set_aside_at) "
+            "SELECT generation_id, doc_id, 'search', 5, 'ValueError: ' || body, now() "
+            "FROM nearsim.document, nearsim.generation",
+            "UPDATE nearsim.work SET error = (SELECT error FROM nearsim.work WHERE doc_id = 1)",
+            "UPDATE nearsim.document SET source = 'x'",
+            f"SELECT nearsim.veto_pair('{NAME}', 'd0', 'only one says {WORD}')",
+            f"SELECT nearsim.pin_pair('{NAME}', 'd0', 'none says {WORD}')",
+            "ANALYZE nearsim.document, nearsim.verdict",
+        )
+        before = traces(database_url, doc_id)
+        assert before.keys() == {
+            *("document", "work", "change", "pg_stats"),
+            *("signature_1", "band_1", "similar_pair_1", "cluster_member_1", "event", "verdict"),
+        }
+        purged = index.purge([NAME, "nobody"], [rejects])
+        assert traces(database_url, doc_id) == {}
+        assert (purged.deleted, purged.not_found) == ([NAME], ["nobody"])
+        ((generation, removed),) = purged.generations
+        assert (generation.state, removed.signatures, removed.pairs) == ("live", 1, before["similar_pair_1"])
+        assert removed.bands == before["band_1"]
+        assert (removed.cluster_rows, purged.rejects) == (1, [(rejects, 1)])
+        assert purged.changes == before["change"] + 1
+        assert purged.verdicts == before["verdict"] == 2
+        assert purged.events == before["event"] == len(TEXTS)
+        gone = [one for one in index.events() if one.kind == "pair_gone"]
+        assert {(one.left_id, one.left, one.similarity) for one in gone} == {(doc_id, None, None)}
+        assert purged.work >= 1
+        assert rejects.read_text() == kept * 2
+        with psycopg.connect(database_url) as connection:
+            row = connection.execute("SELECT purged_at FROM nearsim.collection").fetchone()
+            assert row == (purged.caches_emptied_at,)
+            errors = connection.execute("SELECT DISTINCT error FROM nearsim.work").fetchall()
+            assert errors == [("redacted: the error was about a purged document",)]
+        execute(database_url, "DELETE FROM nearsim.work")
+        assert_whole(index)
+
+
+def test_its_twin_takes_its_place(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5", 'fields=["body"]']))
+        index.add([Document(NAME, body=SECRET), Document("twin", body=SECRET), *with_secret()[1:]])
+        doc_id = doc_id_of(database_url, NAME)
+        assert index.delete([NAME], purge=True) == [NAME]
+        stored = stored_pairs(index)
+        assert {name for pair in stored for name in pair} == {*TEXTS, "twin"}
+        assert clusters(index) == components(stored)
+        assert_bands_are_exact(index)
+        assert traces_of_id(database_url, doc_id) == {}
+
+
+def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
+    """The tables that hold a number as a doc_id, whatever words they hold."""
+    return {
+        table: count
+        for table, count in traces(database_url, doc_id).items()
+        if table not in ("document", "pg_stats")
+    }
+
+
+@pytest.mark.parametrize("reproducible", [True, False])
+@pytest.mark.parametrize("attached", [True, False])
+@pytest.mark.parametrize("state", ["retired", "abandoned", "live"])
+def test_generations_of_any_state_forget(
+    database_url: str, state: str, attached: bool, reproducible: bool
+) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        index.create_profile("other", override(Recipe(), ["match.threshold=0.4"]))
+        index.add(with_secret())
+        doc_id = doc_id_of(database_url, NAME)
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE nearsim.generation SET state = %s WHERE generation_id = 2", [state])
+        if not attached:
+            parents = ("cluster_member", "similar_pair", "band", "signature")
+            execute(
+                database_url,
+                *(f"ALTER TABLE nearsim.{one} DETACH PARTITION nearsim.{one}_2" for one in parents),
+            )
+        if not reproducible:
+            execute(
+                database_url, "UPDATE nearsim.generation SET fingerprint = 'other' WHERE generation_id = 2"
+            )
+        purged = index.purge([NAME])
+        assert traces(database_url, doc_id) == {}
+        found = {one.generation_id: (one.state, removed) for one, removed in purged.generations}
+        assert found[GenerationId(2)][0] == state
+        assert all(removed.signatures == 1 and removed.bands > 0 for _, removed in found.values())
+        assert all(removed.pairs == len(TEXTS) and removed.cluster_rows == 1 for _, removed in found.values())
+        # Nobody follows what was abandoned.
+        assert bool(index.warnings) == (not reproducible and state != "abandoned")
+
+
+@pytest.mark.parametrize("stage", ["sign", "bands", "pairs", "clusters"])
+def test_a_build_that_was_interrupted_is_finished_and_forgets(
+    database_url: str, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        index.add(with_secret())
+        doc_id = doc_id_of(database_url, NAME)
+        with index.database.transaction() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO nearsim.profile (collection_id, name) VALUES (1, 'second')"
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint) "
+                "SELECT max(profile_id), (SELECT recipe FROM nearsim.generation), "
+                "(SELECT fingerprint FROM nearsim.generation) FROM nearsim.profile"
+            )
+        with index.database.transaction() as connection:
+            generation = catalog.list_generations(connection)[-1]
+        context = index._reproduced(generation)
+        assert context is not None and generation.state == "building"
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(build, "_refresh", _interrupting(stage))
+            build.build(index.database.engine, context, silent)
+        purged = index.purge([NAME])
+        assert traces(database_url, doc_id) == {}
+        assert {one.state for one, _ in purged.generations} == {"live"}
+        index.profile = "second"
+        assert_whole_pairs(index)
+
+
+def assert_whole_pairs(index: Index) -> None:
+    """The profile has the pairs and clusters of the others."""
+    stored = stored_pairs(index)
+    assert {name for pair in stored for name in pair} == set(TEXTS)
+    assert clusters(index) == components(stored)
+
+
+def _interrupting(stage: str) -> Any:
+    def refresh(engine: object, context: object, name: str) -> None:
+        if name == stage:
+            raise InterruptedError
+
+    return refresh
+
+
+def test_a_file_that_is_no_reject_file_is_refused_before_anything_is_done(
+    database_url: str, tmp_path: Path
+) -> None:
+    with Index.connect(database_url) as index:
+        index.add(with_secret())
+        wrong = tmp_path / "documents.jsonl"
+        for content in (f'{{"id": "{NAME}", "text": "x"}}\n', "no json\n", "[]\n", "\n"):
+            wrong.write_text(content)
+            with pytest.raises(InputError, match="is no reject file: line 1 "):
+                index.purge([NAME], [wrong])
+            assert wrong.read_text() == content
+        with pytest.raises(InputError, match="cannot be read"):
+            index.purge([NAME], [tmp_path / "missing.jsonl"])
+        assert index.get(NAME)["title"] == f"About {WORD}"
+
+
+def test_what_is_in_a_reject_file_only_is_found_there(database_url: str, tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.jsonl"
+    rejects.write_text('{"file": "a", "line": 1, "id": "gone", "reason": "r"}\n')
+    with Index.connect(database_url) as index:
+        index.add(with_secret())
+        purged = index.purge(["gone", "never"], [rejects])
+        assert (purged.deleted, purged.not_found, purged.rejects) == ([], ["never"], [(rejects, 1)])
+        assert rejects.read_text() == ""
+
+
+@contextmanager
+def queued(database_url: str) -> Iterator[Index]:
+    """An index whose documents were written by another application and are not signed yet."""
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        index.add([Document("first", body="something else altogether")])
+        index.delete(["first"])
+        with index.database.transaction() as connection:
+            for one in with_secret():
+                connection.exec_driver_sql(
+                    "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
+                    (one.external_id, one.title, one.body),
+                )
+        work_queue.dispatch(index.database.engine)
+        yield index
+
+
+def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str) -> None:
+    with queued(database_url) as index, index.database.lease() as lease_id:
+        doc_id = doc_id_of(database_url, NAME)
+        context = index._context(*index._live())
+        engine, leaves = index.database.engine, context.leaves
+        with engine.connect() as connection:
+            (tasks,) = queue.take(connection, leaves, "sign", lease_id, 100)
+            connection.commit()
+            doc_ids = [task.doc_id for task in tasks]
+            assert doc_id in doc_ids
+            (read,) = documents.stream_documents(connection, context.generation.collection_id, doc_ids)
+            rows = steps.sign(context, read)
+            connection.commit()
+            assert _purge_only(index, engine) == [NAME]
+            held = queue.finish(connection, leaves, "sign", lease_id, doc_ids)
+            assert held == [one for one in doc_ids if one != doc_id]
+            steps.store(connection, context, held, rows.take(rows.doc_ids != doc_id))
+            connection.commit()
+        index.build()
+        assert traces(database_url, doc_id) == {}
+        assert_whole(index)
+
+
+def _purge_only(index: Index, engine: Engine) -> list[str]:
+    """A purge without bringing the rest up to date, for which others would have to be waited for."""
+    collection_id = index._get_collection().collection_id
+    return purging.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, seed: int) -> None:
+    """Two workers at every stage and a purge, one statement at a time."""
+    rng = random.Random(100 * major + seed)
+    with queued(database_url) as index, psycopg.connect(database_url, autocommit=True) as monitor:
+        doc_id = doc_id_of(database_url, NAME)
+        engine = open_engine(database_url)
+        step_through(engine)
+        stages: list[Stage] = ["sign", "search", "anchor", "link"]
+        if seed % 2:
+            index.build()
+            with psycopg.connect(database_url) as connection:
+                for stage in stages:
+                    connection.execute(
+                        "INSERT INTO nearsim.work (generation_id, doc_id, stage) "
+                        "SELECT generation_id, doc_id, %s FROM nearsim.document, nearsim.generation",
+                        [stage],
+                    )
+                connection.execute("UPDATE nearsim.document SET body = body || ' more'")
+
+        def work() -> None:
+            with Database(engine, index.database.settings).lease() as lease_id:
+                work_queue.dispatch(engine)
+                for stage in stages:
+                    work_queue.work_once(engine, index._context(*index._live()), stage, lease_id)
+
+        def purge() -> None:
+            _purge_only(index, engine)
+
+        actions = {"worker 1": work, "worker 2": work, "purge": purge}
+        schedule = Schedule(rng, monitor)
+        schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
+        index.build()
+        assert traces(database_url, doc_id) == {}, schedule.told()
+        assert_whole(index)
+        engine.dispose()
+
+
+def test_after_a_rewrite_no_file_of_the_database_holds_the_text(database_url: str) -> None:
+    """VACUUM frees the space and leaves the bytes in it; the documented remedy for those is VACUUM FULL."""
+    with Index.connect(database_url) as index:
+        index.add(with_secret())
+        execute(database_url, "ANALYZE nearsim.document", "CHECKPOINT")
+        folder = _folder(database_url)
+        assert _files_with(folder, WORD)
+        index.purge([NAME])
+        execute(
+            database_url,
+            "VACUUM FULL nearsim.document",
+            "VACUUM FULL pg_catalog.pg_statistic",
+            "CHECKPOINT",
+        )
+        assert _files_with(folder, WORD) == []
+
+
+def _folder(database_url: str) -> Path:
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(
+            "SELECT current_setting('data_directory'), oid FROM pg_database WHERE datname = current_database()"
+        ).fetchone()
+        assert row is not None
+        return Path(row[0]) / "base" / str(row[1])
+
+
+def _files_with(folder: Path, word: str) -> list[str]:
+    return sorted(file.name for file in folder.iterdir() if word.encode() in file.read_bytes())

@@ -1,0 +1,388 @@
+"""The window: what is too old is not in the index, and the index is as if it had never been there."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, event
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import NotFoundError
+from nearsim_db.indexing import retention, work_queue
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import GenerationId
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.statements import Leaves, statement
+from tests.builders.interleaving import Actor, Schedule, step_through
+from tests.indexing.test_index_model import (
+    THRESHOLD,
+    assert_bands_are_exact,
+    clusters,
+    components,
+    family,
+    fresh_build,
+    stored_pairs,
+    true_pairs,
+)
+from tests.store.test_plans import plan
+
+AGE_DAYS = 10
+BASE = ["shingle.k=2", f"match.threshold={THRESHOLD}"]
+WINDOW = [*BASE, f"retain.age={AGE_DAYS} days"]
+ONE_BUCKET = ["match.bucket_limit=2", "bands.count=1", "bands.rows=1", "sketch.seed=2"]
+NEAR_COPY = "one two three four five six seven eight nine ten own"
+
+
+@contextmanager
+def unseen(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+    """A connection whose writes no trigger notes, as time itself is noted by none."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield connection
+
+
+def pass_time(database_url: str, days: float) -> None:
+    """Move the clock: all that has a date is older by so much."""
+    with unseen(database_url) as connection, connection.transaction():
+        passed = {"passed": timedelta(days=days)}
+        connection.execute(
+            "UPDATE nearsim.document "
+            "SET published_at = published_at - %(passed)s, created_at = created_at - %(passed)s",
+            passed,
+        )
+        connection.execute(
+            "UPDATE nearsim.generation SET expired_through = expired_through - %(passed)s", passed
+        )
+
+
+def expire(database_url: str, names: list[str]) -> None:
+    """Let documents leave the window at this very moment."""
+    with unseen(database_url) as connection:
+        connection.execute(
+            "UPDATE nearsim.document SET published_at = clock_timestamp() - %s WHERE external_id = ANY(%s)",
+            [timedelta(days=AGE_DAYS), names],
+        )
+
+
+def ago(days: float) -> datetime:
+    """A moment so many days before now."""
+    return datetime.now(UTC) - timedelta(days=days)
+
+
+def indexed(database_url: str) -> set[str]:
+    """The documents that are signed."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(
+            "SELECT external_id FROM nearsim.signature JOIN nearsim.document USING (doc_id)"
+        )
+        return {row[0] for row in rows}
+
+
+def work(database_url: str, stage: str) -> set[int]:
+    """What is queued for a stage."""
+    with psycopg.connect(database_url) as connection:
+        return {
+            row[0] for row in connection.execute("SELECT doc_id FROM nearsim.work WHERE stage = %s", [stage])
+        }
+
+
+def doc_ids(database_url: str) -> dict[str, int]:
+    """The doc_ids of the documents."""
+    with psycopg.connect(database_url) as connection:
+        return dict(connection.execute("SELECT external_id, doc_id FROM nearsim.document").fetchall())
+
+
+def context_of(index: Index) -> Context:
+    """The context of the index's only profile."""
+    return index._context(*index._live())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("bucket_limit", [0, 2, 64])
+def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
+    database_url: str, bucket_limit: int, seed: int
+) -> None:
+    rng = random.Random(seed)
+    limit = f"match.bucket_limit={bucket_limit}"
+    texts: dict[str, str] = {}
+    days: dict[str, float] = {}
+    with Index.connect(database_url, collection="model") as index:
+        index.create_profile("default", override(Recipe(), [*WINDOW, limit]))
+        for _ in range(7):
+            written = {f"d{rng.randrange(80)}": family(rng) for _ in range(25)}
+            redated = rng.sample(sorted(texts), min(len(texts), 6))
+            texts |= written
+            days |= {name: rng.randrange(16) + 0.5 for name in (*written, *redated)}
+            index.add(
+                Document(name, body=texts[name], published_at=ago(days[name]))
+                for name in (*written, *redated)
+            )
+            gone = rng.sample(sorted(texts), 3)
+            index.delete(gone)
+            texts = {name: text for name, text in texts.items() if name not in gone}
+            passed = rng.randrange(4)
+            pass_time(database_url, passed)
+            days = {name: days[name] + passed for name in texts}
+        index.build()
+        inside = {name: text for name, text in texts.items() if days[name] < AGE_DAYS}
+        assert 0 < len(inside) < len(texts)
+        assert index.stats()["outside_window"] == len(texts) - len(inside)
+        assert indexed(database_url) == set(inside)
+        assert_bands_are_exact(index)
+        stored = stored_pairs(index)
+        assert clusters(index) == components(stored)
+        assert index.stats()["queued"] == 0
+    fresh = fresh_build(database_url, override(Recipe(), [*BASE, limit]), inside)
+    truth = true_pairs(inside)
+    assert all(truth.get(pair) == counts for pair, counts in stored.items())
+    assert set(fresh) <= set(stored)
+    if bucket_limit != 2:
+        assert set(fresh) == set(stored)
+
+
+@pytest.mark.parametrize("slice", [2_000, 7, 1])
+def test_anchors_of_a_full_bucket_expire_in_bulk(
+    database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only survivors that came to be anchors are searched, each once, and the rest is as a fresh build."""
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", slice)
+    rng = random.Random(slice)
+    names = [f"d{number}" for number in range(60)]
+    leaving = ["d0", "d1", *rng.sample(names[2:], 38)]
+    left = [name for name in names if name not in leaving]
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
+        expire(database_url, leaving)
+        assert retention.sweep(index.database.engine, context_of(index)) == 40
+        assert indexed(database_url) == set(left)
+        ids = doc_ids(database_url)
+        assert work(database_url, "search") == {ids[name] for name in left[:2]}
+        assert work(database_url, "anchor") == work(database_url, "sign") == set()
+        index.build()
+        expected = {frozenset(pair) for pair in combinations(left, 2) if {*pair} & {*left[:2]}}
+        assert set(stored_pairs(index)) == expected
+        assert clusters(index) == {frozenset(left)}
+        assert_bands_are_exact(index)
+
+
+def test_of_twins_only_those_that_stay_become_heads(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 2)
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(8))
+        expire(database_url, ["d0", "d1", "d2", "d4", "d5"])
+        assert retention.sweep(index.database.engine, context_of(index)) == 5
+        assert work(database_url, "search") == {doc_ids(database_url)["d3"]}
+        index.build()
+        assert clusters(index) == {frozenset(("d3", "d6", "d7"))}
+        assert next(index.clusters()).survivor == "d3"
+
+
+@pytest.mark.parametrize("crash_at", [1, 2, 4, 9, 14])
+def test_a_sweep_that_died_is_finished_by_the_next(
+    database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies before one of its commits: that of its first look, of a slice, or of what it has done."""
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 1)
+    names = [f"d{number}" for number in range(20)]
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
+        expire(database_url, names[1:13])
+        context, engine = context_of(index), open_engine(database_url)
+        commits = iter(range(1, 99))
+
+        @event.listens_for(engine, "commit")
+        def committing(connection: object) -> None:
+            if next(commits) == crash_at:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            retention.sweep(engine, context)
+        engine.dispose()
+        left = {"d0", *names[13:]}
+        assert indexed(database_url) == left | set(names[1 : 13 - max(0, crash_at - 3)])
+        index.build()
+        assert indexed(database_url) == left
+        assert_bands_are_exact(index)
+        anchors = {"d0", "d13"}
+        expected = {frozenset(pair) for pair in combinations(sorted(left), 2) if {*pair} & anchors}
+        assert expected == set(stored_pairs(index))
+
+
+def test_what_has_left_is_not_looked_at_again(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), WINDOW))
+        index.add(
+            Document(f"d{number}", body=NEAR_COPY, published_at=ago(number + 0.5)) for number in range(20)
+        )
+        assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS)}
+        engine, context = index.database.engine, context_of(index)
+        assert retention.sweep(engine, context) == 0
+        for _ in range(3):
+            pass_time(database_url, 2)
+            assert retention.sweep(engine, context) == 2
+            assert retention.sweep(engine, context) == 0
+        index.build()
+        assert index.stats()["outside_window"] == 16
+
+
+def test_dates_decide_and_edits_of_them_count(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), WINDOW))
+        index.add([Document("here", body=NEAR_COPY), Document("old", body=NEAR_COPY, published_at=ago(99))])
+        assert indexed(database_url) == {"here"}
+        assert index.stats()["queued"] == 0
+        for name, days, expected in (
+            ("old", 1, {"here", "old"}),
+            ("old", 98, {"here"}),
+            ("here", 97, set()),
+            ("old", -5, {"old"}),
+        ):
+            with psycopg.connect(database_url) as connection:
+                connection.execute(
+                    "UPDATE nearsim.document SET published_at = %s WHERE external_id = %s", [ago(days), name]
+                )
+            index.build()
+            assert indexed(database_url) == expected
+
+
+def test_comparing_queues_nothing_that_is_outside(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), WINDOW))
+        index.add(
+            Document(f"d{number}", body=NEAR_COPY, published_at=ago(number + 0.5)) for number in range(20)
+        )
+        expire(database_url, ["d3"])
+        with psycopg.connect(database_url) as connection:
+            connection.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
+        work_queue.dispatch(index.database.engine)
+        with index.database.lease() as lease_id:
+            work_queue.work_once(index.database.engine, context_of(index), "compare", lease_id)
+        assert work(database_url, "sign") == {doc_ids(database_url)["d3"]}
+        index.build()
+        assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS) if number != 3}
+
+
+def test_a_document_outside_says_so(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("short", override(Recipe(), WINDOW))
+        index.create_profile("long", Recipe())
+        index.add([Document("new", body=NEAR_COPY), Document("old", body=NEAR_COPY, published_at=ago(11))])
+        index.profile = "short"
+        assert index.similar("new") == []
+        with pytest.raises(
+            NotFoundError, match=r"'old' is outside of the window of profile 'short'.* last 10 days"
+        ):
+            index.similar("old")
+        assert index.stats()["outside_window"] == 1
+        index.profile = "long"
+        assert [match.external_id for match in index.similar("old")] == ["new"]
+        assert index.stats()["outside_window"] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_slips_through_whatever_the_order(
+    database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents expire and are redated while two sweep and one signs, one statement at a time."""
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 3)
+    rng = random.Random(100 * major + seed)
+    names = [f"d{number}" for number in range(16)]
+    redated = names[12:]
+    engine = open_engine(database_url)
+    step_through(engine)
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as monitor:
+        index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names[:10])
+        expire(database_url, [*names[:4], *redated])
+        with psycopg.connect(database_url) as writer:
+            for name in names[10:]:
+                writer.execute(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) "
+                    "SELECT collection_id, %s, %s FROM nearsim.collection",
+                    [name, f"{NEAR_COPY}{name}"],
+                )
+        context = context_of(index)
+
+        def sign() -> None:
+            lease = Database(engine, index.database.settings).lease()
+            with lease as lease_id:
+                work_queue.dispatch(engine)
+                for stage in ("sign", "search", "sign"):
+                    work_queue.work_once(engine, context_of(index), stage, lease_id)
+
+        def sweep() -> None:
+            retention.sweep(engine, context)
+
+        def live() -> None:
+            with engine.connect() as connection:
+                inner = driver(connection)
+                for name in rng_names:
+                    expire(database_url, [name])
+                    inner.execute("SELECT 1")
+                for name in rng_names[:2]:
+                    inner.execute(
+                        "UPDATE nearsim.document SET published_at = now() WHERE external_id = %s", [name]
+                    )
+                    connection.commit()
+
+        rng_names = rng.sample(names[:12], 5)
+        actions = {"sign": sign, "sweep 1": sweep, "sweep 2": sweep, "live": live}
+        schedule = Schedule(rng, monitor)
+        schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
+        index.build()
+        with psycopg.connect(database_url) as connection:
+            inside = connection.execute(
+                "SELECT external_id FROM nearsim.document WHERE coalesce(published_at, created_at) >= now() - %s "
+                "ORDER BY doc_id",
+                [timedelta(days=AGE_DAYS)],
+            ).fetchall()
+        kept = [row[0] for row in inside]
+        assert indexed(database_url) == set(kept), schedule.told()
+        assert_bands_are_exact(index)
+        expected = {frozenset(pair) for pair in combinations(kept, 2) if {*pair} & {*kept[:2]}}
+        assert expected <= set(stored_pairs(index)), schedule.told()
+    engine.dispose()
+
+
+def test_a_sweep_reads_what_has_left_since_and_no_more(engine: Engine) -> None:
+    leaves = Leaves(GenerationId(7))
+    with engine.connect() as connection:
+        inner = driver(connection)
+        inner.execute(statement("create_leaves", leaves))
+        inner.execute("INSERT INTO nearsim.collection (name) VALUES ('c')")
+        inner.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
+            "SELECT collection_id, n::text, now() - make_interval(mins => n) "
+            "FROM nearsim.collection, generate_series(1, 20000) AS n"
+        )
+        inner.execute(
+            "INSERT INTO nearsim.signature_7 (doc_id, revision, feature_count, numbers_digest) "
+            "SELECT doc_id, 1, 0, 0 FROM nearsim.document WHERE doc_id <= 10010"
+        )
+        inner.execute(statement("index_signatures", leaves))
+        connection.commit()
+        inner.execute("ANALYZE nearsim.document, nearsim.signature_7")
+        row = inner.execute("SELECT collection_id FROM nearsim.collection").fetchone()
+        assert row is not None
+        now = datetime.now(UTC)
+        parameters = {
+            "collection_id": row[0],
+            "after": now - timedelta(minutes=10_100),
+            "through": now - timedelta(minutes=10_000),
+        }
+        nodes = plan(connection, "find_expired", parameters)
+        connection.rollback()
+    reads = [node for node in nodes if node.get("Index Name") or "Seq" in node["Node Type"]]
+    assert {node.get("Index Name") for node in reads} == {"document_age", "signature_7_pkey"}
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in reads) <= 250

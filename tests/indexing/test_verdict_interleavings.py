@@ -1,0 +1,119 @@
+"""Verdicts among writers and workers, statement by statement: clusters end as those of a whole link."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from nearsim_db.indexing import steps, work_queue
+from nearsim_db.store.work.queue import STAGES
+from tests.builders.interleaving import Actor, Schedule
+from tests.builders.living_world import Statement, World
+
+SEEDS = 4
+BANDS = ["match.bucket_limit=3", "bands.count=8", "bands.rows=1", "shingle.k=1"]
+WORLDS = {
+    "connected": BANDS,
+    "stars": [*BANDS, "cluster.linkage=representative"],
+    "numbers": [*BANDS, "cluster.numbers_differ=keep-apart"],
+}
+MEMBERS = "SELECT doc_id, cluster_id, is_survivor FROM {cluster_member} ORDER BY doc_id"
+TORN = """
+SELECT verdict_id FROM nearsim.verdict
+JOIN {cluster_member} AS one ON one.doc_id = left_id
+JOIN {cluster_member} AS other ON other.doc_id = right_id AND other.cluster_id = one.cluster_id
+WHERE verdict = 'vetoed' AND undone_at IS NULL
+"""
+
+
+class JudgedWorld(World):
+    """A small living index in which people decide about what is together, and now and then think again."""
+
+    def clear(self) -> None:
+        """Forget what was decided, too."""
+        super().clear()
+        self.run(("TRUNCATE nearsim.verdict", ()))
+
+    def writer(self, seed: str, writes: int) -> Callable[[], None]:
+        """A writer who gives up when somebody else was faster."""
+        action = super().writer(seed, writes)
+
+        def giving_up() -> None:
+            with suppress(psycopg.errors.NoDataFound, psycopg.errors.SerializationFailure):
+                action()
+
+        return giving_up
+
+    def _write(self, rng: random.Random) -> Statement:
+        if rng.random() < 0.5:
+            return super()._write(rng)
+        return rng.choice([(_VETO, ()), (_VETO, ()), (_PIN, (rng.randrange(1000),)), (_UNDO, ())])
+
+
+_VETO = """
+SELECT nearsim.veto_pair(left_id, right_id, 'unlike') FROM (
+    SELECT one.doc_id AS left_id, other.doc_id AS right_id
+    FROM {cluster_member} AS one
+    JOIN {cluster_member} AS other ON other.cluster_id = one.cluster_id AND other.doc_id > one.doc_id
+    WHERE one.doc_id IN (SELECT doc_id FROM nearsim.document)
+        AND other.doc_id IN (SELECT doc_id FROM nearsim.document)
+    ORDER BY 2 DESC, 1 LIMIT 1
+) AS last
+"""
+_PIN = """
+SELECT nearsim.pin_pair(min(doc_id), max(doc_id), 'alike') FROM (
+    SELECT doc_id FROM nearsim.document ORDER BY doc_id * %s %% 17, doc_id LIMIT 2
+) AS two HAVING count(*) = 2
+"""
+_UNDO = """
+SELECT nearsim.undo_verdict(left_id, right_id, 'thought again') FROM (
+    SELECT left_id, right_id FROM nearsim.verdict
+    WHERE undone_at IS NULL AND left_id IN (SELECT doc_id FROM nearsim.document)
+        AND right_id IN (SELECT doc_id FROM nearsim.document)
+    ORDER BY verdict_id LIMIT 1
+) AS first
+"""
+
+
+def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], seed: int) -> int:
+    """One history of two writers and two workers, checked at its end; returns how many verdicts there were."""
+    rng = random.Random(f"verdicts {seed}")
+    world.clear()
+    schedule = Schedule(rng, monitor)
+    actors = [
+        *(Actor(f"writer {one}", world.writer(rng.random().hex(), rng.randrange(8, 20))) for one in (1, 2)),
+        *(Actor(f"worker {one}", world.worker(rng.random().hex(), rng.randrange(10, 25))) for one in (1, 2)),
+    ]
+    try:
+        schedule.run(actors, lambda killed: None)
+        world.drain()
+        kept = world.run((MEMBERS, ()))
+        with world.engine.connect() as connection:
+            steps.link(connection, world.context())
+            connection.commit()
+        assert kept == world.run((MEMBERS, ()))
+        assert world.run((TORN, ())) == []
+    except BaseException as error:
+        error.add_note(f"seed {seed}, after these steps:\n{schedule.told()}")
+        raise
+    return len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
+
+
+@pytest.mark.parametrize("settings", list(WORLDS.values()))
+def test_verdicts_among_writers_and_workers(
+    database_url: str, settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = JudgedWorld(database_url, settings)
+    with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
+        database = sql.Identifier(monitor.info.dbname)
+        monitor.execute(sql.SQL("ALTER DATABASE {} SET deadlock_timeout = '5ms'").format(database))
+        decided = 0
+        for seed in range(SEEDS):
+            monkeypatch.setattr(
+                work_queue, "_BATCHES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
+            )
+            decided += play(world, monitor, seed)
+    assert decided > SEEDS

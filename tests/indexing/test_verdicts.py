@@ -1,0 +1,373 @@
+"""Verdicts: what people may decide, and that clusters obey them however they came to be."""
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection
+
+from nearsim_db import Document, Index
+from nearsim_db.indexing import steps, work_queue
+from nearsim_db.indexing.steps import link
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import partitions
+from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.work.queue import Stage
+from tests.builders.cluster_world import MAY, World
+
+KEEPS = ["earliest", "latest", "longest", "source:B,A"]
+
+
+@pytest.fixture
+def open_connection(connection: Connection) -> Iterator[Connection]:
+    """A connection whose transaction is ended before the database goes."""
+    yield connection
+    connection.rollback()
+
+
+def happen(world: World, rng: random.Random) -> None:
+    """One thing happens to the documents, their pairs, or what people think of them."""
+    known, heads = sorted(world.numbers), sorted(set(world.heads.values()))
+    kinds = ["add", "add", "twin", "twin", "empty", "pair", "pair", "remove", "edit", "renumber"]
+    kind = rng.choice([*kinds, *["judge"] * 5])
+    free = [one for one in range(1, 40) if one not in world.numbers]
+    if len(heads) < 2:
+        kind = "add"
+    elif not free:
+        kind = "remove"
+    doc_id = rng.choice(free if kind in ("add", "twin", "empty") else known)
+    if kind in ("add", "twin", "empty", "edit"):
+        date = MAY + timedelta(days=rng.randrange(4))
+        world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(4))
+    match kind:
+        case "add":
+            world.sign(doc_id, doc_id, rng.randrange(2))
+        case "twin":
+            world.sign(doc_id, rng.choice(heads), rng.randrange(2))
+        case "empty":
+            world.sign_featureless(doc_id)
+        case "pair":
+            drawn = {tuple(sorted(rng.sample(heads, 2))) for _ in range(rng.choice([1, 1, 3]))}
+            world.pair({(left, right) for left, right in drawn} - world.pairs)
+        case "remove":
+            world.remove(doc_id)
+        case "renumber":
+            world.renumber(doc_id, rng.randrange(2))
+        case "edit":
+            world.queued.add(doc_id)
+        case "judge":
+            judge(world, rng)
+
+
+def judge(world: World, rng: random.Random) -> None:
+    """Somebody decides about a pair, or thinks again; vetoes are mostly of what is in one cluster."""
+    standing = [pair for pair in world.verdicts if world.numbers.keys() >= {*pair}]
+    if len(standing) > 12 or (standing and rng.random() < 0.3):
+        world.judge("undo_verdict", *rng.choice(sorted(standing)))
+        return
+    stored = world.stored()
+    cluster = rng.choice([*stored.values(), (0, False)])[0]
+    together = sorted(one for one in stored if stored[one][0] == cluster and one in world.numbers)
+    if len(together) > 1 and rng.random() < 0.8:
+        left, right = sorted(rng.sample(together, 2))
+        world.judge("veto_pair", left, right)
+    else:
+        left, right = sorted(rng.sample(sorted(world.numbers), 2))
+        world.judge(rng.choice(["pin_pair", "pin_pair", "veto_pair"]), left, right)
+
+
+@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
+@pytest.mark.parametrize("linkage", ["connected", "representative"])
+def test_clusters_obey_verdicts_whatever_happens(
+    open_connection: Connection, linkage: str, numbers_differ: str
+) -> None:
+    rng = random.Random(f"verdicts {linkage} {numbers_differ}")
+    settings = [
+        f"cluster.keep={rng.choice(KEEPS)}",
+        f"cluster.linkage={linkage}",
+        f"cluster.numbers_differ={numbers_differ}",
+    ]
+    world = World(open_connection, settings)
+    for step in range(1, 151):
+        happen(world, rng)
+        if rng.random() < 0.3 and world.queued:
+            world.relink(rng.sample(sorted(world.queued), rng.randint(1, len(world.queued))))
+        if step % 5 == 0:
+            while world.queued:
+                world.relink(sorted(world.queued)[: rng.randint(1, 5)])
+            assert world.stored() == world.expected()
+    open_connection.commit()
+    link(open_connection, world.context)
+    assert world.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)], "link wrote"
+    world.run("DELETE FROM {cluster_member}")
+    link(open_connection, world.context)
+    assert world.stored() == world.expected() != {}
+
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture
+def session(database_url: str) -> Iterator[Session]:
+    """A session in a database with documents a, b and c of collection one, and a, b and d of collection two."""
+    with psycopg.connect(database_url, autocommit=True) as session:
+        session.execute("INSERT INTO nearsim.collection (name) VALUES ('one'), ('two')")
+        session.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id)"
+            " VALUES (1, 'a'), (1, 'b'), (1, 'c'), (2, 'a'), (2, 'b'), (2, 'd')"
+        )
+        session.execute("DELETE FROM nearsim.change")
+        yield session
+
+
+def ledger(session: Session) -> list[tuple[Any, ...]]:
+    """Everything that was decided, in order."""
+    return session.execute(
+        "SELECT left_id, right_id, verdict, by, why, undone_by, undone_why, undone_at IS NULL"
+        " FROM nearsim.verdict ORDER BY verdict_id"
+    ).fetchall()
+
+
+def test_a_verdict_replaces_the_one_that_stands_and_nothing_is_lost(session: Session) -> None:
+    made = session.execute("SELECT * FROM nearsim.pin_pair(3, 1, 'alike', 'anna')").fetchone()
+    assert made is not None and made[1:7] == (1, 1, 3, "pinned", "anna", "alike")
+    session.execute("SELECT nearsim.veto_pair(1, 3, why => 'unlike', by => 'bert')")
+    undone = session.execute("SELECT * FROM nearsim.undo_verdict(3, 1, 'who knows', 'carl')").fetchone()
+    assert undone is not None and (undone[4], undone[9]) == ("vetoed", "who knows")
+    session.execute("SELECT nearsim.pin_pair(1, 3, 'alike')")
+    (user,) = session.execute("SELECT current_user").fetchone() or ()
+    assert ledger(session) == [
+        (1, 3, "pinned", "anna", "alike", "bert", "unlike", False),
+        (1, 3, "vetoed", "bert", "unlike", "carl", "who knows", False),
+        (1, 3, "pinned", user, "alike", None, None, True),
+    ]
+
+
+def test_documents_are_named_by_their_own_ids_too(session: Session) -> None:
+    session.execute("SELECT nearsim.pin_pair('c', 'a', 'alike')")
+    session.execute("SELECT nearsim.veto_pair('b', 'a', 'unlike', collection => 'two')")
+    assert [row[:3] for row in ledger(session)] == [(1, 3, "pinned"), (4, 5, "vetoed")]
+    session.execute("SELECT nearsim.undo_verdict('c', 'a', 'thought again', 'anna')")
+    assert [row[7] for row in ledger(session)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
+        ("veto_pair(1, 99, 'x')", "there is no document 99"),
+        ("veto_pair(1, NULL, 'x')", "there is no document null"),
+        ("pin_pair(3, 4, 'x')", "documents 3 and 4 are of different collections"),
+        ("pin_pair(1, 2, ' ')", "needs a reason"),
+        ("pin_pair(1, 2, NULL)", "needs a reason"),
+        ("pin_pair(1, 2, 'x', '')", "somebody who decides"),
+        ("undo_verdict(1, 2, 'x')", "no verdict stands on documents 1 and 2"),
+        ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
+        ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
+        ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
+        ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
+        ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are of different collections"),
+        ("undo_verdict('c', 'a', 'x')", "no verdict stands on documents 'c' and 'a'"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(session: Session, call: str, message: str) -> None:
+    with pytest.raises(psycopg.Error, match=message) as refused:
+        session.execute(sql.SQL("SELECT nearsim.") + sql.SQL(call))
+    assert refused.value.sqlstate in ("P0002", "22023")
+    assert ledger(session) == []
+
+
+def test_of_two_at_the_same_moment_the_later_stands(session: Session, database_url: str) -> None:
+    with (
+        psycopg.connect(database_url) as first,
+        psycopg.connect(database_url, autocommit=True) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("SELECT nearsim.pin_pair(1, 2, 'alike', 'anna')")
+        waiting = pool.submit(second.execute, "SELECT nearsim.veto_pair(1, 2, 'unlike', 'bert')")
+        first.commit()
+        waiting.result()
+    assert [row[2:] for row in ledger(session)] == [
+        ("pinned", "anna", "alike", "bert", "unlike", False),
+        ("vetoed", "bert", "unlike", None, None, True),
+    ]
+
+
+def test_many_at_the_same_moment_all_succeed(session: Session, database_url: str) -> None:
+    """The pair is named both ways round."""
+    judge = "SELECT nearsim.pin_pair(1, 2, 'alike', %s)", "SELECT nearsim.veto_pair(2, 1, 'unlike', %s)"
+
+    def decide(name: str) -> None:
+        with psycopg.connect(database_url, autocommit=True) as own:
+            for turn in range(60):
+                own.execute(judge[turn % 2], (name,))
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(decide, "abcde"))
+    judged = ledger(session)
+    assert [sum(row[3] == name for row in judged) for name in "abcde"] == [60] * 5
+    assert [row[-1] for row in judged].count(True) == 1
+
+
+def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_again(
+    session: Session, database_url: str
+) -> None:
+    session.execute("INSERT INTO nearsim.profile (collection_id, name) VALUES (1, 'p'), (2, 'q')")
+    session.execute(
+        "INSERT INTO nearsim.generation (profile_id, state, recipe, fingerprint) VALUES"
+        " (1, 'building', '{}', ''), (1, 'live', '{}', ''), (1, 'retired', '{}', ''), (1, 'abandoned', '{}', ''),"
+        " (2, 'live', '{}', '')"
+    )
+    session.execute("SELECT nearsim.veto_pair(2, 3, 'unlike')")
+    engine = open_engine(database_url)
+    assert work_queue.dispatch(engine) == 2
+    engine.dispose()
+    queued = session.execute("SELECT generation_id, stage, doc_id FROM nearsim.work ORDER BY 1, 3").fetchall()
+    assert queued == [(generation, "link", doc_id) for generation in (1, 2, 3) for doc_id in (2, 3)]
+
+
+def test_a_role_needs_no_rights_on_the_queue(session: Session, database_url: str) -> None:
+    session.execute("CREATE ROLE judge")
+    session.execute("GRANT USAGE ON SCHEMA nearsim TO judge")
+    session.execute("GRANT SELECT ON nearsim.document, nearsim.collection, nearsim.verdict TO judge")
+    session.execute("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA nearsim TO judge")
+    session.execute("GRANT UPDATE (title) ON nearsim.document TO judge")
+    session.execute(
+        "GRANT INSERT (collection_id, left_id, right_id, verdict, by, why) ON nearsim.verdict TO judge"
+    )
+    session.execute("GRANT UPDATE (undone_by, undone_why, undone_at) ON nearsim.verdict TO judge")
+    try:
+        with psycopg.connect(database_url, autocommit=True) as judging:
+            judging.execute("SET ROLE judge")
+            judging.execute("SELECT nearsim.pin_pair('a', 'c', 'alike')")
+            judging.execute("SELECT nearsim.undo_verdict(1, 3, 'not so')")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                judging.execute("DELETE FROM nearsim.verdict")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                judging.execute("UPDATE nearsim.verdict SET why = 'other'")
+    finally:
+        session.execute("DROP OWNED BY judge")
+        session.execute("DROP ROLE judge")
+    assert [row[3] for row in ledger(session)] == ["judge"]
+    assert session.execute("SELECT DISTINCT stage FROM nearsim.change").fetchall() == [("link",)]
+
+
+STORY = "one two three four five six seven eight nine ten eleven twelve"
+TEXTS = {"a": STORY, "b": STORY, "c": f"{STORY} thirteen", "x": "nothing that is like any of the others here"}
+
+
+def clusters(index: Index) -> set[frozenset[str]]:
+    """The members of every cluster."""
+    return {frozenset(cluster.members) for cluster in index.clusters()}
+
+
+def grouped(*names: str) -> set[frozenset[str]]:
+    """Clusters of documents of one letter each."""
+    return {frozenset(one) for one in names}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_verdict_during_a_build_reaches_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, linked: bool, existing: bool
+) -> None:
+    """Somebody decides in a transaction of their own, which ends before or after the build has linked."""
+    with Index.connect(database_url) as index, psycopg.connect(database_url) as person:
+        decide = "SELECT nearsim.veto_pair('a', 'b', 'two'), nearsim.pin_pair('b', 'x', 'one') FROM nearsim.generation"
+        place, name = (partitions, "attach") if linked else (steps, "link")
+        done = getattr(place, name)
+
+        def interrupted(*given: object) -> object:
+            if not existing:
+                person.execute(decide)
+            person.commit()
+            return done(*given)
+
+        monkeypatch.setattr(place, name, interrupted)
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        with index.database.transaction() as connection:
+            for external_id, body in TEXTS.items():
+                driver(connection).execute(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)",
+                    (external_id, body),
+                )
+        if existing:
+            person.execute(decide)
+        index.build()
+        assert clusters(index) == (grouped("abc") if linked else grouped("ac", "bx"))
+        monkeypatch.undo()
+        index.build()
+        assert clusters(index) == grouped("ac", "bx")
+
+
+@pytest.mark.parametrize("linkage", ["connected", "representative"])
+def test_pinned_documents_are_tied_as_soon_as_both_are_signed(database_url: str, linkage: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [f"cluster.linkage={linkage}"]))
+        index.add([Document("x", body=TEXTS["x"])])
+        with index.database.transaction() as connection:
+            driver(connection).execute(
+                "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'empty', '')"
+            )
+            driver(connection).execute("SELECT nearsim.pin_pair('x', 'empty', 'somebody knows')")
+        (generation,) = [one for one, _ in index.profiles()]
+        context = index._reproduced(generation)
+        assert context is not None
+        work_queue.dispatch(index.database.engine)
+        with index.database.lease() as lease_id:
+            stages: list[Stage] = ["link", "sign"]
+            for stage in stages:
+                assert work_queue.work_once(index.database.engine, context, stage, lease_id) > 0
+        assert clusters(index) == set()
+        index.build()
+        assert clusters(index) == {frozenset({"x", "empty"})}
+        index.delete(["empty"])
+        assert clusters(index) == set()
+        assert [verdict.right[0] for verdict in index.verdicts()] == ["#"]
+
+
+def test_verdicts_outlive_a_changed_text_and_a_new_profile(database_url: str) -> None:
+    documents = [Document(name, body=body) for name, body in TEXTS.items()]
+    with Index.connect(database_url, profile="default") as index:
+        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
+        index.add(documents)
+        index.veto("a", "b", "two")
+        index.veto("c", "a", "two", by="anna")
+        assert clusters(index) == grouped("bc")
+        index.add([Document("b", body=TEXTS["x"]), Document("x", body=TEXTS["a"])])
+        assert clusters(index) == grouped("ax")
+        index.create_profile("other", override(Recipe(), ["match.threshold=0.6"]))
+        index.profile = "other"
+        assert clusters(index) == grouped("ax")
+        index.add(documents)
+        index.undo("a", "c", "one", by="anna")
+        assert clusters(index) == grouped("ac")
+        assert [(one.left, one.right, one.by) for one in index.verdicts("anna", undone=True)] == [
+            ("a", "c", "anna")
+        ]
+
+
+def test_a_purge_takes_verdicts_and_puts_together_what_only_they_parted(database_url: str) -> None:
+    """Two chains are tied in their middles and parted by their ends, of which one is purged."""
+    chain = [
+        Document(name, body=" ".join(f"w{one}" for one in range(first, first + 12)))
+        for name, first in zip("abcdef", (0, 2, 4, 8, 10, 12), strict=True)
+    ]
+    with Index.connect(database_url) as index:
+        index.create_profile(
+            "default",
+            override(Recipe(), ["match.threshold=0.4", "shingle.k=1", "bands.rows=1", "bands.count=64"]),
+        )
+        index.add(chain)
+        assert clusters(index) == grouped("abcdef")
+        index.veto("a", "f", "two")
+        assert clusters(index) == grouped("abc", "def")
+        purged = index.purge(["f"])
+        assert purged.verdicts == 1 and purged.work == 0
+        assert clusters(index) == grouped("abcde")
+        assert list(index.verdicts(undone=True)) == []

@@ -1,0 +1,166 @@
+"""Servers where the roles are not there yet: who may make them, who may not, and two who do at once."""
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from threading import Barrier
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import access
+from nearsim_db.errors import DatabaseError
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.schema import baseline, revisions
+from tests.builders.logins import ROLES, as_user, fill, login, user_of
+from tests.servers.databases import SETTINGS
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
+
+pytestmark = pytest.mark.each_major
+
+_NUMBERS = itertools.count()
+
+
+class Bare:
+    """A server without the roles, and databases on it that belong to users of theirs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def roles(self) -> set[str]:
+        """Which of the roles there are."""
+        with psycopg.connect(self.cluster.dsn("postgres")) as connection:
+            rows = connection.execute(
+                "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (ROLES,)
+            ).fetchall()
+        return {str(name) for (name,) in rows}
+
+    def new_database(self, stack: ExitStack, attributes: str) -> str:
+        """A database as its owner comes to it, an owner with these attributes."""
+        user = stack.enter_context(login(self.cluster.dsn("postgres"), attributes=attributes))
+        name = f"bare_{next(_NUMBERS)}"
+        self._run(f'CREATE DATABASE "{name}" OWNER {user_of(user)} TEMPLATE template0')
+        stack.callback(self._run, f'DROP DATABASE "{name}" WITH (FORCE)')
+        return as_user(self.cluster.dsn(name), user_of(user))
+
+    def clean(self) -> None:
+        """Without the roles again."""
+        self._run(f"DROP ROLE IF EXISTS {', '.join(ROLES)}")
+
+    def _run(self, command: str) -> None:
+        with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(command)
+
+
+@pytest.fixture(scope="module")
+def bare_cluster(major: int) -> Iterator[Cluster]:
+    """A server of its own, where no test has made the roles."""
+    with server_home() as home:
+        cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
+        cluster.initialise("bare")
+        cluster.start()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def bare(bare_cluster: Cluster) -> Iterator[Bare]:
+    """That server without the roles."""
+    server = Bare(bare_cluster)
+    assert server.roles() == set()
+    yield server
+    server.clean()
+
+
+def install(url: str, revision: str = "head") -> None:
+    """Make the schema."""
+    engine = open_engine(url)
+    revisions.upgrade(engine, revision)
+    engine.dispose()
+
+
+def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
+    with ExitStack() as stack:
+        owner = bare.new_database(stack, "")
+        install(owner)
+        fill(owner)
+        with Database.connect(owner) as database, pytest.raises(DatabaseError, match="may not create roles"):
+            access.grant(database, user_of(owner), "reader")
+        assert bare.roles() == set()
+        superuser = as_user(owner, "nearsim")
+        reader = stack.enter_context(login(superuser))
+        with Database.connect(superuser) as database:
+            assert access.grant(database, user_of(reader), "reader")
+        with Index.connect(reader, collection="news") as index:
+            assert len(list(index.pairs())) == 1
+        fill(owner, "more")
+        with psycopg.connect(owner) as connection:
+            assert connection.execute(
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+            ).fetchall() == [(user_of(owner),)]
+        with Index.connect(reader, collection="more") as index:
+            assert len(list(index.pairs())) == 1
+
+
+def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
+    with ExitStack() as stack:
+        owner = bare.new_database(stack, "CREATEROLE")
+        install(owner)
+        assert bare.roles() == set(ROLES)
+        fill(owner)
+        superuser = as_user(owner, "nearsim")
+        with psycopg.connect(superuser) as connection:
+            assert connection.execute(
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+            ).fetchall() == [("nearsim_admin",)]
+        second = stack.enter_context(login(superuser))
+        with Database.connect(owner) as database:
+            assert access.grant(database, user_of(second), "admin")
+        fill(second)
+        with Database.connect(owner) as database:
+            assert access.revoke(database, user_of(second), "admin")
+        engine = open_engine(owner)
+        with engine.begin() as connection:
+            revisions.downgrade(connection, "base")
+        assert bare.roles() == set()
+        revisions.upgrade(engine)
+        engine.dispose()
+        assert bare.roles() == set(ROLES)
+        fill(owner)
+
+
+def test_installations_in_several_databases_at_once(bare: Bare) -> None:
+    folder = baseline.migrations_directory() / "schema"
+    lines = (folder / "order.txt").read_text("utf-8").splitlines()
+    *objects, last = [f"{line}.sql" for line in lines if line and not line.startswith("#")]
+    with ExitStack() as stack:
+        urls = [bare.new_database(stack, "SUPERUSER") for _ in range(3)]
+        start = Barrier(len(urls))
+
+        def install_apart(url: str) -> None:
+            # Not by Alembic, which is for one thread.
+            with psycopg.connect(url) as connection:
+                connection.execute("CREATE SCHEMA nearsim")
+                for name in objects:
+                    connection.execute((folder / name).read_bytes())
+                start.wait()
+                connection.execute((folder / last).read_bytes())
+
+        with ThreadPoolExecutor(len(urls)) as pool:
+            list(pool.map(install_apart, urls))
+        assert bare.roles() == set(ROLES)
+        for url in urls:
+            with psycopg.connect(url) as connection:
+                assert connection.execute(
+                    "SELECT pg_get_userbyid(relowner), has_table_privilege('nearsim_reader', oid, 'SELECT') "
+                    "FROM pg_class WHERE oid = 'nearsim.document'::regclass"
+                ).fetchall() == [("nearsim_admin", True)]
+        with psycopg.connect(urls[0]) as connection:
+            connection.execute((folder / "drop.sql").read_bytes())
+        # The other databases still need them.
+        assert bare.roles() == set(ROLES)

@@ -1,0 +1,249 @@
+"""Looking up a document before it is added: what it would be paired with, with nothing written."""
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import psycopg
+import pytest
+
+from nearsim_db import Document, Index, Recipe
+from nearsim_db.errors import NotFoundError
+from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.word_sets import shingles
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def text(rng: random.Random, words: int = 40) -> str:
+    return " ".join(rng.choices(WORDS, k=words))
+
+
+def edited(rng: random.Random, original: str, edits: int) -> str:
+    words = original.split()
+    for place in rng.sample(range(len(words)), edits):
+        words[place] = rng.choice(WORDS)
+    return " ".join(words)
+
+
+def overlap(left: str, right: str) -> tuple[int, int]:
+    return len(shingles(left) & shingles(right)), len(shingles(left) | shingles(right))
+
+
+def recipe(**match: object) -> Recipe:
+    """Bands enough to miss nothing at the threshold."""
+    return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    with Index.connect(database_url) as index:
+        yield index
+
+
+@pytest.fixture
+def texts() -> dict[str, str]:
+    """Families of near-copies with twins among them."""
+    rng = random.Random(1)
+    bodies = {}
+    for family in range(20):
+        original = text(rng)
+        for member in range(6):
+            bodies[f"f{family}-{member}"] = edited(rng, original, member // 2) if member != 5 else original
+    return bodies
+
+
+def expected(texts: dict[str, str], name: str, body: str) -> dict[str, tuple[int, int]]:
+    """By brute force: the others that reach the threshold, with intersection and union."""
+    found = {other: overlap(body, known) for other, known in texts.items() if other != name}
+    return {other: (i, u) for other, (i, u) in found.items() if 10 * i >= 7 * u}
+
+
+def found(index: Index, document: Document) -> dict[str, tuple[int | None, int | None]]:
+    matches = index.check(document)
+    assert [one.similarity for one in matches] == sorted((one.similarity for one in matches), reverse=True)
+    assert all(one.similarity == (one.intersection or 0) / (one.union or 1) for one in matches)
+    return {one.external_id: (one.intersection, one.union) for one in matches}
+
+
+def test_check_finds_what_brute_force_finds(index: Index, texts: dict[str, str]) -> None:
+    index.create_profile("p", recipe())
+    index.add(Document(name, body=body) for name, body in texts.items())
+    rng = random.Random(2)
+    for name, body in texts.items():
+        assert found(index, Document("new", body=body)) == expected(texts, "new", body)
+        changed = edited(rng, body, 2)
+        assert found(index, Document(name, body=changed)) == expected(texts, name, changed)
+    strict = index.check(Document("new", body=texts["f0-0"]), min_similarity=0.99)
+    assert [one.similarity for one in strict] == [1.0] * len(strict) and strict
+
+
+def test_check_agrees_with_adding(index: Index, texts: dict[str, str]) -> None:
+    """Also where buckets are over the limit: what a check tells is what a document is paired with."""
+    index.create_profile("p", recipe(bucket_limit=2))
+    *first, last = [Document(name, body=body) for name, body in texts.items()]
+    index.add(first)
+    rng = random.Random(3)
+    others = [Document(f"n{at}", body=edited(rng, text, at % 3)) for at, text in enumerate(texts.values())]
+    for document in [last, *others[::5]]:
+        told = index.check(document)
+        index.add([document])
+        assert {one.external_id for one in told} == {
+            one.external_id for one in index.similar(document.external_id)
+        }
+
+
+def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> None:
+    """Its head is no anchor of any bucket, but has the same features."""
+    index.create_profile("p", recipe(bucket_limit=2))
+    rng = random.Random(4)
+    original = text(rng, 60)
+    family = [Document(f"d{at}", body=edited(rng, original, 1)) for at in range(12)]
+    index.add(family)
+    again = Document("again", body=family[-1].body)
+    assert "d11" in {one.external_id for one in index.check(again)}
+    index.add([again])
+    assert "d11" in {one.external_id for one in index.similar("again")}
+
+
+def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str, str]) -> None:
+    index.create_profile("p", recipe(verify="estimate"))
+    index.add(Document(name, body=body) for name, body in texts.items())
+    matches = index.check(Document("new", body=texts["f3-0"]))
+    assert {one.union for one in matches} == {128}
+    assert all(one.similarity == pytest.approx(one.estimate, abs=1e-5) for one in matches)
+    assert matches[0].similarity == 1.0
+
+
+def test_documents_without_features_match_nothing(index: Index, texts: dict[str, str]) -> None:
+    index.add([Document("empty"), Document("a", body=texts["f0-0"])])
+    assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
+
+
+def test_characters_that_the_database_cannot_hold(index: Index) -> None:
+    body = "a text with an odd character \0 in it and another \ud800 that cannot be stored either"
+    index.add([Document("odd", body=body)])
+    (match,) = index.check(Document("new\0", body=body))
+    assert (match.external_id, match.similarity) == ("odd", 1.0)
+
+
+def test_a_head_that_went_in_plain_sql_is_stood_in_for_by_its_twin(index: Index, database_url: str) -> None:
+    """Nobody has taken the change in yet: the signature of the head is still there, its text is not."""
+    rng = random.Random(5)
+    body, other = text(rng), text(rng)
+    index.add([Document("head", body=body), Document("twin", body=body)])
+    near = Document("near", body=body + " and more")
+    for change in (
+        "UPDATE nearsim.document SET body = %(other)s WHERE external_id = 'head'",
+        "DELETE FROM nearsim.document WHERE external_id = 'head'",
+    ):
+        with Index.connect(database_url) as fresh, psycopg.connect(database_url) as plain:
+            plain.execute(change, {"other": other})
+            plain.commit()
+            assert "twin" in {one.external_id for one in fresh.check(near)}
+
+
+def test_nothing_is_written(index: Index, texts: dict[str, str], database_url: str) -> None:
+    index.add(Document(name, body=body) for name, body in texts.items())
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        before = written(plain)
+        for body in texts.values():
+            assert index.check(Document("new", body=body))
+        list(index.check_many(Document(name, body=body) for name, body in texts.items()))
+        assert written(plain) == before
+
+
+def written(connection: "psycopg.Connection[Any]") -> dict[str, object]:
+    """Each table's rows, and the newest transaction that wrote one."""
+    names = [
+        row[0]
+        for row in connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'r'"
+        )
+    ]
+    counts: dict[str, object] = {}
+    for name in names:
+        query = psycopg.sql.SQL("SELECT count(*), max(xmin::text) FROM nearsim.{}").format(
+            psycopg.sql.Identifier(name)
+        )
+        counts[name] = connection.execute(query).fetchone()
+    return counts
+
+
+def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], database_url: str) -> None:
+    """A connection is kept for the next question, but it keeps nothing back from VACUUM."""
+    index.add(Document(name, body=body) for name, body in texts.items())
+    assert index.check(Document("new", body=texts["f0-0"]))
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        states = plain.execute(
+            "SELECT DISTINCT state FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+    assert states == [("idle",)]
+
+
+def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> None:
+    index.create_profile("p", recipe())
+    index.add(Document(name, body=body) for name, body in texts.items())
+    questions = [Document("new", body=body) for body in texts.values()]
+    alone = [found(index, question) for question in questions]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda question: found(index, question), questions * 5))
+    assert together == alone * 5
+
+
+def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
+    """A profile that is dropped and made again under its name, with another threshold."""
+    question, names = Document("new", body=texts["f0-0"]), []
+    for threshold in (0.7, 0.999):
+        index.create_profile("p", recipe(threshold=threshold))
+        index.add(Document(name, body=body) for name, body in texts.items())
+        names.append({one.external_id for one in index.check(question)})
+        with Index.connect(str(index.database.engine.url.render_as_string(False))) as other:
+            other.delete_profile("p")
+        with pytest.raises(NotFoundError, match="no profile"):
+            index.check(question)
+    assert names[1] < names[0]
+    assert names[1] == {name for name, body in texts.items() if shingles(body) == shingles(texts["f0-0"])}
+
+
+def test_a_purge_lets_go_of_the_features_that_were_kept(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    index.add(Document(name, body=body) for name, body in texts.items())
+    question = Document("new", body=texts["f0-0"])
+    before = index.check(question)
+    kept = index._lookups.serving().context.cache
+    with psycopg.connect(database_url) as plain:
+        plain.execute("UPDATE nearsim.collection SET purged_at = now()")
+    assert index.check(question) == before
+    assert index._lookups.serving().context.cache is not kept
+
+
+def test_a_connection_that_was_lost_is_opened_anew(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    index.add(Document(name, body=body) for name, body in texts.items())
+    question = Document("new", body=texts["f0-0"])
+    before = index.check(question)
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        plain.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    assert index.check(question) == before
+
+
+def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, str]) -> None:
+    index.add(
+        Document(name, title, body) for (name, body), title in zip(texts.items(), "ab" * 60, strict=True)
+    )
+    for title, body in product("ab", list(texts.values())[:6]):
+        assert index.similar_to_text(body, title) == index.check(Document("new", title, body))
+
+
+def test_without_an_index_there_is_no_answer(index: Index) -> None:
+    with pytest.raises(NotFoundError, match="no collection"):
+        index.check(Document("new", body="any text"))

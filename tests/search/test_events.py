@@ -1,0 +1,297 @@
+"""Events: what is told is what changed, once, in the order of commits, whatever was done and by whom."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import psycopg
+import pytest
+from sqlalchemy import event as hooks
+
+from nearsim_db import Document, Index
+from nearsim_db.search.events import Event
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.database import Database
+from nearsim_db.worker.worker import Worker
+from tests.builders.event_world import Watcher, snapshot, told
+from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
+from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, wait_until
+
+INSERT_DOCUMENT = (
+    b"INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
+    b" ON CONFLICT (collection_id, external_id) DO UPDATE SET body = excluded.body"
+)
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """An index of a collection that is empty."""
+    with Index.connect(database_url) as index:
+        yield index
+
+
+RULES = ["match.threshold=0.4", "shingle.k=2"]
+BASES = ["a b c d e f g h i j", "k l m n o p q r s t", "a b c d e u v w x y"]
+BRIDGE = "a b c d e f g u v w x"  # alike to the first and the last of them, which are not
+
+
+def unlike(count: int) -> list[Document]:
+    """Documents that share nothing."""
+    return [Document(f"d{number}", body=f"a{number} b{number} c{number}") for number in range(count)]
+
+
+def all_events(index: Index, after: int | None = None) -> list[Event]:
+    """What was told of the collection."""
+    return list(index.events(after))
+
+
+def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: str) -> None:
+    """Any statements on the tables, through the parents too, repeated, undone and rolled back."""
+    index.add(unlike(14))
+    rng = random.Random(3)
+    with psycopg.connect(database_url) as writing, application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        for _ in range(80):
+            scramble(writing, rng)
+            if rng.random() < 0.15:
+                writing.rollback()
+            else:
+                writing.commit()
+            watcher.look()
+            assert watcher.consumer.survivors == watcher.state.survivors()
+        assert len(watcher.kinds) == 10
+        assert ask(reading, "SELECT count(*) FROM nearsim.event_draft") == 0
+
+
+@pytest.mark.parametrize(
+    "setting", ["linkage=connected", "linkage=representative", "numbers_differ=keep-apart"]
+)
+def test_every_commit_of_a_living_index_is_told(index: Index, database_url: str, setting: str) -> None:
+    rng = random.Random(setting)
+    index.create_profile(
+        "default", override(Recipe(), [*RULES, f"cluster.{setting}", "cluster.keep=longest"])
+    )
+    index.add(Document(f"d{number}", body=alike(rng)) for number in range(12))
+    with Database.connect(database_url) as database, application(database_url) as writing:
+        watcher = Watcher(database, writing)
+        watcher.catch_up()
+        # It is called before each commit, and so looks at the one before.
+        hooks.listen(index.database.engine, "commit", watcher.look)
+        for number in range(6):
+            for _ in range(rng.choice([1, 3, 6])):
+                write_somewhere(writing, rng)
+            if number % 2:
+                writing.execute("DELETE FROM nearsim.document WHERE external_id = 'bridge'")
+            else:
+                writing.execute(INSERT_DOCUMENT, ["bridge", BRIDGE])
+            index.build()
+            watcher.look()
+        assert {"pair_found", "pair_gone", "cluster_merged", "cluster_split"} <= watcher.kinds
+        hooks.remove(index.database.engine, "commit", watcher.look)
+        watcher.catch_up()
+
+
+def test_many_writers_and_workers(index: Index, database_url: str) -> None:
+    index.create_profile("default", override(Recipe(), RULES))
+    index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
+    workers = [Worker(database_url) for _ in range(2)]
+    writers = [Thread(target=write_often, args=(database_url, seed)) for seed in range(2)]
+    with at_work(workers), application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        wait_until(reading, IDLE)
+        watcher.catch_up()
+        assert watcher.kinds > {"pair_found", "pair_gone", "cluster_formed", "cluster_gone"}
+
+
+@contextmanager
+def at_work(workers: list[Worker]) -> Iterator[None]:
+    """Workers that are at work in the block, each in a thread."""
+    threads = [Thread(target=worker.run) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.stop()
+        for thread in threads:
+            thread.join()
+
+
+def alike(rng: random.Random) -> str:
+    """One of few texts, with some number in it, or with another end."""
+    words = rng.choice(BASES).split()
+    changed = rng.choice([[], [], [str(rng.randrange(3))], rng.sample("klmno", 2)])
+    return " ".join([*words[: len(words) - len(changed)], *changed])
+
+
+def write_often(database_url: str, seed: int) -> None:
+    """One of several writers."""
+    rng = random.Random(seed)
+    with application(database_url) as writing:
+        for _ in range(60):
+            write_somewhere(writing, rng)
+
+
+def write_somewhere(writing: Application, rng: random.Random) -> None:
+    """Insert, change or delete a document, as any application would."""
+    name = f"d{rng.randrange(16)}"
+    if rng.random() < 0.25:
+        writing.execute("DELETE FROM nearsim.document WHERE external_id = %s", [name])
+    else:
+        writing.execute(INSERT_DOCUMENT, [name, alike(rng)])
+
+
+def test_a_large_cluster_is_not_read_for_one_more_member(index: Index, database_url: str) -> None:
+    index.add(unlike(1))
+    with application(database_url) as writing:
+        writing.execute(LARGE_CLUSTER)
+        writing.execute("ANALYZE nearsim.cluster_member_1")
+        before = index_entries_read(writing)
+        for doc_id in (5_001, 5_002):
+            change(writing, INSERT_MEMBER, "_1", 1, False, doc_id)
+        assert 0 < index_entries_read(writing) - before < 20
+
+
+def index_entries_read(connection: Application) -> int:
+    """How many entries of the indexes of members were read so far."""
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    asked = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'cluster_member_1'"
+    return int(str(ask(connection, asked)))
+
+
+def test_whoever_commits_first_is_told_first(index: Index, database_url: str) -> None:
+    index.add(unlike(6))
+    last = all_events(index)[-1].event_id
+    with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
+        change(first, INSERT_PAIR, "_1", 1, 2, 0.5)
+        change(second, INSERT_PAIR, "_1", 3, 4, 0.5)
+        second.commit()
+        change(second, INSERT_PAIR, "_1", 5, 6, 0.5)
+        # From here on the first has its numbers, and the second must wait for it to be over.
+        first.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        committing = Thread(target=second.commit)
+        committing.start()
+        with application(database_url) as reading:
+            wait_until(reading, BLOCKED)
+        assert [event.left_id for event in all_events(index, last)] == [3]
+        first.commit()
+        committing.join()
+    assert [event.left_id for event in all_events(index, last)] == [3, 1, 5]
+
+
+def test_what_is_rolled_back_is_not_told(index: Index, database_url: str) -> None:
+    index.add(unlike(4))
+    before = all_events(index)
+    with psycopg.connect(database_url) as writing, application(database_url) as reading:
+        change(writing, INSERT_PAIR, "", 1, 2, 0.5)
+        writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        writing.rollback()
+        change(writing, INSERT_PAIR, "", 3, 4, 0.5)
+        writing.commit()
+        assert ask(reading, "SELECT count(*) FROM nearsim.event_draft") == 0
+        found = all_events(index)
+        assert told(found[:-1]) == told(before)
+        assert (found[-1].left, found[-1].right, found[-1].similarity) == ("d2", "d3", 0.5)
+        assert found[-1].event_id - found[-2].event_id == 2
+
+
+def test_a_head_that_goes_takes_its_pairs_along(index: Index, database_url: str) -> None:
+    """By cascade, and by its twins, which are told under the next head."""
+    alike = "one two three four five six"
+    texts = {"head": alike, "twin": alike, "third": alike, "near": f"{alike} seven"}
+    index.add(Document(name, body=text) for name, text in texts.items())
+    assert [(one.kind, one.left, one.right, one.similarity) for one in all_events(index)][1:-1] == [
+        ("pair_found", "head", "twin", 1.0),
+        ("pair_found", "head", "third", 1.0),
+        ("pair_found", "head", "near", 4 / 5),
+    ]
+    with application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        last = watcher.consumer.last
+        index.delete(["head"])
+        watcher.catch_up()
+    found = all_events(index, last)
+    assert [(one.kind, one.left_id, one.right_id) for one in found if one.kind == "pair_gone"] == [
+        ("pair_gone", 1, 2),
+        ("pair_gone", 1, 3),
+        ("pair_gone", 1, 4),
+    ]
+    assert {one.left for one in found if one.kind == "pair_gone"} == {None}
+    assert {(one.left, one.right) for one in found if one.kind == "pair_found"} == {
+        ("twin", "third"),
+        ("twin", "near"),
+    }
+    assert [one.kind for one in found if "pair" not in one.kind] == [
+        "cluster_renamed",
+        "survivor_changed",
+        "cluster_changed",
+    ]
+
+
+def test_a_verdict_that_changes_no_pair_is_told(index: Index, database_url: str) -> None:
+    alike = "one two three four"
+    index.add(
+        [Document("d0", body=alike), Document("d1", body=alike), Document("far", body="five six seven")]
+    )
+    with application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        for decide in (index.pin, index.undo):
+            last = watcher.consumer.last
+            decide("d1", "far", "one story")
+            watcher.catch_up()
+            (changed,) = all_events(index, last)
+            assert (changed.kind, changed.cluster_id, changed.survivor) == ("cluster_changed", 1, "d0")
+            assert (changed.other_ids, changed.other_survivor_ids) == (None, None)
+
+
+def test_what_is_dropped_is_told_in_one_event(index: Index, database_url: str) -> None:
+    index.add(Document(f"d{number}", body="one two three four") for number in range(5))
+    index.create_profile("other", override(Recipe(), RULES))
+    with application(database_url) as reading:
+        watcher = Watcher(index.database, reading)
+        watcher.catch_up()
+        last = int(str(ask(reading, "SELECT max(event_id) FROM nearsim.event")))
+        index.delete_profile("other")
+        (dropped,) = all_events(index, last)
+        assert (dropped.kind, dropped.profile, dropped.generation_id) == ("generation_gone", None, 2)
+        reading.execute("DELETE FROM nearsim.collection")
+        rows = reading.execute(
+            "SELECT kind, collection_id, generation_id, collection FROM nearsim.events WHERE event_id > %s",
+            [dropped.event_id],
+        ).fetchall()
+        assert rows == [("generation_gone", 1, 1, None)]
+        assert snapshot(reading).pairs == watcher.state.pairs
+
+
+def test_a_generation_that_is_live_again_is_told_again(index: Index, database_url: str) -> None:
+    index.add(Document(f"d{number}", body="one two three four") for number in range(3))
+    with application(database_url) as writing:
+        watcher = Watcher(index.database, writing)
+        watcher.catch_up()
+        pairs = dict(watcher.consumer.pairs)
+        assert len(pairs) == 2
+        writing.execute("UPDATE nearsim.generation SET state = 'retired'")
+        last = watcher.consumer.last
+        change(writing, DELETE_MEMBER, "_1", 3)
+        assert [one.kind for one in all_events(index, last)] == ["generation_gone"]
+        writing.execute("UPDATE nearsim.generation SET state = 'live'")
+        watcher.catch_up()
+        assert watcher.consumer.pairs == {}
+        index.build()
+        watcher.catch_up()
+        assert watcher.consumer.pairs == pairs
+
+
+LARGE_CLUSTER = (
+    "INSERT INTO nearsim.cluster_member_1 (doc_id, cluster_id, is_survivor)"
+    " SELECT number, 1, number = 1 FROM generate_series(1, 5000) AS number"
+)

@@ -1,0 +1,163 @@
+"""Reading events: from where one was, as they come, through lost databases, and never past what was removed."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import MissedEventsError, NearsimError, NotFoundError
+from nearsim_db.records import Notable
+from nearsim_db.search import events
+from nearsim_db.search.events import Event, Follower, Wanted, choose, kept_seconds, prune, read
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.worker.worker import Worker
+from tests.builders.workers import Application, application, ask
+
+DAY_SECONDS = 86_400
+ALIKE = "one two three four five six"
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """Three twins, two pairs of which are told."""
+    with Index.connect(database_url) as index:
+        index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
+        yield index
+
+
+def numbers(found: Iterator[Event]) -> list[int]:
+    """The numbers of events."""
+    return [one.event_id for one in found]
+
+
+def grow_old(writing: Application, through: int) -> None:
+    """Events up to one are of the day before yesterday."""
+    writing.execute("UPDATE nearsim.event SET at = at - interval '2 days' WHERE event_id <= %s", [through])
+
+
+def test_a_consumer_goes_on_where_it_was(index: Index) -> None:
+    first = list(index.events())
+    assert [one.kind for one in first] == ["generation_live", "pair_found", "pair_found", "cluster_formed"]
+    assert {(one.collection, one.profile, one.generation_id) for one in first} == {("default", "default", 1)}
+    assert (first[-1].cluster_id, first[-1].survivor, first[-1].survivor_id) == (1, "d0", 1)
+    index.add([Document("d3", body=ALIKE)])
+    more, grown = index.events(first[-1].event_id)
+    assert (more.kind, more.left, more.right, more.similarity) == ("pair_found", "d0", "d3", 1.0)
+    assert (grown.kind, grown.cluster_id, grown.survivor) == ("cluster_changed", 1, "d0")
+    assert numbers(index.events()) == [*numbers(iter(first)), more.event_id, grown.event_id]
+
+
+def test_only_what_is_wanted(index: Index) -> None:
+    index.create_profile("strict", override(Recipe(), ["match.threshold=0.9"]))
+    database = index.database
+    index.profile = "strict"
+    strict = list(index.events())
+    assert {one.profile for one in strict} == {"strict"} and len(strict) == 4
+    index.profile = None
+    assert len(list(index.events())) == len(list(read(database, Wanted()))) == 8
+    found = read(database, choose(database, "default", "strict", ["cluster_formed"]))
+    assert [one.kind for one in found] == ["cluster_formed"]
+    for wrong in (("nowhere", None), ("default", "lax")):
+        with pytest.raises(NotFoundError, match="there are: "):
+            choose(database, *wrong)
+
+
+def test_what_was_removed_is_missed_by_those_who_had_not_read_it(
+    index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_PRUNED_AT_ONCE", 2)
+    first = numbers(index.events())
+    index.add([Document("d3", body=ALIKE)])
+    with application(database_url) as writing:
+        grow_old(writing, first[2])
+        assert prune(index.database.engine, DAY_SECONDS) == 3
+        assert numbers(index.events(first[2])) == numbers(index.events())
+        assert numbers(index.events())[0] == first[3]
+        with pytest.raises(MissedEventsError, match=f"the last of them was {first[2]}") as missed:
+            list(index.events(first[1]))
+        assert missed.value.through == first[2]
+        # A mark for each kind, and only there where something of the kind is missing.
+        assert ask(writing, "SELECT count(*) FROM nearsim.event WHERE pruned") == 2
+        clusters = choose(index.database, "default", kinds=["cluster_formed"])
+        assert numbers(read(index.database, clusters, 0)) == [first[3]]
+        assert prune(index.database.engine, DAY_SECONDS) == 0
+        grow_old(writing, first[3] + 10)
+        assert prune(index.database.engine, DAY_SECONDS) == 3
+        assert ask(writing, "SELECT count(*) FROM nearsim.event WHERE pruned") == 4
+        assert list(index.events()) == []
+        with pytest.raises(MissedEventsError):
+            list(index.events(first[3]))
+        assert list(index.events(first[3] + 2)) == []
+
+
+def test_a_quiet_collection_misses_nothing(index: Index, database_url: str) -> None:
+    quiet = numbers(index.events())
+    with Index.connect(database_url, collection="busy") as busy, application(database_url) as writing:
+        busy.add(Document(f"d{number}", body=ALIKE) for number in range(4))
+        grow_old(writing, quiet[-1] + 100)
+        assert prune(busy.database.engine, DAY_SECONDS) == len(quiet) + 5
+    assert list(index.events(quiet[-1])) == []
+
+
+def test_workers_remove_what_is_old(index: Index, database_url: str) -> None:
+    with application(database_url) as writing:
+        grow_old(writing, 1_000)
+        Worker(database_url, keep_events="none").drain()
+        Worker(database_url, keep_events="1 week").drain()
+        assert len(list(index.events())) == 4
+        Worker(database_url, keep_events="1 day").drain()
+        assert list(index.events()) == []
+
+
+def test_ages_of_events() -> None:
+    assert kept_seconds("2 days") == 2 * DAY_SECONDS
+    assert kept_seconds("none") is None
+    with pytest.raises(NearsimError, match="the age of events is 'long'"):
+        kept_seconds("long")
+
+
+def test_following_goes_on_through_a_lost_database(index: Index, database_url: str) -> None:
+    heard: list[Notable] = []
+    follower = Follower(index.database, Wanted(), tell=heard.append)
+    following = follower.follow()
+    first = list(islice(following, 4))
+    with application(database_url) as writing, Index.connect(database_url) as other:
+        writing.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        other.add([Document("d3", body=ALIKE)])
+    event = next(following)
+    assert (event.kind, event.right) == ("pair_found", "d3")
+    assert event.event_id > first[-1].event_id
+    assert [one.event for one in heard] == ["lost", "reconnected"]
+    following.close()
+
+
+def test_only_new_events(index: Index) -> None:
+    stopping = False
+    follower = Follower(index.database, Wanted(), new=True, stopping=lambda: stopping)
+    batches = follower._batches()
+    assert next(batches) == []
+    index.add([Document("d3", body=ALIKE)])
+    assert [(one.kind, one.right) for one in next(batches)] == [
+        ("pair_found", "d3"),
+        ("cluster_changed", None),
+    ]
+    stopping = True
+    assert list(batches) == []
+    assert list(follower.follow()) == []
+
+
+def test_what_is_removed_under_a_slow_follower_is_missed(index: Index, database_url: str) -> None:
+    follower = Follower(index.database, Wanted())
+    following = follower.follow()
+    assert next(following).kind == "generation_live"
+    index.add([Document("d3", body=ALIKE)])
+    with application(database_url) as writing:
+        grow_old(writing, 1_000)
+    prune(index.database.engine, DAY_SECONDS)
+    assert len(list(islice(following, 3))) == 3
+    with pytest.raises(MissedEventsError):
+        next(following)

@@ -1,0 +1,390 @@
+"""Near-duplicates within a result set, against brute force over the exact sets."""
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+import numpy as np
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from nearsim_db import Deduper, Document, Index, Judgement
+from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from tests.builders.word_sets import shingles, similarity
+
+WORDS = [f"word{number}" for number in range(400)]
+FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
+    return from_mapping({"sketch": {"family": family, "k": k}})
+
+
+def edited(rng: random.Random, original: Sequence[str], edits: int) -> str:
+    words = list(original)
+    for place in rng.sample(range(len(words)), edits):
+        words[place] = rng.choice(WORDS)
+    return " ".join(words)
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """Stories with near-copies, twins, a few of two words and one of none."""
+    rng = random.Random(3)
+    bodies = {"empty": "", "tiny": "two words", "tiny-twin": "two  words"}
+    for story in range(9):
+        words = rng.choices(WORDS, k=rng.choice([30, 150, 400]))
+        for copy, edits in enumerate([0, 0, 1, 3, 9]):
+            bodies[f"s{story}-{copy}"] = edited(rng, words, edits)
+    names = list(bodies)
+    rng.shuffle(names)
+    return {name: bodies[name] for name in names}
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    with Index.connect(database_url) as index:
+        yield index
+
+
+def fill(index: Index, texts: dict[str, str], family: str = "bottom_k", k: int = 128) -> dict[str, int]:
+    """Index texts; returns their doc_ids."""
+    index.create_profile("p", recipe(family, k))
+    index.add(Document(name, body=body) for name, body in texts.items())
+    return {name: doc_id for name, (doc_id, _) in rows_of(index).items()}
+
+
+def rows_of(index: Index) -> dict[str, tuple[int, int]]:
+    """The doc_id and the revision of every document."""
+    with index.database.engine.connect() as connection:
+        rows = connection.execute(text("SELECT external_id, doc_id, revision FROM nearsim.document"))
+        return {name: (doc_id, revision) for name, doc_id, revision in rows}
+
+
+def first_kept_alike(texts: dict[str, str], names: Sequence[str], least: float) -> dict[str, str | None]:
+    """By brute force from the exact sets."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        kept = [other for other, of in found.items() if of is None]
+        alike = (other for other in kept if similarity(texts[name], texts[other]) >= least)
+        found[name] = next(alike, None)
+    return found
+
+
+def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[str, str | None]:
+    by_id = {doc_id: name for name, doc_id in ids.items()}
+    judged = deduper.dedupe([ids[name] for name in names])
+    assert [one.id for one in judged] == [ids[name] for name in names]
+    assert all(one.indexed for one in judged)
+    return {by_id[one.id]: None if one.duplicate_of is None else by_id[one.duplicate_of] for one in judged}
+
+
+def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float, error: float) -> list[str]:
+    """Names of which no two are about as alike as the threshold: there an estimate may say either."""
+    chosen: list[str] = []
+    for name in names:
+        if all(abs(similarity(texts[name], texts[other]) - least) > 5 * error for other in chosen):
+            chosen.append(name)
+    return chosen
+
+
+@every_family
+def test_answers_are_those_of_the_exact_sets_within_the_error(
+    index: Index, texts: dict[str, str], family: str
+) -> None:
+    ids = fill(index, texts, family, k=512)
+    for least in (0.4, 0.75):
+        deduper = Deduper(index, least)
+        assert deduper.standard_error == pytest.approx((least * (1 - least) / 512) ** 0.5)
+        names = clear_of_the_error(texts, list(texts), least, deduper.standard_error)
+        assert len(names) > 30
+        expected = first_kept_alike(texts, names, least)
+        assert sum(of is not None for of in expected.values()) > 15
+        assert asked(deduper, ids, names) == expected
+        assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
+
+
+def test_small_sets_are_told_exactly_by_bottom_k(index: Index) -> None:
+    rng = random.Random(5)
+    texts = {f"d{number}": " ".join(rng.choices("abcd", k=12)) for number in range(60)}
+    ids = fill(index, texts)
+    for least in (0.25, 0.5, 0.6, 1.0):
+        assert asked(Deduper(index, least), ids, list(texts)) == first_kept_alike(texts, list(texts), least)
+
+
+@every_family
+def test_a_recipe_of_the_family_finds_its_pairs(index: Index, texts: dict[str, str], family: str) -> None:
+    """Built at once, and document by document: all pairs but those that the recall may miss, and no others."""
+    names = list(texts)
+    fill(index, {name: texts[name] for name in names[:-5]}, family)
+    for name in names[-5:]:
+        index.add([Document(name, body=texts[name])])
+    expected = {
+        tuple(sorted((left, right)))
+        for place, left in enumerate(names)
+        for right in names[:place]
+        if similarity(texts[left], texts[right]) >= 0.7
+    }
+    found = {tuple(sorted((pair.left, pair.right))) for pair in index.pairs()}
+    assert found <= expected
+    assert len(found) >= 0.97 * len(expected)
+    for name in names[-5:]:
+        partners = {other for pair in found if name in pair for other in pair if other != name}
+        assert {match.external_id for match in index.check(Document("new", body=texts[name]))} >= partners
+        if texts[name]:
+            assert {match.external_id for match in index.similar(name)} == partners
+    index.delete(names[:20])
+    left = {pair for pair in expected if not set(pair) & set(names[:20])}
+    assert {tuple(sorted((pair.left, pair.right))) for pair in index.pairs()} == left & found
+
+
+def test_estimates_may_verify_bottom_k(index: Index, texts: dict[str, str]) -> None:
+    index.create_profile(
+        "p", from_mapping({"sketch": {"family": "bottom_k"}, "match": {"verify": "estimate"}})
+    )
+    index.add(Document(name, body=body) for name, body in texts.items())
+    for pair in index.pairs():
+        assert pair.intersection is not None and pair.union is not None
+        assert pair.similarity == pair.intersection / pair.union == pytest.approx(pair.estimate, abs=1e-6)
+        exact = similarity(texts[pair.left], texts[pair.right])
+        if len(shingles(texts[pair.left])) < 128 and len(shingles(texts[pair.right])) < 128:
+            assert pair.similarity == exact >= 0.7
+
+
+def test_what_is_not_indexed_is_kept_and_marked_and_repeats_are_duplicates(
+    index: Index, texts: dict[str, str]
+) -> None:
+    ids = fill(index, texts)
+    near, first, empty = ids["s0-0"], ids["s0-1"], ids["empty"]
+    given = [-5, first, near, first, 10**9, empty, near, -5, empty]
+    assert Deduper(index).dedupe(given) == [
+        Judgement(-5, None, False),
+        Judgement(first, None, True),
+        Judgement(near, first, True),
+        Judgement(first, first, True),
+        Judgement(10**9, None, False),
+        Judgement(empty, None, True),
+        Judgement(near, first, True),
+        Judgement(-5, -5, False),
+        Judgement(empty, empty, True),
+    ]
+    assert Deduper(index).dedupe([]) == []
+
+
+def test_external_ids_are_judged_alike(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper, names = Deduper(index), [*list(texts)[:30], "nobody", *list(texts)[:3], "no one", "nobody"]
+    judged = deduper.dedupe_external(names)
+    numbers = deduper.dedupe([ids.get(name, -1 if name == "nobody" else -2) for name in names])
+    by_id = {doc_id: name for name, doc_id in ids.items()} | {-1: "nobody"}
+    assert judged == [
+        Judgement(name, None if one.duplicate_of is None else by_id[one.duplicate_of], one.indexed)
+        for name, one in zip(names, numbers, strict=True)
+    ]
+    assert not judged[30].indexed and judged[-1].duplicate_of == "nobody"
+
+
+def test_a_changed_text_is_compared_as_soon_as_it_is_indexed(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper, pair = Deduper(index), [ids["s0-0"], ids["s1-0"]]
+    revisions = [index.get(name)["revision"] for name in ("s0-0", "s1-0")]
+    assert [one.keep for one in deduper.dedupe(pair)] == [True, True]
+    assert [one.keep for one in deduper.dedupe(pair, revisions)] == [True, True]
+    index.add([Document("s1-0", body=texts["s0-0"])])
+    assert [one.keep for one in deduper.dedupe(pair)] == [True, False]
+    later = [revisions[0], index.get("s1-0")["revision"]]
+    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, False]
+
+
+def test_a_revision_that_is_not_indexed_yet_is_waited_for(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    ids = fill(index, texts)
+    deduper, pair = Deduper(index), [ids["s0-0"], ids["s1-0"]]
+    with psycopg.connect(database_url) as plain:
+        plain.execute("UPDATE nearsim.document SET body = %s WHERE doc_id = %s", (texts["s0-0"], ids["s1-0"]))
+    later = [index.get(name)["revision"] for name in ("s0-0", "s1-0")]
+    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, True]
+    index.build()
+    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, False]
+
+
+def test_with_revisions_at_hand_nothing_is_read_again(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    """The server is told to refuse, and warm calls answer as before; a document not seen before needs it."""
+    ids = fill(index, texts)
+    rows = {name: revision for name, (_, revision) in rows_of(index).items()}
+    names, new = list(texts)[:-1], list(texts)[-1]
+    deduper = Deduper(index, recheck_seconds=3_600)
+    answer = deduper.dedupe([ids[name] for name in names], [rows[name] for name in names])
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        plain.execute("ALTER TABLE nearsim.collection RENAME TO elsewhere")
+    try:
+        for order in (names, names[::-1], names):
+            again = deduper.dedupe([ids[name] for name in order], [rows[name] for name in order])
+            assert (again == answer) == (order is names)
+        with pytest.raises(SchemaError):
+            deduper.dedupe([ids[new]], [rows[new]])
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as plain:
+            plain.execute("ALTER TABLE nearsim.elsewhere RENAME TO collection")
+    assert deduper.dedupe([ids[name] for name in names]) == answer
+
+
+def test_a_purge_lets_go_of_everything(index: Index, texts: dict[str, str], database_url: str) -> None:
+    ids = fill(index, texts)
+    names = list(texts)
+    revisions = rows_of(index)
+    rows = [revisions[name][1] for name in names]
+    deduper = Deduper(index, recheck_seconds=0)
+    deduper.dedupe([ids[name] for name in names], rows)
+    before = deduper._state
+    assert before is not None and len(before.sketches) == len(names) and len(before.answers) == 1
+    index.purge(["s0-0"])
+    gone = deduper.dedupe([ids[name] for name in names], rows)[names.index("s0-0")]
+    assert gone == Judgement(ids["s0-0"], None, False)
+    after = deduper._state
+    assert after is not None and len(after.sketches) == len(names) - 1
+    with psycopg.connect(database_url) as plain:
+        plain.execute("UPDATE nearsim.collection SET purged_at = now()")
+    assert Deduper(index, recheck_seconds=3_600).dedupe([ids["s0-0"]]) == [gone]
+
+
+def test_a_purge_between_two_checks_is_noticed_by_the_next_query(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper = Deduper(index, recheck_seconds=3_600)
+    deduper.dedupe(list(ids.values()))
+    before = deduper._state
+    index.purge(["s0-0"])
+    deduper.dedupe([ids["s0-1"]])
+    after = deduper._state
+    assert before is not None and after is not None and after.sketches is not before.sketches
+    assert len(after.sketches) == 1
+
+
+def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper = Deduper(index, recheck_seconds=3_600)
+    before = asked(deduper, ids, list(texts))
+    with Index.connect(str(index.database.engine.url.render_as_string(False))) as other:
+        other.delete_profile("p")
+        with pytest.raises(NotFoundError, match="no profile"):
+            deduper.dedupe(list(ids.values()))
+        other.create_profile("p", recipe("fast_similarity", 64))
+    assert asked(deduper, ids, list(texts)).keys() == before.keys()
+    assert deduper.standard_error == pytest.approx((0.7 * 0.3 / 64) ** 0.5)
+
+
+def judge(database_url: str, index: Index, pair: tuple[int, int], verdict: str) -> None:
+    with psycopg.connect(database_url) as plain:
+        plain.execute(
+            "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+            "SELECT collection_id, %s, %s, %s, 'somebody', 'a test' FROM nearsim.document WHERE doc_id = %s",
+            (*sorted(pair), verdict, min(pair)),
+        )
+
+
+def test_vetoed_pairs_are_no_duplicates_and_pinned_ones_are(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    ids = fill(index, texts)
+    deduper = Deduper(index, recheck_seconds=0)
+    twin, other, apart = ids["s0-0"], ids["s0-1"], ids["s5-0"]
+    given = [other, twin, apart, ids["empty"]]
+    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
+    judge(database_url, index, (twin, other), "vetoed")
+    judge(database_url, index, (apart, other), "pinned")
+    judge(database_url, index, (ids["empty"], twin), "pinned")
+    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, None, other, twin]
+    backwards = [one.duplicate_of for one in deduper.dedupe(given[::-1])]
+    assert backwards == [None, None, ids["empty"], apart]
+    with psycopg.connect(database_url) as plain:
+        plain.execute(
+            "UPDATE nearsim.verdict SET undone_at = now(), undone_by = 'somebody', undone_why = 'a test'"
+        )
+    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
+
+
+def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper = Deduper(index, sketch_bytes=10_000, answer_bytes=3_000)
+    unbounded = Deduper(index)
+    for place in range(0, len(texts) - 20, 5):
+        names = list(texts)[place : place + 20]
+        assert asked(deduper, ids, names) == asked(unbounded, ids, names)
+        assert deduper._state is not None
+        assert len(deduper._state.sketches) <= 8 and len(deduper._state.answers) <= 4
+
+
+def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
+    ids = list(fill(index, texts).values())
+    rng = random.Random(7)
+    sets = [rng.sample(ids, 40) for _ in range(30)]
+    alone = [Deduper(index).dedupe(one) for one in sets]
+    shared = Deduper(index, sketch_bytes=40_000, recheck_seconds=0.001)
+    started = threading.Barrier(6)
+
+    def work(first: int) -> bool:
+        started.wait()
+        return all(shared.dedupe(sets[at % 30]) == alone[at % 30] for at in range(first, first + 60))
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(work, range(6)))
+
+
+def test_a_connection_that_was_lost_is_opened_anew(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    ids = fill(index, texts)
+    deduper = Deduper(index)
+    before = deduper.dedupe(list(ids.values()))
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        plain.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    assert deduper.dedupe(list(ids.values())) == before
+
+
+def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) -> None:
+    for least in (0.0, 1.1, -0.5):
+        with pytest.raises(RecipeError, match=str(least)):
+            Deduper(index, least)
+    with pytest.raises(NotFoundError, match="no collection"):
+        Deduper(index).dedupe([1])
+    fill(index, texts)
+    with pytest.raises(InputError, match="2 doc_ids came with 1 revisions"):
+        Deduper(index).dedupe([1, 2], [1])
+    with pytest.raises(RecipeError, match=r"0\.0"):
+        Deduper(index).dedupe([1], min_similarity=0.0)
+
+
+def test_what_is_no_id_is_refused_or_not_indexed(index: Index, texts: dict[str, str]) -> None:
+    ids = fill(index, texts)
+    deduper, near = Deduper(index), ids["s0-0"]
+    for doc_ids in ([None, 1], ["1", "2"], [1.5, 2], [1, 2**63], [-(2**63)]):
+        with pytest.raises(InputError, match="doc_ids are"):
+            deduper.dedupe(cast(list[int], doc_ids))
+    for revisions in ([0], [-1], [2**63], ["1"], [None]):
+        with pytest.raises(InputError, match="revisions are"):
+            deduper.dedupe([near], cast(list[int], revisions))
+    for external_id in (None, 1, b"s0-0"):
+        with pytest.raises(InputError, match="external ids are strings"):
+            deduper.dedupe_external(["s0-0", cast(str, external_id)])
+    assert deduper.dedupe([near], [1]) == [Judgement(near, None, True)]
+    assert deduper.dedupe([*np.array([near, 2**63 - 1])]) == [
+        Judgement(near, None, True),
+        Judgement(2**63 - 1, None, False),
+    ]
+    assert deduper.dedupe_external(["a\0b", "s0-0", "\ud800", "a\0b"]) == [
+        Judgement("a\0b", None, False),
+        Judgement("s0-0", None, True),
+        Judgement("\ud800", None, False),
+        Judgement("a\0b", "a\0b", False),
+    ]

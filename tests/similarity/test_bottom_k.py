@@ -1,0 +1,131 @@
+"""What bottom-k does beyond the laws of all families."""
+
+import importlib.util
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.lsh import match_probability
+from nearsim_db.similarity.sketch import BottomK
+from tests.builders.random_sets import ragged, random_pairs, sketch_sets
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+
+few_ids = st.sets(st.integers(0, 40), min_size=1, max_size=30)
+edges = st.sampled_from([0, 1, 2**31, 2**32 - 1])
+
+
+def sketches_of(family: BottomK, sets: Sequence[set[int]]) -> NDArray[np.generic]:
+    return family.sketch(*ragged([list(ids) for ids in sets]))
+
+
+@every_backend
+@settings(max_examples=100, deadline=None)
+@given(ids=st.sets(st.one_of(edges, st.integers(0, 2**32 - 1)), min_size=1, max_size=30))
+def test_without_a_seed_sketches_are_the_smallest_ids_in_order(backend: str, ids: set[int]) -> None:
+    least = sorted(ids)[:12]
+    expected = least + least[-1:] * (12 - len(least))
+    for id_bits in (32, 64):
+        family = BottomK(12, seed=0, id_bits=id_bits, backend=backend)
+        assert sketches_of(family, [ids]).tolist() == [expected]
+
+
+@every_backend
+@settings(max_examples=200, deadline=None)
+@given(left=few_ids, right=few_ids, k=st.sampled_from([1, 2, 7, 16, 64]))
+def test_estimates_are_of_the_smallest_of_the_union(
+    backend: str, left: set[int], right: set[int], k: int
+) -> None:
+    family = BottomK(k, seed=0, id_bits=32, backend=backend)
+    whole = len(left) < k and len(right) < k
+    sample = set(sorted(left | right)[: None if whole else k])
+    one, other = (sketches_of(family, [ids]) for ids in (left, right))
+    both = len(sample & left & right)
+    assert family.agreements(one, other)[0].tolist() == [both]
+    assert family.agreements(one, other)[1].tolist() == [len(sample)]
+    assert family.estimate(one, other).tolist() == [both / len(sample)]
+    known = len(sample & left)
+    assert family.containment(one, other).tolist() == pytest.approx(
+        [both / known if known else math.nan], nan_ok=True
+    )
+    if whole:
+        assert family.estimate(one, other).tolist() == [len(left & right) / len(left | right)]
+        assert family.containment(one, other).tolist() == [len(left & right) / len(left)]
+
+
+@every_backend
+def test_containment_is_estimated_without_much_bias(backend: str) -> None:
+    errors = []
+    for seed in range(1, 300):
+        drawn = np.random.default_rng(seed).integers(0, 2**63, 1_200, np.uint64)
+        family = BottomK(128, seed, backend=backend)
+        small, large = (family.sketch(ids, np.array([0, len(ids)])) for ids in (drawn[:500], drawn[100:]))
+        errors.append(family.containment(small, large)[0] - 0.8)
+    # About 53 of the 128 sampled ids are in the smaller set.
+    deviation = math.sqrt(0.8 * 0.2 / 53)
+    assert abs(np.mean(errors)) < 4.5 * deviation / math.sqrt(len(errors))
+    assert np.std(errors) < 1.1 * deviation
+
+
+@pytest.mark.parametrize(("minimum", "bands"), [(1, 4), (1, 8), (3, 9)])
+@pytest.mark.parametrize("contained", [True, False], ids=["contained", "of equal size"])
+def test_keys_are_shared_at_least_as_often_as_the_curve_says(
+    contained: bool, minimum: int, bands: int
+) -> None:
+    """As often if one set contains the other, more often if they are of equal size."""
+    shared = []
+    for seed in range(1, 17):
+        family = BottomK(64, seed)
+        left, right = random_pairs(250, 1000, 500, seed)
+        if contained:
+            left = np.concatenate((left, right[:, : right.shape[1] - 500]), axis=1)
+            right = left[:, :500]
+        one, other = sketch_sets(family, left), sketch_sets(family, right)
+        shared.append(family.count_shared_bands(one, other, bands, 1, "mix64", 1))
+    often = float(np.mean(np.concatenate(shared) >= minimum))
+    expected = match_probability(0.5, bands, 1, minimum)
+    tolerance = 4.5 * math.sqrt(expected * (1 - expected) / 4_000)
+    assert often > expected - tolerance
+    # Sets of 1,000 ids are a little more alike at their ends than unlimited ones.
+    assert not contained or often < expected + tolerance + 0.01
+
+
+def test_keys_of_equal_small_sets_are_equal_and_no_others_fill_the_row() -> None:
+    family = BottomK(16)
+    sketches = sketches_of(family, [{5, 6}, {5, 6}, {5}, {6}, {5, 7}])
+    keys = family.band_keys(sketches, 8, 1, "mix64", 1)
+    assert not (keys >> np.uint64(56)).any()
+    assert all(len(set(row)) == 8 for row in keys.tolist())
+    shared = [len(set(keys[0].tolist()) & set(row)) for row in keys.tolist()]
+    assert shared == [8, 8, 1, 1, 1]
+
+
+def test_a_set_of_k_ids_looks_like_a_larger_one() -> None:
+    family = BottomK(3, seed=0, id_bits=32)
+    one, larger, other = sketches_of(family, [{1, 2, 3}, {1, 2, 3, 4}, {2, 3, 9}])[:, None]
+    assert family.estimate(one, larger).tolist() == [1.0]
+    assert family.estimate(one, other).tolist() == [2 / 3]
+
+
+@pytest.mark.parametrize(
+    ("bands", "rows", "scheme", "reason"),
+    [
+        (4, 2, "mix64", "2 rows are impossible"),
+        (4, 1, "xor", "'xor'"),
+        (0, 1, "mix64", "choose 1..16"),
+        (17, 1, "mix64", "choose 1..16"),
+    ],
+)
+def test_bandings_of_positions_are_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
+    sketches = np.zeros((1, 16), np.uint64)
+    with pytest.raises(RecipeError, match=reason):
+        BottomK(16).band_keys(sketches, bands, rows, scheme, 1)
+    with pytest.raises(RecipeError, match=reason):
+        BottomK(16).count_shared_bands(sketches, sketches, bands, rows, scheme, 1)

@@ -1,0 +1,123 @@
+"""What dart_minhash keeps for weights, beyond the laws of all families."""
+
+import importlib.util
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.metrics import weighted_jaccard
+from nearsim_db.similarity.sketch import DartMinHash, make_family
+from tests.builders.random_sets import ragged
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+
+SEEDS, PAIRS, SIZE, K = 16, 250, 12, 64
+
+Vectors = NDArray[np.float64]
+
+
+def sketches_of(family: DartMinHash, vectors: Vectors) -> NDArray[np.uint32]:
+    """The sketches of rows of weights, zeros left out; every row's ids are its own numbers, far apart."""
+    held = vectors > 0
+    ids = np.broadcast_to(np.arange(vectors.shape[1], dtype=np.uint64), vectors.shape)[held]
+    return family.sketch(ids, np.concatenate(([0], held.sum(axis=1).cumsum())), vectors[held])
+
+
+def pairs_alike(similarity: float, seed: int, scale: float = 1.0) -> tuple[Vectors, Vectors]:
+    """Rows of random weights of exactly this weighted Jaccard: some larger on the left, some on the right.
+
+    Each pair has ids of its own, so that pairs are independent under one family.
+    """
+    rng = np.random.default_rng(seed)
+    least = rng.exponential(scale, (PAIRS, SIZE)) * (rng.random((PAIRS, SIZE)) < 0.8)
+    least[:, 0] += scale
+    extra = rng.exponential(scale, (PAIRS, SIZE))
+    extra *= ((1 / similarity - 1) * least.sum(axis=1) / extra.sum(axis=1))[:, None]
+    of_left = rng.random((PAIRS, SIZE)) < 0.5
+    left, right = np.zeros((2, PAIRS, PAIRS * SIZE))
+    own = np.arange(PAIRS)[:, None], np.arange(PAIRS * SIZE).reshape(PAIRS, SIZE)
+    left[own], right[own] = least + extra * of_left, least + extra * ~of_left
+    return left, right
+
+
+@pytest.mark.parametrize("similarity", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
+def test_estimates_are_unbiased_and_vary_binomially(similarity: float) -> None:
+    """And each position agrees with the collision probability, the positions being independent."""
+    equal = []
+    for seed in range(1, SEEDS + 1):
+        family = DartMinHash(K, seed)
+        left, right = pairs_alike(similarity, seed, scale=10.0 ** (seed % 7 - 3))
+        assert weighted_jaccard(left[0], right[0]) == pytest.approx(similarity)
+        equal.append(sketches_of(family, left) == sketches_of(family, right))
+    agreeing = np.concatenate(equal)
+    errors, deviation = agreeing.mean(axis=1) - similarity, family.standard_error(similarity)
+    assert family.collision_probability(similarity) == similarity
+    assert deviation == math.sqrt(similarity * (1 - similarity) / K)
+    assert abs(errors.mean()) < 4.5 * deviation / math.sqrt(len(errors))
+    assert np.mean(errors**2) == pytest.approx(deviation**2, rel=0.1)
+    by_position = 4.5 * math.sqrt(similarity * (1 - similarity) / len(agreeing))
+    assert np.abs(agreeing.mean(axis=0) - similarity).max() < by_position
+
+
+@every_backend
+def test_identical_documents_agree_wholly_and_distinct_ones_nowhere(backend: str) -> None:
+    family = DartMinHash(K, backend=backend)
+    sketches = sketches_of(family, np.array([[0.3, 0, 7.0], [0.3, 0, 7.0], [0, 2.0, 0]]))
+    assert family.estimate(sketches[[0, 0]], sketches[[1, 2]]).tolist() == [1.0, 0.0]
+
+
+@every_backend
+def test_a_sketch_of_nothing_but_ones_is_that_without_weights(backend: str) -> None:
+    family = DartMinHash(K, backend=backend)
+    ids, offsets = ragged([[1, 5, 2**40], [7]])
+    assert np.array_equal(family.sketch(ids, offsets, np.ones(4)), family.sketch(ids, offsets))
+
+
+scales = st.sampled_from([2.0**-100, 1e-9, 1.0, 3.7, 1e6, 2.0**100])
+weights = st.lists(st.floats(0.001, 20), min_size=0, max_size=30)
+
+
+@NEEDS_NUMBA
+@settings(max_examples=40, deadline=None)
+@given(
+    documents=st.lists(st.tuples(weights, scales), min_size=1, max_size=6),
+    k=st.sampled_from([1, 2, 16, 100, 300]),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_the_back_ends_agree_to_the_last_bit(
+    documents: list[tuple[list[float], float]], k: int, seed: int
+) -> None:
+    """Whatever the scale, and whatever stands in the batch beside a document."""
+    ids, offsets = ragged([list(range(len(one))) for one, _ in documents])
+    flat = np.array([weight * scale for one, scale in documents for weight in one])
+    compiled, plain = (DartMinHash(k, seed, backend=backend) for backend in ("numba", "numpy"))
+    together = compiled.sketch(ids, offsets, flat)
+    assert np.array_equal(plain.sketch(ids, offsets, flat), together)
+    for row in range(len(documents)):
+        assert np.array_equal(plain.sketch(ids, offsets[row : row + 2], flat)[0], together[row])
+
+
+@settings(max_examples=50, deadline=None)
+@given(own=st.lists(st.floats(0.001, 20), min_size=1, max_size=30), data=st.data())
+def test_weights_that_grow_win_positions_and_lose_none(own: list[float], data: st.DataObject) -> None:
+    """A position changes only if it comes to a dart of an id whose weight grew."""
+    place = data.draw(st.integers(0, len(own) - 1))
+    family = DartMinHash(K)
+    grown = [weight * (3 if at == place else 1) for at, weight in enumerate(own)]
+    before, after = sketches_of(family, np.array([own, grown]))
+    (alone,) = sketches_of(family, np.array([[weight * (at == place) for at, weight in enumerate(grown)]]))
+    changed = before != after
+    assert np.array_equal(after[changed], alone[changed])
+
+
+@pytest.mark.parametrize("options", [{"functions": "prime32"}, {"width": 2.0}])
+def test_options_of_other_families_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(RecipeError, match="dart_minhash has no option"):
+        make_family("dart_minhash", K, 1, 64, options)

@@ -1,0 +1,289 @@
+"""What hyperplane and projection do beyond the laws of all families."""
+
+import math
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.lsh import Sensitivity
+from nearsim_db.similarity.sketch import Family, Hyperplane, Projection, make_family, same_bucket
+from nearsim_db.similarity.sketch.directions import draw_directions
+from nearsim_db.similarity.sketch.kernels import plain_directions
+from tests.builders.random_sets import Batch, ragged
+from tests.builders.sketch_variants import every_backend
+
+every_kind = pytest.mark.parametrize("vectors", ["gaussian", "sign"])
+every_family = pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("hyperplane", {"vectors": "gaussian"}),
+        ("hyperplane", {"vectors": "sign"}),
+        ("projection", {"width": 4.0}),
+    ],
+    ids=["gaussian", "sign", "projection"],
+)
+
+
+def vectors_of(rows: NDArray[np.float64]) -> Batch:
+    """Dense vectors as a batch: dimensions from 0 on."""
+    count, size = rows.shape
+    ids = np.tile(np.arange(size, dtype=np.uint64), count)
+    return Batch(ids, np.arange(count + 1, dtype=np.int64) * size, rows.ravel())
+
+
+def normal_rows(count: int, size: int, seed: int = 4) -> NDArray[np.float64]:
+    drawn = random.Random(seed)
+    return np.array([[drawn.gauss(0, 1) for _ in range(size)] for _ in range(count)])
+
+
+# --- Vectors
+
+
+@every_family
+@every_backend
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_vectors_are_sketched_as_terms_of_the_same_ids_are(
+    name: str, options: dict[str, Any], backend: str, data: st.DataObject
+) -> None:
+    numbers = st.floats(-1e6, 1e6).filter(lambda one: abs(one) > 1e-30)
+    vector = st.dictionaries(st.sampled_from([0, 1, 2, 63, 64, 200, 5000, 2**40]), numbers, max_size=6)
+    documents = data.draw(st.lists(vector, min_size=1, max_size=5))
+    ids, offsets = ragged([sorted(one) for one in documents])
+    weights = np.array([one[dimension] for one in documents for dimension in sorted(one)], np.float64)
+    k = data.draw(st.sampled_from([1, 65, 300]))
+    sketches = [
+        make_family(name, k, 3, 64, {**options, "input": given}, backend).sketch(ids, offsets, weights)
+        for given in ("terms", "vector")
+    ]
+    assert np.array_equal(sketches[0], sketches[1])
+
+
+@every_family
+def test_more_documents_than_are_multiplied_at_a_time(name: str, options: dict[str, Any]) -> None:
+    rows = normal_rows(1_100, 5)
+    family = make_family(name, 300, 1, 64, {**options, "input": "vector"})
+    together = family.sketch(*vectors_of(rows))
+    assert np.array_equal(family.sketch(*vectors_of(rows[1_020:1_030])), together[1_020:1_030])
+    assert np.array_equal(make_family(name, 300, 1, 64, options).sketch(*vectors_of(rows)), together)
+
+
+def test_threads_that_need_more_and_more_dimensions_share_a_family() -> None:
+    family = make_family("hyperplane", 64, 1, 64, {"input": "vector"})
+    batches = [vectors_of(normal_rows(3, size)) for size in range(60, 900, 60)]
+    expected = [make_family("hyperplane", 64, 1).sketch(*batch) for batch in batches]
+    wrong: list[int] = []
+
+    def work(order: list[int]) -> None:
+        for place in order:
+            if not np.array_equal(family.sketch(*batches[place]), expected[place]):
+                wrong.append(place)
+
+    places = list(range(len(batches)))
+    threads = [threading.Thread(target=work, args=(order,)) for order in (places, places[::-1], places[5:])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@every_family
+def test_consecutive_dimensions_are_as_random_as_hashes(name: str, options: dict[str, Any]) -> None:
+    """Unit vectors of many dimensions: orthogonal, and at a distance of sqrt(2)."""
+    rows = np.eye(64)
+    sketches = make_family(name, 2048, 5, 64, {**options, "input": "vector"}).sketch(*vectors_of(rows))
+    similarity = 0.0 if name == "hyperplane" else 1 / (1 + math.sqrt(2))
+    probability = make_family(name, 2048, 5, 64, options).collision_probability(similarity)
+    agreeing = [np.mean(sketches[row] == sketches[other]) for row in range(64) for other in range(row)]
+    # Any two of them share the offsets of a line, so that pairs are not independent; positions are.
+    assert abs(np.mean(agreeing) - probability) < 4.5 * math.sqrt(probability * (1 - probability) / 2048)
+    assert np.abs(np.array(agreeing) - probability).max() < 5 * math.sqrt(
+        probability * (1 - probability) / 2048
+    )
+
+
+def test_a_smaller_sketch_is_the_beginning_of_a_larger_one() -> None:
+    batch = vectors_of(normal_rows(4, 30))
+    for small, large in ((Hyperplane(50), Hyperplane(200)), (Projection(50), Projection(200))):
+        assert np.array_equal(small.sketch(*batch), large.sketch(*batch)[:, :50])
+
+
+# --- Hyperplanes
+
+
+@every_kind
+@every_backend
+def test_only_the_direction_counts(vectors: str, backend: str) -> None:
+    family = Hyperplane(256, vectors=vectors, backend=backend)
+    rows = normal_rows(20, 40)
+    ids, offsets, _ = vectors_of(rows)
+    weights = rows.ravel()
+    sketches = family.sketch(ids, offsets, weights)
+    for factor in (2.0, 2.0**-1000, 2.0**1000):
+        assert np.array_equal(family.sketch(ids, offsets, weights * factor), sketches)
+    # Other multiples are rounded otherwise: hardly ever does a side change.
+    assert np.mean(family.sketch(ids, offsets, weights * 3) != sketches) < 1e-3
+    opposite = family.sketch(ids, offsets, -weights)
+    assert np.array_equal(opposite, 1 - sketches)
+    assert family.estimate(sketches, opposite).tolist() == [-1.0] * 20
+    assert family.estimate(sketches, sketches).tolist() == [1.0] * 20
+
+
+@every_kind
+def test_documents_of_few_equal_terms_are_not_drawn_together(vectors: str) -> None:
+    """Of two equal weights the sum of signs is 0 half of the time; that must not make strangers alike."""
+    family = Hyperplane(4096, vectors=vectors)
+    sketches = family.sketch(*ragged([[1, 2], [3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]), np.ones(12))
+    estimates = family.estimate(sketches[[0, 2, 0]], sketches[[1, 3, 2]])
+    assert np.abs(estimates).max() < 4.5 * family.standard_error(0.0)
+
+
+@every_kind
+@pytest.mark.parametrize(("left", "right"), [(1, 2), (2, 2), (4, 4), (10, 10)])
+def test_documents_of_few_equal_terms_agree_by_the_angle(vectors: str, left: int, right: int) -> None:
+    """Half of the terms of one are in the other. Signs know few directions: they are near the truth only."""
+    shared = right // 2
+    ids = [one << 40 for one in range(1, left + right)]
+    family = Hyperplane(32768, vectors=vectors)
+    documents = ragged([ids[:left], ids[left - shared : left - shared + right]])
+    sketches = family.sketch(*documents, np.ones(left + right))
+    probability = family.collision_probability(shared / math.sqrt(left * right))
+    tolerance = 4.5 * math.sqrt(probability * (1 - probability) / 32768)
+    assert abs(np.mean(sketches[0] == sketches[1]) - probability) < tolerance + 0.05 * (vectors == "sign")
+
+
+def test_weights_are_rounded_without_effect() -> None:
+    """Against products of floats: of 200,000 sides no more than a few are others."""
+    rows = np.exp(normal_rows(50, 100))
+    ids, offsets, weights = vectors_of(rows)
+    family = Hyperplane(4000, input="vector")
+    components = plain_directions.components(
+        np.arange(100, dtype=np.uint64), draw_directions(1, "hyperplane", "gaussian"), 4000
+    )
+    assert np.mean((rows @ components > 0) != family.sketch(ids, offsets, weights)) < 2e-5
+
+
+def test_without_weights_every_id_weighs_1() -> None:
+    ids, offsets = ragged([[5, 6, 7], [8]])
+    for family in (Hyperplane(64), Projection(64)):
+        assert np.array_equal(family.sketch(ids, offsets), family.sketch(ids, offsets, np.ones(4)))
+
+
+# --- Projections
+
+
+@every_backend
+def test_buckets_are_as_wide_as_told(backend: str) -> None:
+    """A vector 1,000 widths long has bucket numbers of a normal distribution with that deviation."""
+    batch = vectors_of(np.full((1, 100), 250.0))
+    buckets = Projection(4096, width=2.5, backend=backend).sketch(*batch)[0]
+    assert abs(buckets.mean()) < 4.5 * 1_000 / 64
+    assert buckets.std() == pytest.approx(1_000, rel=4.5 / math.sqrt(2 * 4096))
+
+
+@every_backend
+@pytest.mark.parametrize("given_as", ["terms", "vector"])
+@pytest.mark.parametrize("size", [2.0**31, 2.0**33, 1e15, 1e38])
+def test_huge_weights_are_far_from_any_other_and_near_their_like(
+    backend: str, given_as: str, size: float
+) -> None:
+    family = Projection(512, width=2.0, input=given_as, backend=backend)
+    rows = np.full((4, 50), size)
+    rows[:, :10] = normal_rows(1, 10)
+    rows[1, 0] += 0.5
+    rows[2, 30] *= 2
+    rows[3] = -rows[3]
+    one, near, further, opposite = family.sketch(*vectors_of(rows))
+    expected = family.collision_probability(1 / 1.5)
+    assert abs(np.mean(one == near) - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 512)
+    assert np.count_nonzero(one == further) <= 2
+    assert np.count_nonzero(one == opposite) <= 2
+
+
+def test_buckets_are_numbered_modulo_two_to_the_32() -> None:
+    """One weight of 2^13 widths more moves a document by as many buckets as its component has units of 2^-13."""
+    family = Projection(128, width=1.0)
+    begin, once, twice, often = (
+        family.sketch(*ragged([[77]]), np.array([2.0**13 * factor]))[0].astype(np.int64)
+        for factor in (0, 1, 2, 2**17 + 1)
+    )
+    assert np.array_equal(twice - begin, 2 * (once - begin))
+    moved = (once - begin) * (2**17 + 1)
+    assert np.abs(moved).max() > 2**31
+    assert not ((often - begin - moved) % 2**32).any()
+
+
+@settings(max_examples=50, deadline=None)
+@given(distance=st.floats(1e-6, 1e9), width=st.floats(1e-3, 1e3))
+def test_the_chance_of_a_bucket_is_the_integral_over_the_lines(distance: float, width: float) -> None:
+    """Of 1 - |t| / width over the normally distributed distance t on a line."""
+    reach = width / distance
+    expected = 2 * quad(lambda t: (1 - t / reach) * norm.pdf(t), 0, min(reach, 40))[0]
+    assert same_bucket(distance, width) == pytest.approx(expected, rel=1e-7, abs=1e-12)
+    similarity = 1 / (1 + distance)
+    assert Projection(8, width=width).collision_probability(similarity) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_ends_of_the_chance_of_a_bucket() -> None:
+    assert same_bucket(0, 4) == 1
+    assert same_bucket(math.inf, 4) == 0
+    assert same_bucket(1e200, 1e-200) == 0
+    assert same_bucket(1e-200, 1e200) == 1
+    assert [Projection(8).collision_probability(one) for one in (-0.1, 0.0, 1.0)] == [0, 0, 1]
+    with pytest.raises(RecipeError, match="a distance of -1 is impossible"):
+        same_bucket(-1, 4)
+
+
+@pytest.mark.parametrize("width", [1e-30, 0.02, 1.0, 4.0, 1e30])
+def test_estimates_rise_from_0_to_1_with_the_agreements(width: float) -> None:
+    family = Projection(400, width=width)
+    similarities = [family.similarity_of(agreeing) for agreeing in range(401)]
+    assert (similarities[0], similarities[400]) == (0.0, 1.0)
+    assert similarities == sorted(similarities)
+    for agreeing in (1, 50, 399):
+        if 1e-3 < similarities[agreeing] < 0.999:
+            share = family.collision_probability(similarities[agreeing])
+            assert share == pytest.approx(agreeing / 400, rel=1e-6)
+
+
+# --- The claims of Stanford CS246, Theory of LSH
+
+
+def test_a_line_in_the_plane_of_two_points() -> None:
+    """(a/2, 2a, 1/2, 1/3)-sensitive: the mean of 1 - d |cos| / a over all angles keeps what is claimed."""
+    claim = Sensitivity.of_projections(4.0)
+    assert (claim.near_distance, claim.far_distance) == (2.0, 8.0)
+
+    def chance(distance: float) -> float:
+        begin = math.acos(min(4.0 / distance, 1.0))
+        within = quad(lambda angle: 1 - distance * math.cos(angle) / 4.0, begin, math.pi / 2)[0]
+        return float(within * 2 / math.pi)
+
+    assert chance(2.0) == pytest.approx(1 - 1 / math.pi)
+    assert chance(8.0) == pytest.approx(1 / 3 - (4 - 2 * math.sqrt(3)) / math.pi)
+    assert all(chance(distance) >= claim.near_probability for distance in np.linspace(0.01, 2, 20))
+    assert all(chance(distance) <= claim.far_probability for distance in np.linspace(8, 100, 20))
+
+
+def test_normally_distributed_lines_keep_the_claim_too() -> None:
+    found = Sensitivity.of(2.0, 8.0, lambda distance: same_bucket(distance, 4.0))
+    assert found.near_probability == pytest.approx(0.6095, abs=1e-4)
+    assert found.far_probability == pytest.approx(0.1954, abs=1e-4)
+
+
+@every_kind
+def test_hyperplanes_agree_by_the_angle(vectors: str) -> None:
+    claim = Sensitivity.of_hyperplanes(60, 90)
+    family: Family = Hyperplane(8, vectors=vectors)
+    for degrees, probability in ((60, claim.near_probability), (90, claim.far_probability)):
+        assert family.collision_probability(math.cos(math.radians(degrees))) == pytest.approx(probability)

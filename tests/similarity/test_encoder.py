@@ -1,0 +1,183 @@
+"""Encoding: counts, digests, sketches and features of batches, however they are cut into chunks."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.plain_text import Rules, any_text, every_backend, poly64, shingles
+
+STORY = "the council met on monday to talk about the new bridge over the river and its price of 14 million "
+
+
+def encoder(backend: str, **sections: Any) -> Encoder:
+    return Encoder(resolve(from_mapping(sections)), backend)
+
+
+def stories(count: int, length: int) -> list[str]:
+    """Texts of about `length` characters, alike and yet distinct, with empty ones among them."""
+    texts = [f"story {n} é {STORY * (length // len(STORY))} ends {n % 5}" for n in range(count)]
+    return [text if n % 4 else "" for n, text in enumerate(texts)]
+
+
+def assert_equal(left: Encoded, right: Encoded) -> None:
+    for name in ("counts", "digests", "sketches", "numbers"):
+        one, other = getattr(left, name), getattr(right, name)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.tobytes() == other.tobytes(), name
+
+
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(any_text, max_size=5))
+def test_features_are_the_distinct_ids_sorted(backend: str, texts: list[str]) -> None:
+    encode = encoder(backend)
+    features = encode.features(texts)
+    encoded = encode.encode(texts)
+    assert [features.ids.dtype, features.offsets.dtype] == [np.dtype(np.uint64), np.dtype(np.int64)]
+    for row, text in enumerate(texts):
+        expected = sorted({poly64(shingle.encode()) for shingle in shingles(text, Rules())})
+        assert features.of(row).tolist() == expected
+        assert encoded.counts[row] == len(expected)
+        if expected:
+            assert encode.digest(features.of(row)) == encoded.digests[row].tobytes()
+    assert features.numbers.tolist() == encoded.numbers.tolist()
+
+
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(left=any_text, right=any_text)
+def test_digests_are_equal_where_the_sets_are(backend: str, left: str, right: str) -> None:
+    encoded = encoder(backend).encode([left, right, left + "\n"])
+    digests = [digest.tobytes() for digest in encoded.digests]
+    sets = [set(shingles(text, Rules())) for text in (left, right, left + "\n")]
+    assert (digests[0] == digests[1]) == (sets[0] == sets[1])
+    assert digests[0] == digests[2]
+    if sets[0] == sets[1]:
+        assert encoded.sketches[0].tolist() == encoded.sketches[1].tolist()
+
+
+@every_backend
+def test_repeats_and_order_do_not_matter(backend: str) -> None:
+    bag = encoder(backend, shingle={"scheme": "bag"})
+    encoded = bag.encode(["a b c", "c b a a a b", "a b"])
+    assert encoded.counts.tolist() == [3, 3, 2]
+    assert encoded.digests[0] == encoded.digests[1]
+    assert encoded.digests[0] != encoded.digests[2]
+    assert encoded.sketches[0].tolist() == encoded.sketches[1].tolist()
+
+
+@every_backend
+def test_shapes_and_types(backend: str) -> None:
+    for texts in ([], [""], ["one", "", "two"]):
+        encoded = encoder(backend).encode(texts)
+        dtypes = [encoded.counts.dtype, encoded.digests.dtype, encoded.numbers.dtype]
+        assert dtypes == [np.dtype(np.int32), np.dtype("V16"), np.dtype(np.uint64)]
+        assert encoded.sketches.shape == (len(texts), 128)
+        assert len(encoded.counts) == len(encoded.digests) == len(encoded.numbers) == len(texts)
+
+
+@every_backend
+def test_no_features_is_a_state_of_its_own(backend: str) -> None:
+    encoded = encoder(backend).encode(["", " \r\n\u200b", "!!! ...", "word"])
+    assert encoded.counts.tolist() == [0, 0, 0, 1]
+    assert not encoded.sketches[:3].view(np.uint8).any()
+
+
+@every_backend
+def test_chunks_do_not_show(backend: str) -> None:
+    encode = encoder(backend, shingle={"scheme": "char", "k": 5})
+    texts = [*stories(30, 12_000), STORY * 2_000, *stories(10, 300)]
+    whole = encode.encode(texts)
+    single = [encode.encode([text]) for text in texts]
+    assert_equal(
+        whole,
+        Encoded(
+            np.concatenate([one.counts for one in single]),
+            np.concatenate([one.digests for one in single]),
+            np.concatenate([one.sketches for one in single]),
+            np.concatenate([one.numbers for one in single]),
+        ),
+    )
+    assert encode.sign(texts).tolist() == encode.band_keys(whole.sketches).tolist()
+
+
+@every_backend
+def test_threads_share_an_encoder(backend: str) -> None:
+    encode = encoder(backend, shingle={"stem": "english", "stopwords": "en"})
+    batches = [stories(6, 2_000 + 100 * batch) for batch in range(12)]
+    alone = [encode.encode(batch) for batch in batches]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(encode.encode, batches))
+    for one, other in zip(alone, together, strict=True):
+        assert_equal(one, other)
+
+
+def every_field(backend: str, **sections: Any) -> tuple[Encoded, NDArray[np.uint64]]:
+    encode = encoder(backend, **sections)
+    encoded = encode.encode(["", *stories(5, 500), "Zürich 😀 안녕하세요 여러분 반갑습니다"])
+    return encoded, encode.band_keys(encoded.sketches)
+
+
+@pytest.mark.parametrize("sketch", [{}, {"family": "minhash"}, {"family": "minhash", "functions": "java32"}])
+@pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a"])
+def test_back_ends_agree(sketch: dict[str, Any], base: str) -> None:
+    pytest.importorskip("numba")
+    sections = {"sketch": sketch, "hash": {"base": base}}
+    plain, compiled = (every_field(backend, **sections) for backend in ("numpy", "numba"))
+    assert_equal(plain[0], compiled[0])
+    assert plain[1].tolist() == compiled[1].tolist()
+
+
+def test_band_keys_have_a_column_for_each_band() -> None:
+    encode = encoder("numpy", bands={"count": 7, "rows": 5})
+    keys = encode.band_keys(encode.encode(["one two three four"] * 2).sketches)
+    assert keys.shape == (2, 7)
+    assert keys.dtype == np.uint64
+    assert keys[0].tolist() == keys[1].tolist()
+    assert (keys[0] >> np.uint64(56)).tolist() == list(range(7))
+    assert encode.sign([]).shape == (0, 7)
+
+
+def test_digests_depend_on_the_profile() -> None:
+    digests = {
+        encoder("numpy", **sections).encode(["one two three four"]).digests[0].tobytes()
+        for sections in ({}, {"match": {"threshold": 0.8}}, {"sketch": {"seed": 2}})
+    }
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "title", "body", "text"),
+    [
+        (["title", "body"], "T", "B", "T\nB"),
+        (["title", "body"], None, "B", "B"),
+        (["title", "body"], "", "B", "B"),
+        (["title", "body"], "T", None, "T"),
+        (["title", "body"], "T", "", "T"),
+        (["title", "body"], None, None, ""),
+        (["body", "title"], "T", "B", "B\nT"),
+        (["title"], "T", "B", "T"),
+        (["body"], "T", None, ""),
+        (["title", "body"], "a\0b", "c\ud800d", "a\ufffdb\nc\ufffdd"),
+        (["title", "body"], "a\ud83d", "\ude00b", "a\ufffd\n\ufffdb"),
+    ],
+)
+def test_text_of_joins_the_fields(fields: list[str], title: str | None, body: str | None, text: str) -> None:
+    assert encoder("numpy", fields=fields).text_of(title, body) == text
+
+
+@every_backend
+def test_what_cannot_be_stored_is_encoded_all_the_same(backend: str) -> None:
+    encode = encoder(backend, shingle={"scheme": "bag"})
+    cleaned = encode.text_of("one\0two", "three\udfff")
+    replaced = encode.text_of("one\ufffdtwo", "three\ufffd")
+    assert_equal(encode.encode([cleaned]), encode.encode([replaced]))
+    assert encode.encode([cleaned]).counts.tolist() == [3]

@@ -1,0 +1,269 @@
+"""The laws of what sketches say of similarity, against theory, for every sketch family."""
+
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+from nearsim_db.similarity.lsh import match_probability
+from nearsim_db.similarity.sketch import Decided
+from tests.builders.random_sets import ragged
+from tests.builders.sketch_variants import (
+    CASES,
+    DISTANCES,
+    PAIRS_OF,
+    SEEDS,
+    SENSITIVITIES,
+    SIMILARITIES,
+    VARIANTS,
+    WIDTH,
+    Variant,
+    every_backend,
+    every_positional,
+    every_variant,
+    every_variant_of_sets,
+)
+
+EVERY_CASE = [(variant, *case) for variant in VARIANTS for case in CASES[variant.metric]]
+every_case = pytest.mark.parametrize(("variant", "similarity", "size"), EVERY_CASE, ids=str)
+MIDDLING = [(variant, *CASES[variant.metric][place]) for variant in VARIANTS for place in (2, 3)]
+of_middling_similarity = pytest.mark.parametrize(("variant", "similarity", "size"), MIDDLING, ids=str)
+
+
+def chance_of_bucket(similarity: float) -> float:
+    """The p-stable formula as Datar and others have it."""
+    if not 0 < similarity < 1:
+        return float(similarity >= 1)
+    ratio = WIDTH / (1 / similarity - 1)
+    lost = 2 / (math.sqrt(2 * math.pi) * ratio) * (1 - math.exp(-(ratio**2) / 2))
+    return float(1 - 2 * norm.cdf(-ratio) - lost)
+
+
+@cache
+def similarity_of_buckets(share: float) -> float:
+    """Its inverse."""
+    if share in (0, 1):
+        return share
+    return float(
+        brentq(lambda similarity: chance_of_bucket(similarity) - share, 1e-12, 1 - 1e-12, xtol=1e-14)
+    )
+
+
+CHANCES: Mapping[str, Callable[[float], float]] = {
+    "jaccard": lambda similarity: similarity,
+    "weighted_jaccard": lambda similarity: similarity,
+    "cosine": lambda similarity: 1 - math.acos(similarity) / math.pi,
+    "euclidean": chance_of_bucket,
+}
+INVERSES: Mapping[str, Callable[[float], float]] = {
+    "jaccard": lambda share: share,
+    "weighted_jaccard": lambda share: share,
+    "cosine": lambda share: math.cos(math.pi * (1 - share)),
+    "euclidean": similarity_of_buckets,
+}
+
+
+def moments(metric: str, similarity: float, k: int) -> tuple[float, float]:
+    """Expectation and standard deviation of an estimate from k independent positions."""
+    chances = binom.pmf(np.arange(k + 1), k, CHANCES[metric](similarity))
+    estimates = np.array([INVERSES[metric](count / k) for count in range(k + 1)])
+    mean = float(chances @ estimates)
+    return mean, math.sqrt(float(chances @ (estimates - mean) ** 2))
+
+
+@every_case
+def test_estimates_have_the_bias_and_the_variance_of_theory(
+    variant: Variant, similarity: float, size: int
+) -> None:
+    family = variant.make()
+    mean, deviation = moments(variant.metric, similarity, 128)
+    pairs = [variant.sketches(similarity, size, seed) for seed in range(SEEDS)]
+    errors = np.concatenate([family.estimate(*pair) for pair in pairs]) - mean
+    assert abs(errors.mean()) < 4.5 * deviation / math.sqrt(len(errors))
+    assert np.mean(errors**2) < 1.15 * deviation**2
+    if variant.is_binomial:
+        assert np.mean(errors**2) > 0.85 * deviation**2
+
+
+@every_case
+def test_the_standard_error_is_that_of_theory(variant: Variant, similarity: float, size: int) -> None:
+    """Of many positions, where a curve is as good as its slope."""
+    _, deviation = moments(variant.metric, similarity, 1024)
+    assert variant.make(k=1024).standard_error(similarity) == pytest.approx(deviation, rel=0.03)
+
+
+@every_variant
+def test_errors_are_finite_everywhere_and_nothing_at_the_ends(variant: Variant) -> None:
+    family = variant.make()
+    errors = [family.standard_error(similarity) for similarity in (0.0, 1e-300, 1e-9, 0.3, 1 - 1e-12, 1.0)]
+    assert all(math.isfinite(error) and error >= 0 for error in errors)
+    assert errors[-1] == 0
+
+
+@cache
+def measured(variant: Variant) -> dict[float, float]:
+    """The share of agreements by similarity."""
+    family, shares = variant.make(k=256, seed=7), {}
+    for similarity in SIMILARITIES[variant.metric]:
+        left, right = PAIRS_OF[variant.metric](similarity, 160, 250, 5)
+        agreeing, compared = family.agreements(family.sketch(*left), family.sketch(*right))
+        shares[similarity] = float(agreeing.sum() / compared.sum())
+    return shares
+
+
+@every_variant
+def test_agreements_are_as_frequent_as_the_collision_probability_says(variant: Variant) -> None:
+    assert len(measured(variant)) >= 10
+    for similarity, share in measured(variant).items():
+        probability = variant.make().collision_probability(similarity)
+        assert probability == pytest.approx(CHANCES[variant.metric](similarity), abs=1e-12)
+        assert abs(share - probability) < 4.5 * math.sqrt(probability * (1 - probability) / (256 * 250))
+
+
+@every_variant
+def test_the_sensitivity_is_as_claimed(variant: Variant) -> None:
+    for claim in SENSITIVITIES[variant.metric]:
+        near, far = [], []
+        for similarity, share in measured(variant).items():
+            distance = DISTANCES[variant.metric](similarity)
+            tolerance = 4.5 * math.sqrt(share * (1 - share) / (256 * 250))
+            # Of angles and tenths some are right at the bound, give or take the last digit.
+            if distance <= claim.near_distance + 1e-9:
+                near.append(share + tolerance)
+            if distance >= claim.far_distance - 1e-9:
+                far.append(share - tolerance)
+        assert len(near) >= 2 and min(near) >= claim.near_probability
+        assert len(far) >= 2 and max(far) <= claim.far_probability
+
+
+@of_middling_similarity
+def test_each_position_agrees_with_the_collision_probability(
+    variant: Variant, similarity: float, size: int
+) -> None:
+    if not variant.make().positional:
+        return
+    pairs = [variant.sketches(similarity, size, seed) for seed in range(SEEDS)]
+    agreements = np.concatenate([np.equal(left, right) for left, right in pairs])
+    probability = variant.make().collision_probability(similarity)
+    deviation = math.sqrt(probability * (1 - probability) / len(agreements))
+    assert np.abs(agreements.mean(axis=0) - probability).max() < 4.7 * deviation
+
+
+@every_positional
+@pytest.mark.parametrize("minimum", [1, 3])
+def test_bands_are_shared_as_the_curve_says(variant: Variant, minimum: int) -> None:
+    bands, rows, (similarity, size) = 32, 4, CASES[variant.metric][-2]
+    probability = variant.make().collision_probability(similarity)
+    shared = np.concatenate(
+        [
+            variant.make().count_shared_bands(
+                *variant.sketches(similarity, size, seed), bands, rows, "mix64", 1
+            )
+            for seed in range(SEEDS)
+        ]
+    )
+    one_band = probability**rows
+    deviation = math.sqrt(one_band * (1 - one_band) / (bands * len(shared)))
+    assert abs(shared.mean() / bands - one_band) < 4.5 * deviation
+    expected = match_probability(probability, bands, rows, minimum)
+    tolerance = 4.5 * math.sqrt(expected * (1 - expected) / len(shared))
+    assert abs(np.mean(shared >= minimum) - expected) < tolerance + 0.01
+
+
+few_documents = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=20), min_size=1, max_size=9)
+
+
+@every_variant
+@settings(max_examples=25, deadline=None)
+@given(documents=few_documents)
+def test_shared_bands_are_the_keys_in_common(variant: Variant, documents: list[list[int]]) -> None:
+    family = variant.make(k=12, id_bits=32)
+    sketches = family.sketch(*variant.batch(documents))
+    bands, rows = (4, 3) if family.positional else (8, 1)
+    keys = family.band_keys(sketches, bands, rows, "mix64", 1).tolist()
+    assert all(len(set(own)) == bands for own in keys)
+    for row in range(len(documents)):
+        others = np.broadcast_to(sketches[row], sketches.shape)
+        counts = family.count_shared_bands(others, sketches, bands, rows, "mix64", 1)
+        assert counts.tolist() == [len(set(keys[row]) & set(other)) for other in keys]
+        matched = family.matched_bands(others, sketches, bands, rows, "mix64", 1)
+        assert matched.tolist() == [[key in other for key in keys[row]] for other in keys]
+
+
+@every_variant
+@settings(max_examples=25, deadline=None)
+@given(documents=few_documents)
+def test_the_estimate_follows_from_the_agreements(variant: Variant, documents: list[list[int]]) -> None:
+    family = variant.make(k=12, id_bits=32)
+    sketches = family.sketch(*variant.batch(documents))
+    for other in sketches:
+        against = np.broadcast_to(other, sketches.shape)
+        agreeing, compared = family.agreements(sketches, against)
+        expected = [INVERSES[variant.metric](share) for share in (agreeing / compared).tolist()]
+        assert family.estimate(sketches, against).tolist() == pytest.approx(expected, abs=1e-11)
+
+
+@every_variant
+@every_backend
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), documents=few_documents)
+def test_stopping_early_changes_no_answer(
+    variant: Variant, backend: str, data: st.DataObject, documents: list[list[int]]
+) -> None:
+    """Against comparing wholly, one pair after the other."""
+    threshold = Fraction(data.draw(st.integers(1, 20)), 20)
+    family = variant.make(k=data.draw(st.sampled_from([1, 5, 12, 33])), id_bits=32, backend=backend)
+    size = len(documents)
+    present = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+    decided = data.draw(st.dictionaries(st.integers(0, size**2 - 1), st.booleans(), max_size=4))
+    sketches = family.sketch(*variant.batch(documents))
+    first: list[int] = []
+    for row in range(size):
+        staying = [other for other in range(row) if first[other] < 0]
+        estimates = family.estimate(np.repeat(sketches[[row]], row, axis=0), sketches[:row]).tolist()
+        alike = [
+            decided.get(
+                row * size + other,
+                present[row] and present[other] and estimates[other] >= float(threshold),
+            )
+            for other in range(row)
+        ]
+        first.append(next((other for other in staying if alike[other]), -1))
+    pairs = sorted(decided)
+    given_pairs = Decided(np.array(pairs, np.int64), np.array([decided[pair] for pair in pairs], bool))
+    assert family.first_alike(sketches, present, threshold, given_pairs).tolist() == first
+
+
+@every_variant_of_sets
+def test_raw_crc32_values_are_estimated_without_bias(variant: Variant) -> None:
+    def words(begin: int) -> list[int]:
+        return [zlib.crc32(f"word {number}".encode()) for number in range(begin, begin + 350)]
+
+    errors = [
+        _error_of_shifted(variant, seed, words(450 * seed), words(450 * seed + 100)) for seed in range(200)
+    ]
+    assert abs(np.mean(errors)) < 4.5 * variant.make().standard_error(250 / 450) / math.sqrt(200)
+
+
+@pytest.mark.parametrize("variant", [Variant("fast_similarity"), Variant("bottom_k")], ids=str)
+def test_ids_of_32_bits_are_mixed_first(variant: Variant) -> None:
+    """Consecutive numbers are the least random ids there could be; MinHash's linear functions are biased on them."""
+    errors = [
+        _error_of_shifted(variant, seed, list(range(350)), list(range(100, 450))) for seed in range(200)
+    ]
+    assert abs(np.mean(errors)) < 4.5 * variant.make().standard_error(250 / 450) / math.sqrt(200)
+
+
+def _error_of_shifted(variant: Variant, seed: int, left: list[int], right: list[int]) -> float:
+    """Estimate minus truth of two sets of 350 ids of 32 bits that have 250 in common."""
+    family = variant.make(seed=seed, id_bits=32)
+    sketches = family.sketch(*ragged([left, right]))
+    return float(family.estimate(sketches[:1], sketches[1:])[0]) - 250 / 450

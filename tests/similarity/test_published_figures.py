@@ -1,0 +1,298 @@
+"""The figures that others have published of their sketches, bands and curves, where they are right."""
+
+import importlib.util
+import zlib
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nearsim_db.similarity import metrics, presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.lsh import (
+    Sensitivity,
+    and_,
+    approximate_steepest_point,
+    match_probability,
+    or_,
+    parse,
+    pick_bands,
+    steepest_point,
+)
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.sketch import MinHash, band_keys, make_family, shared_bands
+from nearsim_db.similarity.sketch.java import next_ints
+from tests.builders import plain_sketches
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+
+NEUTRON_STARS = ["astronomers", "strike", "gravitational", "gold", "colliding", "neutron", "stars"]
+FRONTIER = ["new", "frontier", "science", "astronomers", "witness", "neutron", "stars", "colliding"]
+
+
+def crc32(strings: list[str]) -> NDArray[np.uint64]:
+    return np.array([zlib.crc32(one.encode()) for one in strings], np.uint64)
+
+
+def each_alone(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return np.arange(len(ids) + 1, dtype=np.int64)
+
+
+def all_together(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return np.array([0, len(ids)], np.int64)
+
+
+# --- Newshound, Clustering at Scale
+
+
+@every_backend
+def test_newshounds_hash_function_is_exact(backend: str) -> None:
+    ids = crc32(NEUTRON_STARS)
+    family = MinHash.with_coefficients([1319152729], [9549623503], backend=backend)
+    values = family.sketch(ids, each_alone(ids))[:, 0].tolist()
+    assert values == [609633111, 3937114268, 3400217643, 2032910552, 1267324443, 561063020, 402953603]
+    assert family.sketch(ids, all_together(ids)).tolist() == [[402953603]]
+
+
+def test_newshounds_headlines_are_alike_by_4_in_11() -> None:
+    counts = metrics.jaccard_counts(np.sort(crc32(NEUTRON_STARS)), np.sort(crc32(FRONTIER)))
+    assert counts == (4, 11)
+
+
+def test_newshounds_bands_are_the_exclusive_or_of_hashed_rows() -> None:
+    family = MinHash(120, seed=7, id_bits=32)
+    ids = crc32(NEUTRON_STARS + FRONTIER)
+    sketches = family.sketch(ids, np.array([0, 7, 15], np.int64))
+    keys = band_keys(sketches, 40, 3, "xor", coefficients=(1319152729, 9549623503))
+    for sketch, row in zip(sketches.tolist(), keys.tolist(), strict=True):
+        hashed = [(1319152729 * value + 9549623503) % 4294967311 for value in sketch]
+        bands = [hashed[at] ^ hashed[at + 1] ^ hashed[at + 2] for at in range(0, 120, 3)]
+        assert row == [band << 56 | value for band, value in enumerate(bands)]
+
+
+def test_newshounds_xor_is_exact_above_32_bits() -> None:
+    rows = [2**32 + 14, 2**32 - 1, 2**32, 0]
+    keys = band_keys(np.array([rows], np.uint64), 4, 1, "xor", coefficients=(2**32 - 1, 2**32 + 14))
+    expected = [((2**32 - 1) * row + 2**32 + 14) % 4294967311 for row in rows]
+    assert keys.tolist() == [[band << 56 | value for band, value in enumerate(expected)]]
+
+
+@pytest.mark.parametrize(("bands", "rows"), [(40, 3), (60, 4), (80, 3)])
+def test_newshounds_sizes_leave_no_row_over(bands: int, rows: int) -> None:
+    ids = crc32(NEUTRON_STARS)
+    sketch = MinHash(bands * rows, id_bits=32).sketch(ids, all_together(ids))
+    assert band_keys(sketch, bands, rows, "xor").shape == (1, bands)
+
+
+# --- RiskIQ, MinHashing and LSH, part 2
+
+JAVA_COEFFICIENTS = [
+    (-1460590454, 747279288),
+    (-1334692577, -539670452),
+    (-501340078, -143413999),
+    (-435906689, -805361287),
+    (749770455, -1541468361),
+    (-249298484, -338966450),
+    (635996137, 90530340),
+    (1369061647, -58898435),
+    (-803104915, 442009989),
+    (-1559981388, -486785452),
+]
+JAVA_VALUES = [
+    480357896,
+    1614176836,
+    543325601,
+    -1459947919,
+    197787375,
+    -1314960722,
+    1201186924,
+    1044615541,
+    -789411859,
+    -145694732,
+]
+
+
+def test_javas_generator() -> None:
+    drawn = next_ints(1337, 20).tolist()
+    assert list(zip(drawn[::2], drawn[1::2], strict=True)) == JAVA_COEFFICIENTS
+
+
+@every_backend
+def test_riskiqs_hash_collection(backend: str) -> None:
+    shingle = np.array([5861128], np.uint64)
+    family = make_family("minhash", 10, 1337, 32, {"functions": "java32"}, backend)
+    assert family.sketch(shingle, each_alone(shingle)).tolist() == [JAVA_VALUES]
+    explicit = MinHash.with_coefficients(
+        [a for a, _ in JAVA_COEFFICIENTS], [b for _, b in JAVA_COEFFICIENTS], 32, "java32", backend
+    )
+    assert explicit.sketch(shingle, each_alone(shingle)).tolist() == [JAVA_VALUES]
+
+
+def test_riskiqs_buckets_are_djb2a_of_the_joined_rows() -> None:
+    keys = band_keys(np.array([JAVA_VALUES], np.int32), 3, 3, "djb2a-joined")
+    joined = [".".join(map(str, JAVA_VALUES[at : at + 3])) for at in (0, 3, 6)]
+    assert joined[1] == "-1459947919.197787375.-1314960722"
+    expected = [plain_sketches.djb2a(one.encode()) for one in joined]
+    assert keys.tolist() == [[band << 56 | value for band, value in enumerate(expected)]]
+
+
+def test_riskiqs_hash_function_fills_13_buckets_evenly() -> None:
+    ids = np.arange(1, 100_001, dtype=np.uint64)
+    family = MinHash.with_coefficients([-1460590454], [747279288], 32, "java32")
+    counts = np.bincount(family.sketch(ids, each_alone(ids))[:, 0] % 13, minlength=13)
+    expected = 100_000 / 13
+    # The 0.999 quantile of chi-squared with 12 degrees of freedom is 32.9.
+    assert ((counts - expected) ** 2 / expected).sum() < 32.9
+
+
+@pytest.mark.parametrize(
+    ("threshold", "bands"),
+    [(0.5, 23), (0.6, 18), (0.7, 14), (0.8, 10), (0.9, 6), (0.95, 4), (0.99, 2), (0.99999999999999999, 1)],
+)
+def test_riskiqs_rule_for_bands(threshold: float, bands: int) -> None:
+    assert pick_bands(threshold, 100) == bands
+
+
+# --- Stanford CS246, Theory of LSH
+
+AND_OR = {
+    0.2: 0.0064,
+    0.3: 0.0320,
+    0.4: 0.0985,
+    0.5: 0.2275,
+    0.6: 0.4260,
+    0.7: 0.6666,
+    0.8: 0.8785,
+    0.9: 0.9860,
+}
+OR_AND = {
+    0.1: 0.0140,
+    0.2: 0.1215,
+    0.3: 0.3334,
+    0.4: 0.5740,
+    0.5: 0.7725,
+    0.6: 0.9015,
+    0.7: 0.9680,
+    0.8: 0.9936,
+}
+
+
+def test_four_way_and_then_four_way_or() -> None:
+    construction = or_(4, and_(4))
+    for base, probability in AND_OR.items():
+        assert construction.probability(base) == pytest.approx(probability, abs=5e-5)
+        assert match_probability(base, 4, 4) == pytest.approx(probability, abs=5e-5)
+
+
+def test_four_way_or_then_four_way_and() -> None:
+    construction = and_(4, or_(4))
+    for base, probability in OR_AND.items():
+        assert construction.probability(base) == pytest.approx(probability, abs=5e-5)
+
+
+def test_the_cascade_of_256_functions() -> None:
+    cascade = or_(4, and_(4, and_(4, or_(4))))
+    amplified = cascade.applied_to(Sensitivity(0.2, 0.8, 0.8, 0.2))
+    assert cascade.functions == 256
+    assert amplified.near_probability == pytest.approx(0.99999959, abs=5e-9)
+    assert amplified.far_probability == pytest.approx(0.00087148, abs=5e-9)
+
+
+def test_the_slides_in_the_text_of_a_recipe() -> None:
+    given = Sensitivity(0.2, 0.8, 0.8, 0.2)
+    for text, near, far in (("or(4, and(4))", 0.8785, 0.0064), ("and(4, or(4))", 0.9936, 0.1215)):
+        amplified = parse(text).applied_to(given)
+        assert (amplified.near_distance, amplified.far_distance) == (0.2, 0.8)
+        assert amplified.near_probability == pytest.approx(near, abs=5e-5)
+        assert amplified.far_probability == pytest.approx(far, abs=5e-5)
+    assert parse("or(4, and(4, and(4, or(4))))") == or_(4, and_(4, and_(4, or_(4))))
+
+
+def test_the_sensitivity_of_hyperplanes_and_of_projections() -> None:
+    right_angle = Sensitivity.of_hyperplanes(60, 90)
+    assert right_angle.near_probability == pytest.approx(2 / 3) and right_angle.far_probability == 0.5
+    assert Sensitivity.of_projections(1) == Sensitivity(0.5, 2, 1 / 2, 1 / 3)
+
+
+def test_the_sensitivity_of_minhash() -> None:
+    third = Sensitivity.of_minhash(1 / 3, 2 / 3)
+    assert (third.near_distance, third.far_distance) == (1 / 3, 2 / 3)
+    assert third.near_probability == pytest.approx(2 / 3)
+    assert third.far_probability == pytest.approx(1 / 3)
+
+
+def test_fifty_functions_cut_in_three_ways() -> None:
+    for rows, bands in ((2, 25), (5, 10), (10, 5)):
+        assert match_probability(0.5, bands, rows) == pytest.approx(1 - (1 - 0.5**rows) ** bands)
+        construction = parse(f"or({bands}, and({rows}))")
+        assert construction.functions == 50
+        for step in range(21):
+            expected = 1 - (1 - (step / 20) ** rows) ** bands
+            assert construction.probability(step / 20) == pytest.approx(expected, abs=1e-12)
+
+
+# --- MinHash background
+
+
+def test_the_sample_characteristic_matrix() -> None:
+    left, right = np.array([2, 3, 5, 7], np.uint64), np.array([3, 4, 7], np.uint64)
+    assert metrics.jaccard_counts(left, right) == (2, 5)
+    assert metrics.reaches(2, 5, 0.4)
+    assert not metrics.reaches(2, 5, "0.4000001")
+
+
+def test_twelve_values_in_three_bands_of_four() -> None:
+    second = [23, 524, 7207, 14927, 43306, 34688, 10916, 6664, 25862, 52, 567849, 7849]
+    third = [*second[:11], 32]
+    keys = band_keys(np.array([second, third], np.uint32), 3, 4)
+    assert shared_bands(keys[:1], keys[1:]).tolist() == [2]
+
+
+def test_equal_hashes_in_different_bands_are_not_the_same_bucket() -> None:
+    keys = band_keys(np.array([[14352, 263, 325, 876] * 3], np.uint32), 3, 4)[0]
+    assert len(set((keys & np.uint64(2**56 - 1)).tolist())) == 1
+    assert len(set(keys.tolist())) == 3
+
+
+def test_the_steepest_point_and_its_approximation() -> None:
+    assert steepest_point(3, 4) == pytest.approx((3 / 11) ** (1 / 4))
+    assert steepest_point(20, 5) == pytest.approx((4 / 99) ** (1 / 5))
+    assert approximate_steepest_point(20, 5) == pytest.approx((1 / 20) ** (1 / 5))
+
+
+# --- Detecting documents near duplications in realtime
+
+STORY = (
+    "The markets rallied on Friday. Traders were buying shares in banks, after the central bank lowered its rate! "
+    "The markets rallied on Friday. Analysts said: it is too early to tell?"
+)
+SENTENCES = [
+    "the market ralli friday",
+    "trader were buy share bank after the central bank lower it rate",
+    "analyst said too earli tell",
+]
+
+
+@every_backend
+def test_a_sketch_is_the_sorted_crc32_of_stemmed_sentences(backend: str) -> None:
+    encoder = Encoder(resolve(presets.load("realtime")), backend)
+    encoded = encoder.encode([STORY])
+    kept = [" ".join(word for word in one.split()) for one in SENTENCES]
+    expected = np.sort(crc32(kept)).tolist()
+    assert encoded.counts.tolist() == [3]
+    assert encoded.sketches[0, :3].tolist() == expected
+    assert set(encoded.sketches[0, 3:].tolist()) == {expected[-1]}
+
+
+def test_two_sorted_lists_are_merged() -> None:
+    family = make_family("bottom_k", 8, 0, 32)
+    left, right = crc32(NEUTRON_STARS), crc32(FRONTIER)
+    sketches = family.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
+    # Seven words are known wholly, of the eight it is not known whether they are all: the 8 smallest of the 11 count.
+    smallest = np.union1d(left, right)[:8]
+    shared = len(np.intersect1d(np.intersect1d(left, right), smallest))
+    assert family.estimate(sketches[:1], sketches[1:]).tolist() == [shared / 8]
+    wider = make_family("bottom_k", 9, 0, 32)
+    whole = wider.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
+    assert wider.estimate(whole[:1], whole[1:]).tolist() == [4 / 11]

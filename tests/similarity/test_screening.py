@@ -1,0 +1,238 @@
+"""Screening, deciding and counting, against fractions and Python's sets."""
+
+import math
+import random
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import FEATURE, count_overlaps, which_reach
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.screening import FeatureCache, Screened, screen
+from tests.builders.plain_text import every_backend
+
+K = 128
+
+
+@settings(max_examples=300)
+@given(
+    union=st.integers(1, 2**40),
+    share=st.floats(0, 1),
+    nudge=st.integers(-1, 1),
+    threshold=st.one_of(
+        st.floats(0, 1, exclude_min=True), st.sampled_from([0.1, 0.3, 0.5, 0.6, 0.7, 0.778, 0.8, 0.9, 1.0])
+    ),
+)
+@example(union=10, share=0.7, nudge=0, threshold=0.7)
+@example(union=10**9, share=0.7, nudge=0, threshold=0.7000000000000001)
+@example(union=3 * 10**9, share=0.1, nudge=0, threshold=0.1)
+def test_a_threshold_is_decided_on_integers(union: int, share: float, nudge: int, threshold: float) -> None:
+    at_threshold = math.ceil(Fraction(Decimal(repr(threshold))) * union)
+    for intersection in (int(share * union), at_threshold + nudge):
+        intersection = min(max(intersection, 0), union)
+        reached = which_reach(np.array([intersection]), np.array([union]), threshold)
+        assert reached.tolist() == [intersection >= at_threshold]
+
+
+def signatures_agreeing_in(equal_positions: list[int], seed: int = 5) -> Signatures:
+    """Sketches of K positions: row i + 1 agrees with row 0 in the first `equal_positions[i]`, and no more."""
+    drawn = random.Random(seed)
+    sketches = np.array([drawn.sample(range(2**32), K)] * (len(equal_positions) + 1), np.uint32)
+    for row, equal in enumerate(equal_positions, 1):
+        sketches[row, equal:] ^= np.uint32(row)
+    doc_ids = np.arange(1, len(sketches) + 1, dtype=np.int64) * 10
+    return Signatures(doc_ids, sketches, [UUID(int=row) for row in range(len(sketches))])
+
+
+def screened(equal_positions: list[int], **sections: Any) -> Screened:
+    recipe = from_mapping({"bands": {"count": 32, "rows": 4}} | sections)
+    signatures = signatures_agreeing_in(equal_positions)
+    right = np.arange(1, len(equal_positions) + 1, dtype=np.int64)
+    return screen(Encoder(resolve(recipe), "numpy"), signatures, np.zeros_like(right), right)
+
+
+def kept_rows(found: Screened) -> list[int]:
+    rows: list[int] = found.right.tolist()
+    return rows
+
+
+EVERY_AGREEMENT = list(range(K + 1))
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.778, 0.9, 1.0])
+def test_exact_verification_drops_only_what_is_far_below(threshold: float) -> None:
+    found = screened(EVERY_AGREEMENT, match={"threshold": threshold})
+    least = threshold - 5 * math.sqrt(threshold * (1 - threshold) / K)
+    expected = [equal for equal in EVERY_AGREEMENT if equal >= 4 and equal / K >= least]
+    assert kept_rows(found) == [equal + 1 for equal in expected]
+    assert found.left.tolist() == [0] * len(expected)
+    assert found.shared_bands.tolist() == [equal // 4 for equal in expected]
+    assert found.estimate.tolist() == [equal / K for equal in expected]
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.778, 0.9, 1.0])
+def test_estimates_are_decided_at_the_threshold(threshold: float) -> None:
+    found = screened(EVERY_AGREEMENT, match={"threshold": threshold, "verify": "estimate"})
+    exact = Fraction(Decimal(repr(threshold)))
+    assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if Fraction(equal, K) >= exact]
+
+
+def test_estimates_are_decided_on_integers() -> None:
+    # 7 of 10 positions are 0.7; as floats, 0.7 * 10 and 7 / 10 need not agree.
+    recipe = {"sketch": {"k": 10}, "bands": {"count": 1, "rows": 1}, "match": {"verify": "estimate"}}
+    sketches = np.zeros((3, 10), np.uint32)
+    sketches[1, 7:] = 1
+    sketches[2, 6:] = 1
+    signatures = Signatures(np.arange(3), sketches, [uuid4() for _ in range(3)])
+    encoder = Encoder(resolve(from_mapping(recipe)), "numpy")
+    found = screen(encoder, signatures, np.array([0, 0]), np.array([1, 2]))
+    assert kept_rows(found) == [1]
+
+
+@pytest.mark.parametrize("minimum", [1, 2, 3, 31, 32])
+def test_a_minimum_of_shared_bands(minimum: int) -> None:
+    found = screened(EVERY_AGREEMENT, match={"threshold": 0.01, "min_shared_bands": minimum})
+    assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if equal // 4 >= minimum]
+
+
+def test_bands_that_meet_an_amplification() -> None:
+    # The bands are shared from the first on: all of the first half, before one of the second.
+    for text, least in (
+        ("and(2, or(16, and(4)))", 17),
+        ("or(2, and(16, and(4)))", 16),
+        ("at_least(9, 32, and(4))", 9),
+    ):
+        found = screened(EVERY_AGREEMENT, bands={}, match={"threshold": 0.01, "amplification": text})
+        assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if equal // 4 >= least]
+        assert found.shared_bands.tolist() == [equal // 4 for equal in EVERY_AGREEMENT if equal // 4 >= least]
+
+
+def test_no_candidates() -> None:
+    found = screened([])
+    assert (len(found.left), len(found.right), len(found.shared_bands), len(found.estimate)) == (0, 0, 0, 0)
+
+
+def test_large_sketches_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
+    monkeypatch.setattr("nearsim_db.similarity.screening._BYTES_AT_ONCE", 7 * 4 * K)
+    parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
+    for name in ("left", "right", "shared_bands", "estimate"):
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+    assert parts.guess.intersection is not None and whole.guess.intersection is not None
+    assert parts.guess.intersection.tolist() == whole.guess.intersection.tolist()
+    assert parts.guess.distance is None
+
+
+def bits_agreeing_in(equal_positions: list[int]) -> Signatures:
+    """Sketches of K positions of 0 or 1: row i + 1 agrees with row 0 in the first `equal_positions[i]`, and no more."""
+    sketches = np.zeros((len(equal_positions) + 1, K), np.uint8)
+    for row, equal in enumerate(equal_positions, 1):
+        sketches[row, equal:] = 1
+    return Signatures(np.arange(len(sketches)), sketches, [UUID(int=row) for row in range(len(sketches))])
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.7, 0.9, 0.99, 0.9999])
+def test_a_pair_at_a_threshold_of_cosine_is_hardly_ever_dropped(threshold: float) -> None:
+    """Close to 1 too, where estimates lie far more often far below the truth than far above."""
+    sections = {"sketch": {"family": "hyperplane", "k": K}, "bands": {"count": 8, "rows": 1}}
+    recipe = from_mapping({**sections, "match": {"threshold": threshold}})
+    right = np.arange(1, K + 2)
+    encoder = Encoder(resolve(recipe), "numpy")
+    found = screen(encoder, bits_agreeing_in(EVERY_AGREEMENT), np.zeros_like(right), right)
+    least = min(kept_rows(found)) - 1
+    assert kept_rows(found) == list(range(least + 1, K + 2))
+    lost = stats.binom.cdf(least - 1, K, 1 - math.acos(threshold) / math.pi)
+    assert lost < 1e-3
+    assert stats.binom.cdf(least + 16, K, 1 - math.acos(threshold) / math.pi) > 1e-3
+
+
+some_ids = st.sets(st.one_of(st.integers(0, 20), st.integers(2**64 - 5, 2**64 - 1)), max_size=15)
+
+
+@every_backend
+@settings(max_examples=60, deadline=None)
+@given(sets=st.lists(some_ids, min_size=1, max_size=6), data=st.data())
+def test_overlaps_are_those_of_sets(backend: str, sets: list[set[int]], data: st.DataObject) -> None:
+    rows = st.integers(0, len(sets) - 1)
+    pairs = data.draw(st.lists(st.tuples(rows, rows), max_size=8))
+    features = [np.array(sorted(ids), np.uint64) for ids in sets]
+    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    intersection, union = count_overlaps(features, left, right, backend)
+    assert intersection.tolist() == [len(sets[one] & sets[other]) for one, other in pairs]
+    assert union.tolist() == [len(sets[one] | sets[other]) for one, other in pairs]
+
+
+@every_backend
+def test_no_overlaps(backend: str) -> None:
+    none = np.zeros(0, np.int64)
+    intersection, union = count_overlaps([], none, none, backend)
+    assert (len(intersection), len(union)) == (0, 0)
+
+
+def ids(count: int) -> NDArray[np.uint64]:
+    return np.arange(count, dtype=np.uint64)
+
+
+def test_the_cache_gives_back_what_was_put_for_that_digest_only() -> None:
+    cache, digest, other = FeatureCache(), uuid4(), uuid4()
+    assert cache.get(1, digest) is None
+    cache.put(1, digest, ids(3))
+    found = cache.get(1, digest)
+    assert found is not None
+    assert found.tolist() == [0, 1, 2]
+    assert cache.get(1, other) is None
+    assert cache.get(2, digest) is None
+    cache.put(1, other, ids(5))
+    assert cache.get(1, digest) is None
+    replaced = cache.get(1, other)
+    assert replaced is not None
+    assert len(replaced) == 5
+
+
+def test_the_cache_lets_go_of_what_was_unused_for_longest() -> None:
+    cache, digest = FeatureCache(capacity_bytes=3 * 80), uuid4()
+    for doc_id in (1, 2, 3):
+        cache.put(doc_id, digest, ids(10))
+    assert cache.get(1, digest) is not None
+    cache.put(4, digest, ids(10))
+    assert [doc_id for doc_id in range(1, 5) if cache.get(doc_id, digest) is not None] == [1, 3, 4]
+
+
+def test_an_entry_larger_than_the_cache_stands_alone() -> None:
+    cache, digest = FeatureCache(capacity_bytes=100), uuid4()
+    cache.put(1, digest, ids(5))
+    cache.put(2, digest, ids(1_000))
+    assert [doc_id for doc_id in (1, 2) if cache.get(doc_id, digest) is not None] == [2]
+    cache.put(3, digest, ids(5))
+    assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [3]
+
+
+def test_features_that_weigh_take_the_room_of_their_ids_and_weights() -> None:
+    cache, digest = FeatureCache(capacity_bytes=320), uuid4()
+    for doc_id in (1, 2, 3):
+        cache.put(doc_id, digest, np.ones(10, FEATURE))
+    assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [2, 3]
+
+
+@settings(max_examples=100)
+@given(puts=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 20)), max_size=40))
+def test_the_cache_stays_within_its_bytes(puts: list[tuple[int, int]]) -> None:
+    cache, digest = FeatureCache(capacity_bytes=400), uuid4()
+    for doc_id, count in puts:
+        cache.put(doc_id, digest, ids(count))
+        held = [found for one in range(1, 9) if (found := cache.get(one, digest)) is not None]
+        assert sum(found.nbytes for found in held) <= 400
+        latest = cache.get(doc_id, digest)
+        assert latest is not None
+        assert len(latest) == count

@@ -1,0 +1,61 @@
+"""Where sentences end."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.similarity.text.sentences import split
+from tests.builders.plain_text import any_text, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        (" \n\n\t", []),
+        ("no end", ["no end"]),
+        ("One. Two? Three!", ["One. ", "Two? ", "Three!"]),
+        ("Wait... what?! Yes…  No", ["Wait... ", "what?! ", "Yes…  ", "No"]),
+        ('He said "No." She (who knew.) left.', ['He said "No." ', "She (who knew.) ", "left."]),
+        ("It is 3.5 km, e.g.here", ["It is 3.5 km, e.g.here"]),
+        (
+            "First\n\nSecond\nstill second\r\n \r\nThird",
+            ["First\n\n", "Second\nstill second\r\n \r\n", "Third"],
+        ),
+        ("你好。你好吗？很好！", ["你好。", "你好吗？", "很好！"]),
+        ("他说：“好！”她走了。", ["他说：“好！”", "她走了。"]),
+        ("什么？！！真的。。。 是", ["什么？！！", "真的。。。 ", "是"]),
+        ("你好!你好吗?很好.", ["你好!", "你好吗?", "很好."]),
+        ("(你好!)你好吗", ["(你好!)", "你好吗"]),
+        ("안녕하세요. 잘 지내요? 네!", ["안녕하세요. ", "잘 지내요? ", "네!"]),
+        ("a!b?c", ["a!b?c"]),
+    ],
+)
+def test_examples(text: str, parts: list[str]) -> None:
+    assert split(text) == parts
+
+
+@settings(max_examples=300)
+@given(text=st.one_of(any_text, st.text('aB你。！.!?…"”) \n\r\t1', max_size=30)))
+def test_same_as_a_walk_from_mark_to_mark(text: str) -> None:
+    parts = split(text)
+    assert parts == sentences(text)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 500_000 + "x",
+        "!?" * 250_000 + "x",
+        ".'" * 250_000 + "x",
+        '."' * 250_000 + "x",
+        "." + '"' * 500_000 + "x",
+        "\n" + " " * 500_000 + "x",
+        "x" + "\n \n" * 200_000 + "x",
+    ],
+    ids=["dots", "marks", "dot quote", "dot closer", "closers", "spaces", "blank lines"],
+)
+def test_long_runs_take_no_more_than_linear_time(text: str) -> None:
+    # Backing out of a run at each of its marks would take hours here.
+    assert "".join(split(text)) == text

@@ -1,0 +1,214 @@
+"""The laws that every sketch family keeps, whatever its functions and its back end."""
+
+import random
+import re
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.sketch import FAMILIES, UNDECIDED, make_family
+from tests.builders.random_sets import ragged
+from tests.builders.sketch_variants import (
+    NEEDS_NUMBA,
+    VARIANTS,
+    Variant,
+    every_backend,
+    every_variant,
+    every_variant_of_sets,
+    every_width,
+)
+
+
+def test_the_variants_cover_every_family() -> None:
+    assert {variant.name for variant in VARIANTS} == set(FAMILIES)
+
+
+@every_variant
+@every_backend
+def test_the_same_parameters_give_the_same_sketches(variant: Variant, backend: str) -> None:
+    batch = variant.batch(random_documents([60] * 20))
+    first = variant.make(backend=backend).sketch(*batch)
+    again = variant.make(backend=backend).sketch(*batch)
+    other_seed = variant.make(seed=2, backend=backend).sketch(*batch)
+    assert first.shape == (20, 128)
+    assert first.dtype == variant.make(backend=backend).dtype
+    assert np.array_equal(first, again)
+    # Of two values, or a few, half or some are the same by chance.
+    assert np.mean(first == other_seed) < {"cosine": 0.55, "euclidean": 0.2}.get(variant.metric, 0.0005)
+
+
+@every_variant
+@every_backend
+@every_width
+def test_company_does_not_matter(variant: Variant, backend: str, id_bits: int) -> None:
+    documents = random_documents([1, 2, 7, 40, 500], id_bits)
+    family = variant.make(k=50, id_bits=id_bits, backend=backend)
+    together = family.sketch(*variant.batch(documents))
+    alone = [family.sketch(*variant.batch([ids]))[0] for ids in documents]
+    assert np.array_equal(np.array(alone), together)
+    assert family.estimate(together, np.array(alone)).tolist() == [1.0] * len(documents)
+
+
+@every_variant_of_sets
+@every_backend
+@every_width
+def test_order_and_repeats_of_a_set_do_not_matter(variant: Variant, backend: str, id_bits: int) -> None:
+    sets = random_documents([1, 2, 7, 40, 500], id_bits)
+    scrambled = [random.Random(5).sample(3 * ids, 3 * len(ids)) for ids in sets]
+    family = variant.make(k=50, id_bits=id_bits, backend=backend)
+    assert np.array_equal(family.sketch(*ragged(scrambled)), family.sketch(*ragged(sets)))
+
+
+@every_variant
+@every_backend
+def test_documents_without_ids_are_zeros_and_touch_no_other(variant: Variant, backend: str) -> None:
+    family = variant.make(k=20, backend=backend)
+    sketches = family.sketch(*variant.batch([[], [5, 6], [], [], [7], []]))
+    assert not sketches[[0, 2, 3, 5]].any()
+    assert np.array_equal(sketches[[1, 4]], family.sketch(*variant.batch([[5, 6], [7]])))
+    for documents in (0, 2):
+        none = family.sketch(*variant.batch([[]] * documents))
+        assert none.shape == (documents, 20)
+        assert not none.any()
+
+
+@every_variant
+@every_backend
+def test_a_window_of_a_batch_is_sketched_alike(variant: Variant, backend: str) -> None:
+    family = variant.make(k=30, backend=backend)
+    ids, offsets, weights = variant.batch(random_documents([50] * 12))
+    assert np.array_equal(
+        family.sketch(ids, offsets[4:9], weights), family.sketch(ids, offsets, weights)[4:8]
+    )
+
+
+@every_variant
+@every_backend
+def test_a_huge_document_is_the_sum_of_its_parts(variant: Variant, backend: str) -> None:
+    """More ids than a back end takes at a time, in one document and around its ends."""
+    family = variant.make(k=16, backend=backend)
+    documents = random_documents([3, 0, 40_000, 7, 9_990])
+    together = family.sketch(*variant.batch(documents))
+    for place in (0, 2, 3, 4):
+        assert np.array_equal(family.sketch(*variant.batch([documents[place]]))[0], together[place])
+
+
+@every_variant
+@every_backend
+def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> None:
+    family = variant.make(k=12, backend=backend)
+    sketches, none = np.zeros((0, 12), family.dtype), np.zeros(0, bool)
+    assert family.first_alike(sketches, none, Fraction(1, 2), UNDECIDED).tolist() == []
+    assert family.estimate(sketches, sketches).tolist() == []
+
+
+@NEEDS_NUMBA
+@every_variant
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
+    id_bits = data.draw(st.sampled_from([32, 64]))
+    k = data.draw(st.sampled_from([1, 2, 3, 16, 100, 128, 700]))
+    seed = data.draw(st.integers(0, 2**63 - 1))
+    near_ends = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**id_bits - 1])
+    one_id = st.one_of(st.integers(0, 2**id_bits - 1), near_ends)
+    batch = variant.batch(data.draw(st.lists(st.lists(one_id, max_size=80), max_size=8)))
+    compiled, plain = (variant.make(k, seed, id_bits, backend) for backend in ("numba", "numpy"))
+    assert np.array_equal(compiled.sketch(*batch), plain.sketch(*batch))
+
+
+@NEEDS_NUMBA
+@every_variant
+@every_width
+def test_the_back_ends_agree_on_a_large_batch(variant: Variant, id_bits: int) -> None:
+    sizes = random.Random(2).choices([0, 1, 5, 30, 100, 900], k=60)
+    batch = variant.batch(random_documents([*sizes, 40_000, 3], id_bits))
+    compiled, plain = (variant.make(24, 9, id_bits, backend) for backend in ("numba", "numpy"))
+    assert np.array_equal(compiled.sketch(*batch), plain.sketch(*batch))
+
+
+@every_variant
+@every_backend
+def test_threads_may_share_a_family(variant: Variant, backend: str) -> None:
+    family = variant.make(k=64, backend=backend)
+    batches = [variant.batch(random_documents([100] * 60, seed=seed)) for seed in (1, 2)]
+    expected = [family.sketch(*batch) for batch in batches]
+    found: list[list[NDArray[np.generic]]] = [[], []]
+
+    def work(which: int) -> None:
+        for _ in range(6):
+            found[which].append(family.sketch(*batches[which]))
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for which in (0, 1):
+        assert len(found[which]) == 6
+        assert all(np.array_equal(one, expected[which]) for one in found[which])
+
+
+@every_variant
+@pytest.mark.parametrize(("k", "id_bits"), [(0, 64), (65537, 64), (128, 48)])
+def test_impossible_parameters_are_refused(variant: Variant, k: int, id_bits: int) -> None:
+    with pytest.raises(RecipeError, match=str(k if id_bits == 64 else id_bits)):
+        variant.make(k=k, id_bits=id_bits)
+
+
+def test_unknown_names_are_refused_with_the_choices() -> None:
+    with pytest.raises(RecipeError, match="fast_similarity, minhash, bottom_k"):
+        make_family("simhash", 128, 1)
+    with pytest.raises(RecipeError, match="functions"):
+        make_family("fast_similarity", 128, 1, 64, {"functions": "prime32"})
+    with pytest.raises(RecipeError, match="width"):
+        make_family("minhash", 128, 1, 64, {"width": "3"})
+    with pytest.raises(RecipeError, match="functions"):
+        make_family("bottom_k", 128, 1, 64, {"functions": "prime32"})
+    with pytest.raises(RecipeError, match="prime32, java32"):
+        make_family("minhash", 128, 1, 64, {"functions": "md5"})
+    with pytest.raises(RecipeError, match="its options are input, weights, vectors"):
+        make_family("hyperplane", 128, 1, 64, {"width": 3.0})
+    with pytest.raises(RecipeError, match="choose one of gaussian, sign"):
+        make_family("hyperplane", 128, 1, 64, {"vectors": "cauchy"})
+    with pytest.raises(RecipeError, match="choose one of terms, vector"):
+        make_family("projection", 128, 1, 64, {"input": "image"})
+    for width in (0.0, -1.0, 1e31, float("nan"), float("inf")):
+        with pytest.raises(RecipeError, match=re.escape(f"a width of {width} is impossible")):
+            make_family("projection", 128, 1, 64, {"width": width})
+
+
+@every_variant
+def test_a_sketch_may_have_any_size(variant: Variant) -> None:
+    batch = variant.batch(random_documents([40, 40]))
+    for k in (1, 127, 65536):
+        assert variant.make(k=k).sketch(*batch).shape == (2, k)
+
+
+def test_numba_is_neither_imported_early_nor_needed() -> None:
+    script = """
+import sys
+import numpy as np
+from nearsim_db.similarity.sketch import make_family
+family = make_family("fast_similarity", 128, 1)
+assert "numba" not in sys.modules
+sys.modules["numba"] = None
+ids, offsets = np.arange(5, dtype=np.uint64), np.array([0, 5])
+print(make_family("fast_similarity", 128, 1).sketch(ids, offsets).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(1, 128)"
+
+
+def random_documents(sizes: list[int], id_bits: int = 64, seed: int = 8) -> list[list[int]]:
+    """Documents of so many random ids."""
+    drawn = random.Random(seed)
+    return [[drawn.getrandbits(id_bits) for _ in range(size)] for size in sizes]

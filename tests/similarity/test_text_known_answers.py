@@ -1,0 +1,135 @@
+"""Known answers of shingles and base hashes.
+
+The hashes of `KNOWN_IDS` were computed once, by plain big-integer arithmetic, and are not to change: sketches in
+people's databases were made of them. The other values are from publications that the names of the tests tell.
+"""
+
+import zlib
+from typing import Any
+
+import pytest
+
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.text import SCHEME_VERSION, Shingler
+from tests.builders.plain_text import djb2a, every_backend, poly64
+
+KNOWN_IDS = {
+    "poly64": {
+        "a": 0x685FDF50E51FA977,
+        "he": 0xE2B6B0ABCC77BBF6,
+        "sample": 0x644530FDBC7D3A2A,
+        "Zürich": 0xEAAEC114208F0373,
+        "안녕하세요": 0x50E5394199D0BB84,
+        "😀": 0x58F7380811F8DF83,
+    },
+    "crc32": {
+        "a": 0xE8B7BE43,
+        "he": 0xD1256687,
+        "sample": 0xF10B76C3,
+        "Zürich": 0xD30BA93E,
+        "안녕하세요": 0x4C8B7AF1,
+        "😀": 0x054DB544,
+    },
+    "djb2a": {
+        "a": 0x0002B5C4,
+        "he": 0x00596F08,
+        "sample": 0x80F54C03,
+        "Zürich": 0x44344D50,
+        "안녕하세요": 0x4D5550BD,
+        "😀": 0x7C2ED2F2,
+    },
+}
+
+
+def ids(text: str, backend: Backend, base: str = "crc32", **shingle: Any) -> list[int]:
+    as_written = {"unicode": "none", "case": "none", "whitespace": "none"}
+    recipe = from_mapping({"normalise": as_written, "shingle": shingle, "hash": {"base": base}})
+    found: list[int] = Shingler(recipe, backend).shingles([text]).ids.tolist()
+    return found
+
+
+def crcs(*shingles: str) -> list[int]:
+    return [zlib.crc32(shingle.encode()) for shingle in shingles]
+
+
+@every_backend
+@pytest.mark.parametrize("base", list(KNOWN_IDS))
+def test_known_ids(backend: Backend, base: str) -> None:
+    assert SCHEME_VERSION == 1, "a changed scheme needs its own known ids"
+    for text, known in KNOWN_IDS[base].items():
+        assert ids(text, backend, base, scheme="char", k=1000) == [known]
+        assert ids(text, backend, base, scheme="bag", tokens="whitespace") == [known]
+    assert ids("", backend, base, scheme="char", k=1000) == []
+
+
+def test_plain_hashes_of_nothing() -> None:
+    assert (poly64(b""), zlib.crc32(b""), djb2a(b"")) == (0, 0, 5381)
+
+
+@every_backend
+def test_newshound_crc32_of_words(backend: Backend) -> None:
+    words = {
+        "astronomers": 2746117606,
+        "strike": 231155648,
+        "gravitational": 921500173,
+        "gold": 1202265425,
+        "colliding": 4140090749,
+        "neutron": 3567888722,
+        "stars": 18726956,
+        "new": 1810056261,
+        "frontier": 3526069090,
+        "science": 1729573288,
+        "witness": 3488721422,
+        "injured": 1006567869,
+    }
+    assert ids(" ".join(words), backend, scheme="bag") == list(words.values())
+
+
+@every_backend
+def test_riskiq_djb2a(backend: Backend) -> None:
+    assert ids("he", backend, "djb2a", scheme="char", k=2) == [5861128]
+    assert ids("she said he", backend, "djb2a", scheme="bag")[-1] == 5861128
+
+
+@every_backend
+def test_cs246_2_shingles_of_abcab(backend: Backend) -> None:
+    found = ids("abcab", backend, scheme="char", k=2)
+    assert found == crcs("ab", "bc", "ca", "ab")
+    assert set(found) == set(crcs("ab", "bc", "ca"))
+
+
+@every_backend
+def test_minhash_background_2_shingles_of_abcdabd(backend: Backend) -> None:
+    found = ids("abcdabd", backend, scheme="char", k=2)
+    assert set(found) == set(crcs("ab", "bc", "cd", "da", "bd"))
+    assert len(found) == 6
+
+
+@every_backend
+def test_minhash_background_word_3_shingles(backend: Backend) -> None:
+    found = ids("it is trivial to show", backend, scheme="word", k=3)
+    assert found == crcs("it is trivial", "is trivial to", "trivial to show")
+
+
+@every_backend
+def test_riskiq_3_shingles_of_sample_document(backend: Backend) -> None:
+    expected = ["sam", "amp", "mpl", "ple", "le ", "e d", " do", "doc", "ocu", "cum", "ume", "men", "ent"]
+    found = ids("sample document", backend, scheme="char", k=3)
+    assert found == crcs(*expected)
+    assert len(set(found)) == 13
+
+
+@every_backend
+def test_riskiq_single_characters_take_a_pangram_for_the_alphabet(backend: Backend) -> None:
+    pangram = "the quick brown fox jumps over the lazy dog"
+    alphabet = "abcdefghijklmnopqrstuvwxyz "
+    same = [set(ids(text, backend, scheme="char", k=1)) for text in (pangram, alphabet)]
+    assert same[0] == same[1]
+    other = [set(ids(text, backend, scheme="char", k=3)) for text in (pangram, alphabet)]
+    assert not other[0] & other[1]
+
+
+@every_backend
+def test_crc32_check_value(backend: Backend) -> None:
+    assert ids("123456789", backend, scheme="char", k=9) == [0xCBF43926]

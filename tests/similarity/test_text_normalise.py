@@ -1,0 +1,130 @@
+"""Normalisation: HTML, character classes, and the properties of canonical text."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+
+from nearsim_db.similarity.recipe import Normalise
+from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text.kernels import text_kernels
+from nearsim_db.similarity.text.normalise import folder, from_texts, squeeze, strip_html
+from tests.builders.plain_text import any_text, every_backend, is_of_word, words
+
+TABLES = {"whitespace": classes.spaces, "unicode": classes.unicode_words, "ascii": classes.ascii_words}
+
+
+@pytest.mark.parametrize("tokens", list(TABLES))
+@pytest.mark.parametrize("fold_ascii", [False, True])
+def test_every_code_point_is_in_its_class(tokens: str, fold_ascii: bool) -> None:
+    table = TABLES[tokens](fold_ascii)
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if 0xD800 <= code < 0xE000:
+            continue
+        of_word = is_of_word(character.lower() if fold_ascii and code < 128 else character, tokens)
+        assert bool(table[code]) == of_word, hex(code)
+
+
+def test_ascii_entries_are_the_bytes_to_write() -> None:
+    for table in (classes.spaces, classes.nothing):
+        for code in range(0x21, 0x7F):
+            assert table(False)[code] == code
+            assert table(True)[code] == ord(chr(code).lower())
+
+
+@every_backend
+@pytest.mark.parametrize("tokens", list(TABLES))
+@settings(max_examples=150, deadline=None)
+@given(text=any_text)
+def test_squeezed_text_is_its_words_between_single_spaces(backend: str, tokens: str, text: str) -> None:
+    kernels = text_kernels("numba" if backend == "numba" else "numpy")
+    canonical = squeeze([text, "", text], TABLES[tokens](False), kernels)
+    assert [canonical.text(row) for row in range(3)] == [
+        " ".join(words(text, tokens)),
+        "",
+        " ".join(words(text, tokens)),
+    ]
+
+
+@given(text=any_text)
+def test_texts_are_laid_end_to_end(text: str) -> None:
+    canonical = from_texts([text, "", "x"])
+    assert [canonical.text(row) for row in range(3)] == [text, "", "x"]
+    assert canonical.ascii == text.isascii()
+    assert canonical.data.tobytes() == (text + "x").encode()
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "folded"),
+    [
+        (Normalise(), "ＡＢＣ ﬁ ² e\u0301 STRASSE ß", "abc fi 2 é strasse ss"),
+        (Normalise(unicode="nfc"), "ﬁ ² e\u0301 ß", "fi ² é ss"),
+        (Normalise(unicode="nfc", case="lower"), "ﬁ ² E\u0301 ẞ", "ﬁ ² é ß"),
+        (Normalise(unicode="none", case="lower"), "E\u0301 İ ΟΔΟΣ", "e\u0301 i̇ οδος"),
+        (Normalise(unicode="none", case="none"), "E\u0301 ẞ ﬁ", "E\u0301 ẞ ﬁ"),
+        (Normalise(), "ᾳ\u0301", unicodedata.normalize("NFKC", "ά\u03b9")),
+    ],
+)
+def test_forms_and_case(rules: Normalise, text: str, folded: str) -> None:
+    assert folder(rules)(text) == folded
+
+
+@settings(max_examples=200)
+@given(text=any_text)
+def test_folded_text_stays_in_its_form(text: str) -> None:
+    for rules in (Normalise(case="lower"), Normalise(case="casefold")):
+        assert unicodedata.is_normalized("NFKC", folder(rules)(text))
+
+
+@pytest.mark.parametrize(
+    ("page", "seen"),
+    [
+        ("", ""),
+        ("a < b & c", "a < b & c"),
+        ("1 <2 and 3> 2", "1 <2 and 3> 2"),
+        ("i <3 you, AT&T and R&D", "i <3 you, AT&T and R&D"),
+        ("if x <y then z", "if x <y then z"),
+        ("<p>cut off <a hre", "cut off <a hre"),
+        ("&amp;&lt;&eacute;&#x41;&#66;&nbsp;&hellip;", "&<éAB\xa0…"),
+        ("<p>one</p><p>two</p>", "one two"),
+        ("one<br>two<hr/>three", "one two three"),
+        ("<ul><li>one<li>two</ul>", "one two"),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b c"),
+        ("<b>bo</b>ld, H<sub>2</sub>O, <span>T</span>he <i><b>e</b>nd</i>", "bold, H2O, The end"),
+        ("<title>no</title><body>yes", "yes"),
+        ("<html><head><meta charset=x></head><body><h1>yes</h1></body></html>", "yes"),
+        ("a<script>if (x < y && y > z) no()</script>b", "ab"),
+        ("<script>no", ""),
+        ("<style>p > a {no: no}</style>yes", "yes"),
+        ("yes<!-- no --><!-- <p>no</p> --> too", "yes too"),
+        ("<body>yes<noscript>no</noscript><template>no</template>", "yes"),
+        ('<img alt="no" src=x><input value="no">yes', "yes"),
+        ("<!DOCTYPE html><?xml no?><p>yes", "yes"),
+        ("<frameset><frame></frameset>", ""),
+        ("<p>안녕 <b>中</b>文</p>😀", "안녕 中文 😀"),
+    ],
+)
+def test_html(page: str, seen: str) -> None:
+    assert strip_html(page).split() == seen.split()
+
+
+def test_html_nested_deeply_takes_linear_time() -> None:
+    # Taking the outer elements out first would take minutes here.
+    assert strip_html("<b>" * 100_000 + "one" + "</b>" * 100_000 + " two").split() == ["one", "two"]
+
+
+def test_html_is_stripped_only_on_request() -> None:
+    page = "<p>A &amp; B</p>"
+    assert folder(Normalise())(page) == page
+    assert folder(Normalise(html=True))(page).strip() == "A & B"
+    assert folder(Normalise(html=True, case="lower"))("<p>&Eacute;").strip() == "é"
+
+
+@settings(max_examples=200)
+@given(text=any_text)
+def test_text_without_markup_passes_through(text: str) -> None:
+    plain = text.replace("<", "").replace("&", "")
+    assert folder(Normalise(html=True))(plain) == folder(Normalise())(plain)
+    assert strip_html(f"{text.replace('&', '')} < 1").split()[-2:] == ["<", "1"]

@@ -1,0 +1,154 @@
+"""Shingle ids against plain Python, on both back ends."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.text import ID_BITS, Shingler, Shingles, poly64
+from tests.builders.plain_text import (
+    MASK,
+    Rules,
+    all_rules,
+    any_text,
+    digit_runs,
+    every_backend,
+    hash_of,
+    shingles,
+)
+from tests.builders.plain_text import poly64 as plain_poly64
+
+every_base = pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a"])
+
+
+def cut(texts: list[str], rules: Rules, backend: Backend) -> Shingles:
+    found = Shingler(rules.recipe(), backend).shingles(texts)
+    dtypes = [array.dtype for array in (found.ids, found.offsets, found.numbers)]
+    assert dtypes == [np.dtype(np.uint64), np.dtype(np.int64), np.dtype(np.uint64)]
+    assert (len(found.offsets), len(found.numbers)) == (len(texts) + 1, len(texts))
+    assert found.offsets[0] == 0
+    assert found.offsets[-1] == len(found.ids)
+    return found
+
+
+def ids_of(text: str, rules: Rules, backend: Backend) -> list[int]:
+    ids: list[int] = cut([text], rules, backend).ids.tolist()
+    return ids
+
+
+def expected_ids(text: str, rules: Rules) -> list[int]:
+    return [hash_of(shingle, rules.base) for shingle in shingles(text, rules)]
+
+
+@every_backend
+@settings(max_examples=300, deadline=None)
+@given(rules=all_rules, texts=st.lists(any_text, max_size=4))
+@example(rules=Rules(), texts=[])
+@example(rules=Rules(), texts=["", " \r\n", "\u200b\ufeff", "two words", ""])
+@example(rules=Rules(scheme="char", k=5), texts=["", "\xa0", "abc", "안녕하세요 여러분", "😀😀😀😀😀😀"])
+@example(rules=Rules(scheme="char", whitespace="none"), texts=[" a  b ", "\n", "\r\n\r\n"])
+@example(rules=Rules(scheme="sentence", k=1), texts=["", "One. Two! 你好！你好吗？", "...", "End.\n\n\nEnd."])
+def test_ids_are_those_of_plain_python(backend: Backend, rules: Rules, texts: list[str]) -> None:
+    found = cut(texts, rules, backend)
+    for row, text in enumerate(texts):
+        assert found.ids[found.offsets[row] : found.offsets[row + 1]].tolist() == expected_ids(text, rules)
+        total = sum(plain_poly64(run.encode()) * times for run, times in digit_runs(text, rules).items())
+        assert found.numbers[row] == total & MASK
+
+
+@every_backend
+@settings(max_examples=150, deadline=None)
+@given(rules=all_rules, left=any_text, right=any_text)
+def test_equal_ids_are_equal_shingles(backend: Backend, rules: Rules, left: str, right: str) -> None:
+    rules = replace(rules, base="poly64")
+    left_ids, right_ids = (set(ids_of(text, rules, backend)) for text in (left, right))
+    left_set, right_set = (set(shingles(text, rules)) for text in (left, right))
+    assert (len(left_ids), len(right_ids)) == (len(left_set), len(right_set))
+    assert len(left_ids & right_ids) == len(left_set & right_set)
+
+
+@every_backend
+@settings(max_examples=100, deadline=None)
+@given(rules=all_rules, left=any_text, right=any_text)
+@example(rules=Rules(), left="3 dogs, 14 cats", right="14 3")
+@example(rules=Rules(), left="1 1", right="1")
+@example(rules=Rules(), left="11", right="1 1")
+@example(rules=Rules(), left="0", right="")
+@example(rules=Rules(), left="00", right="0")
+@example(rules=Rules(), left="no digits", right="")
+def test_numbers_tell_the_runs_of_digits(backend: Backend, rules: Rules, left: str, right: str) -> None:
+    numbers = cut([left, right], rules, backend).numbers
+    assert (numbers[0] == numbers[1]) == (digit_runs(left, rules) == digit_runs(right, rules))
+    assert (numbers[0] == 0) == (not digit_runs(left, rules))
+
+
+def long_text(alphabet: str, length: int) -> str:
+    return "".join(random.Random(length).choices(alphabet, k=length))
+
+
+@every_backend
+@pytest.mark.parametrize("alphabet", ["abcdefgh xyz", "ab 가나다中😀é"], ids=["ascii", "mixed"])
+@pytest.mark.parametrize("scheme", ["char", "word"])
+def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme: str) -> None:
+    rules = Rules(scheme, k=4, tokens="whitespace", unicode="none")
+    text = long_text(alphabet, 150_000)
+    assert len(text) > 2 * poly64.SEGMENT
+    texts = ["before", text, "after it all"]
+    found = cut(texts, rules, backend)
+    assert found.ids.tolist() == [one for text in texts for one in expected_ids(text, rules)]
+
+
+@every_backend
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_windows_about_as_long_as_a_segment(backend: Backend, extra: int) -> None:
+    rules = Rules("word", k=2, tokens="whitespace")
+    first = "x" * (poly64.SEGMENT - 2 + extra)
+    text = f"{first} y zz {first} é {first}가 end"
+    assert ids_of(text, rules, backend) == expected_ids(text, rules)
+
+
+@every_backend
+@every_base
+def test_windows_longer_than_a_segment(backend: Backend, base: str) -> None:
+    sizes = (70_000, 10, 5_000, 4_096, 200_000, 1, 3, 30_000, 40_000)
+    text = " ".join(long_text("abcé", size) for size in sizes)
+    for rules in (Rules("word", 2, "whitespace", base), Rules("bag", 1, "whitespace", base)):
+        assert ids_of(text, rules, backend) == expected_ids(text, rules)
+
+
+@every_backend
+@every_base
+@pytest.mark.parametrize("scheme", ["char", "word", "sentence"])
+def test_a_document_shorter_than_the_shingle_is_one(backend: Backend, base: str, scheme: str) -> None:
+    rules = Rules(scheme, 1000, "unicode", base)
+    text = "Zürich am See. Und noch ein Satz."
+    assert ids_of(text, rules, backend) == expected_ids(text, rules)
+    assert len(ids_of(text, rules, backend)) == 1
+
+
+@every_backend
+def test_the_widest_window_of_characters(backend: Backend) -> None:
+    for alphabet in ("abc d", "가나 d"):
+        rules = Rules("char", 1000, unicode="none")
+        text = long_text(alphabet, 3_000)
+        assert ids_of(text, rules, backend) == expected_ids(text, rules)
+
+
+@every_backend
+def test_ids_fit_the_bits_they_are_said_to_have(backend: Backend) -> None:
+    text = long_text("abcdefghij ", 5_000)
+    for base, bits in ID_BITS.items():
+        ids = ids_of(text, Rules("char", 9, base=base), backend)
+        assert bits - 2 <= max(ids).bit_length() <= bits
+
+
+@every_backend
+def test_stop_words_and_short_words_leave_numbers_alone(backend: Backend) -> None:
+    plain = cut(["the 7 of 42"], Rules("bag"), backend)
+    filtered = cut(["the 7 of 42"], Rules("bag", stopwords=["the", "7", "42"]), backend)
+    assert plain.numbers.tolist() == filtered.numbers.tolist()
+    assert filtered.ids.tolist() == [plain_poly64(b"of")]

@@ -1,0 +1,140 @@
+"""Stop words, short words, stems, and the libraries behind them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import Shingle, from_mapping
+from nearsim_db.similarity.text import Shingler, library_versions
+from nearsim_db.similarity.text.words import stop_words, word_filter
+from tests.builders.plain_text import every_backend, poly64
+
+
+def features(
+    text: str, backend: Backend, normalise: dict[str, Any] | None = None, **shingle: Any
+) -> set[int]:
+    recipe = from_mapping({"normalise": normalise or {}, "shingle": {"scheme": "bag", **shingle}})
+    return set(Shingler(recipe, backend).shingles([text]).ids.tolist())
+
+
+def bag(*words: str) -> set[int]:
+    return {poly64(word.encode()) for word in words}
+
+
+@every_backend
+def test_stop_words_of_a_language(backend: Backend) -> None:
+    assert features("The cat and THE hat", backend, stopwords="en") == bag("cat", "hat")
+    assert features("The cat and THE hat", backend, stopwords="english") == bag("cat", "hat")
+    assert features("Der Hund ist über dem Haus", backend, stopwords="de") == bag("hund", "haus")
+
+
+@every_backend
+def test_stop_words_are_compared_as_the_text_has_them(backend: Backend) -> None:
+    listed = ["ÜBER", "Straße", "e\u0301te\u0301", "그리고", "ＡＢ", ""]
+    text = "über STRASSE été 그리고 ab Haus"
+    assert features(text, backend, stopwords=listed) == bag("haus")
+    strict = {"unicode": "none", "case": "none"}
+    assert features("über ÜBER", backend, strict, stopwords=listed) == bag("über")
+
+
+@every_backend
+def test_a_stop_word_of_several_words_is_never_met(backend: Backend) -> None:
+    assert features("don't", backend, stopwords=["don't"]) == bag("don", "t")
+    assert features("don't", backend, stopwords=["don't"], tokens="whitespace") == set()
+
+
+@every_backend
+def test_short_words_go_by_their_code_points(backend: Backend) -> None:
+    assert features("a bb ccc 가 나다 😀😀 é", backend, min_token_length=2) == bag("bb", "ccc", "나다")
+    assert features("a 😀😀 é", backend, min_token_length=2, tokens="whitespace") == bag("😀😀")
+
+
+@every_backend
+def test_words_are_stemmed(backend: Backend) -> None:
+    assert features("Running runs easily", backend, stem="english") == bag("run", "easili")
+    assert features("running", backend, stem="en") == bag("run")
+    assert features("Häuser", backend, stem="german") == bag("haus")
+
+
+@every_backend
+def test_stop_words_and_lengths_are_looked_up_before_stemming(backend: Backend) -> None:
+    assert features("the theses", backend, stopwords=["these", "thes"], stem="english") == bag("the", "these")
+    assert features("ties", backend, min_token_length=4, stem="english") == bag("tie")
+
+
+@every_backend
+@pytest.mark.parametrize(("stem", "gone"), [("porter", "s"), ("nepali", "का"), ("arabic", "ـ")])
+def test_a_word_that_the_stemmer_empties_goes(backend: Backend, stem: str, gone: str) -> None:
+    for scheme in ("bag", "sentence"):
+        assert features(gone, backend, scheme=scheme, stem=stem) == set()
+        assert features(" ".join([gone] * 1_000), backend, scheme=scheme, stem=stem) == set()
+        assert features(f"{gone} zu {gone}", backend, scheme=scheme, stem=stem) == bag("zu")
+
+
+@every_backend
+def test_sentences_are_filtered_before_they_are_joined(backend: Backend) -> None:
+    text = "The cat sat. And the. A dog ran."
+    found = features(text, backend, scheme="sentence", k=2, stopwords=["the", "a", "and"])
+    assert found == bag("cat sat\ndog ran")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("stopwords", value) for value in ("xx", "English", "", "../english", "en\n")]
+    + [("stem", value) for value in ("xx", "English", "", "한국어", "../x")],
+)
+def test_an_unknown_language_is_refused_with_those_there_are(key: str, value: str) -> None:
+    rules = Shingle(stopwords=value) if key == "stopwords" else Shingle(stem=value)
+    with pytest.raises(RecipeError) as refused:
+        word_filter(rules, str)
+    assert str(refused.value).startswith(f"shingle.{key}: no ")
+    assert repr(value) in str(refused.value)
+    assert "known are none, " in str(refused.value)
+
+
+def test_there_is_nothing_to_do_without_rules() -> None:
+    assert word_filter(Shingle(), str) is None
+    assert word_filter(Shingle(stopwords=()), str) is None
+
+
+def test_stop_words_are_the_same_each_time() -> None:
+    first = stop_words("en")
+    assert {"the", "and", "of"} <= set(first)
+    assert stop_words("en") == stop_words("english") == first
+    assert stop_words("none") == ()
+    assert stop_words(("b", "a")) == ("b", "a")
+
+
+def test_versions_are_told_of_the_libraries_that_decide() -> None:
+    every = {"normalise": {"html": True}, "shingle": {"stopwords": "en", "stem": "english"}}
+    assert library_versions(from_mapping(every)) == {
+        name: version(name) for name in ("stop-words", "PyStemmer", "selectolax")
+    }
+    assert library_versions(from_mapping({})) == {}
+    assert library_versions(from_mapping({"shingle": {"stopwords": ["en"]}})) == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(st.sampled_from("abs ingedly카ا"), max_size=60), length=st.integers(1, 3))
+def test_a_filter_keeps_canonical_text_canonical(text: str, length: int) -> None:
+    canonical = " ".join(text.split())
+    for stem in ("english", "porter", "arabic"):
+        keep = word_filter(Shingle(stopwords=("a", "is"), stem=stem, min_token_length=length), str)
+        assert keep is not None
+        assert keep(canonical).split() == keep(canonical).split(" ") or keep(canonical) == ""
+
+
+def test_threads_stem_alike() -> None:
+    recipe = from_mapping({"shingle": {"scheme": "bag", "stem": "english"}})
+    shingler = Shingler(recipe, "numpy")
+    texts = [" ".join(f"running{n % 97}ly jumped{n}ing" for n in range(at, at + 300)) for at in range(40)]
+    alone = [shingler.shingles([text]).ids.tolist() for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda text: shingler.shingles([text]).ids.tolist(), texts * 3))
+    assert together == alone * 3

@@ -1,0 +1,196 @@
+"""Amplifications in SQL say what the package says."""
+
+from itertools import combinations
+
+import numpy as np
+import psycopg
+import pytest
+from numpy.typing import NDArray
+from psycopg.types.json import Jsonb
+from sqlalchemy import Connection
+
+from nearsim_db import Index
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override, to_mapping
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import RULES, World, write_documents
+
+TEXTS = [
+    "or(40, and(3))",
+    "at_least(3, 40, and(3))",
+    "and(4, or(4))",
+    "and(5)",
+    "or(9)",
+    "at_least(2, 9)",
+    "at_least(3, 3)",
+    "or(1, and(1))",
+    "or(4, and(4, or(4, and(4))))",
+    "or(3, at_least(2, 3, and(2, or(2, and(2)))))",
+    "at_least(2, 4, at_least(3, 5))",
+]
+WRONG = [
+    "",
+    "or",
+    "or(4",
+    "or(4))",
+    "or(4, and)",
+    "or(4, and(3)",
+    "xor(4)",
+    "or(4.5)",
+    "or(4) and(3)",
+    "and(4 or(4))",
+    "at_least(3)",
+    "or(3, 4)",
+    "or(0)",
+    "at_least(5, 4)",
+    "at_least(0, 4)",
+    "or(70000)",
+    "or(12345678901)",
+    "or(4, and(3), and(2))",
+    "or(2)(or(2))",
+    "OR(4)",
+]
+
+
+def test_the_same_bands_meet_a_recipe(connection: Connection) -> None:
+    recipes = [["sketch.k=256", f"match.amplification={text}"] for text in TEXTS]
+    recipes += [["bands.count=6", "bands.rows=2", f"match.min_shared_bands={minimum}"] for minimum in (1, 3)]
+    for number, rules in enumerate(recipes):
+        profile = resolve(override(Recipe(), rules))
+        rng = np.random.default_rng(number)
+        matched = rng.random((40, profile.bands)) < rng.choice([0.1, 0.3, 0.6, 0.9], (40, 1))
+        matched[0], matched[1] = False, True
+        expected = profile.amplification.evaluate(matched).tolist()
+        assert set(expected) == {True, False}
+        assert met_in_sql(connection, to_mapping(profile.recipe), matched) == expected, rules
+        row = driver(connection).execute(
+            "SELECT nearsim.amplification_of(%s, %s, %s)",
+            [Jsonb(to_mapping(profile.recipe)), profile.bands, profile.rows],
+        )
+        assert row.fetchone() == (str(profile.amplification),)
+
+
+def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArray[np.bool_]) -> list[bool]:
+    """Of each row of matched bands, whether it meets the recipe."""
+    found = []
+    for row in matched:
+        cursor = driver(connection).execute(
+            "SELECT nearsim.meets(%s, CAST(%s AS smallint[]))",
+            [Jsonb(recipe), np.flatnonzero(row).tolist()],
+        )
+        found += [bool(one[0]) for one in cursor.fetchall()]
+    return found
+
+
+def test_the_probability_is_that_of_the_package(connection: Connection) -> None:
+    rows = driver(connection).execute(
+        "SELECT text, s, nearsim.match_probability(s, text) "
+        "FROM unnest(CAST(%s AS text[])) AS text, unnest(CAST(%s AS float8[])) AS s",
+        [TEXTS, [0.0, 1e-9, 0.001, 0.2, 0.5, 0.8, 0.999, 1.0]],
+    )
+    for text, similarity, found in rows.fetchall():
+        expected = lsh.parse(str(text)).probability(float(str(similarity)))
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-140), (text, similarity)
+
+
+def test_the_curve_of_or_and_is_that_of_the_slides(connection: Connection) -> None:
+    rows = driver(connection).execute("SELECT * FROM nearsim.curve(' and( 4,or(4) ) ')").fetchall()
+    found = {round(float(str(s)), 2): round(float(str(p)), 4) for s, p in rows}
+    assert [found[one / 10] for one in range(1, 9)] == [
+        0.0140,
+        0.1215,
+        0.3334,
+        0.5740,
+        0.7725,
+        0.9015,
+        0.9680,
+        0.9936,
+    ]
+
+
+def test_what_is_no_amplification_is_refused_as_in_the_package(connection: Connection) -> None:
+    for text in WRONG:
+        with pytest.raises(RecipeError):
+            lsh.parse(text)
+        refused = pytest.raises(psycopg.errors.InvalidParameterValue, match="amplification")
+        with refused, driver(connection).transaction():
+            driver(connection).execute("SELECT nearsim.match_probability(0.5, %s)", [text])
+
+
+OR_AND = "and(2, or(20, and(3)))"
+
+
+def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None:
+    rules = [rule for rule in RULES if not rule.startswith(("match.min", "bands."))]
+    with Index.connect(database_url) as index:
+        known = World.build(index, [*rules, f"match.amplification={OR_AND}"], write_documents(1))
+        check_pairs(known)
+        check_reasons(known)
+        check_similar(known)
+        shown = known.row("SELECT expected_recall, amplification, bands FROM nearsim.profiles")
+        assert shown == {
+            "expected_recall": known.profile.expected_recall,
+            "amplification": OR_AND,
+            "bands": 40,
+        }
+
+
+def check_pairs(known: World) -> None:
+    """The index has the pairs that brute force has."""
+    stored = set(known.ask("SELECT left_id, right_id FROM nearsim.pairs"))
+    expected = {pair for pair in combinations(known.doc_ids, 2) if known.is_pair(*pair)}
+    few = [pair for pair in combinations(known.doc_ids, 2) if known.shared(*pair) and not known.meets(*pair)]
+    assert stored == expected and few
+
+
+def check_reasons(known: World) -> None:
+    """why_not tells of bands that are shared but not enough of them where they are needed."""
+    told = set()
+    for left, right in list(combinations(known.doc_ids, 2))[::19]:
+        if not (known.features[left] and known.features[right]):
+            continue
+        found = known.row(
+            "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))", left, right
+        )
+        chance = known.profile.match_probability(known.estimate(left, right))
+        assert found["probability"] == pytest.approx(chance, rel=1e-9, abs=1e-12)
+        short = known.shared(left, right) > 0 and not known.meets(left, right)
+        said = f"they share {known.shared(left, right)} buckets, and not those that {OR_AND} asks for"
+        assert (said in found["reason"]) == short, found["reason"]
+        told.add(short)
+    assert told == {True, False}
+
+
+def check_similar(known: World) -> None:
+    """Asked for less, similar_to adds what the recipe compares; asked for a minimum, all that have it."""
+    added = 0
+    for asked in known.doc_ids[::9]:
+        others = [
+            one for one in known.doc_ids if one != asked and known.features[one] and known.features[asked]
+        ]
+        pairs = {one for one in others if known.is_pair(asked, one)}
+        met = {one for one in others if known.meets(asked, one) and known.estimate(asked, one) >= 0.1}
+        sharing = {one for one in others if known.shared(asked, one) and known.estimate(asked, one) >= 0.1}
+        assert similar(known, asked) == pairs
+        assert similar(known, asked, "min_similarity => 0.1") == pairs | met
+        assert similar(known, asked, "min_similarity => 0.1, min_shared_bands => 1") == pairs | sharing
+        many = {one for one in pairs if known.shared(asked, one) >= 30}
+        unmet = {
+            one
+            for one in others
+            if known.shared(asked, one) >= 30
+            and not known.meets(asked, one)
+            and known.estimate(asked, one) >= 0.5
+        }
+        assert similar(known, asked, "min_shared_bands => 30") == many | unmet
+        added += len(sharing - met)
+    assert added
+
+
+def similar(known: World, asked: int, arguments: str = "") -> set[int]:
+    """The documents that similar_to finds."""
+    extra = f", {arguments}" if arguments else ""
+    command = f"SELECT doc_id FROM nearsim.similar_to(CAST(%s AS bigint){extra})"  # noqa: S608
+    return {row[0] for row in known.ask(command, asked)}

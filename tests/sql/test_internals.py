@@ -1,0 +1,112 @@
+"""What runs with the rights of its owner tells nothing to who may not read the generation."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Engine
+
+from nearsim_db import Document, Index
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import RULES, World
+
+TEXT = "the harbour master said that the old ferry would sail again"
+STRANGER = "nearsim_test_stranger"
+
+INTERNALS = [
+    "keys_of({generation}, {doc_id})",
+    "pairs_of({generation}, {doc_id}, 0, 1)",
+    "met_by({generation}, {doc_id}, 0, 1)",
+    "standing_in({generation}, {empty})",
+    "compare_sketches({generation}, {doc_id}, {other})",
+    "heads_of({generation}, ARRAY[{doc_id}, {other}])",
+    "pairs_between({generation}, ARRAY[{doc_id}, {other}])",
+]
+
+
+@contextmanager
+def stranger(known: World) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+    """Collections are kept apart, and somebody who was granted none asks."""
+    with known.index.database.engine.begin() as connection:
+        inner = driver(connection)
+        role = sql.Identifier(STRANGER)
+        inner.execute(sql.SQL("CREATE ROLE {}").format(role))
+        for grant in ("USAGE ON SCHEMA nearsim", "SELECT ON ALL TABLES IN SCHEMA nearsim"):
+            inner.execute(sql.SQL("GRANT {} TO {}").format(sql.SQL(grant), role))
+        inner.execute(sql.SQL("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA nearsim TO {}").format(role))
+        inner.execute("ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY")
+        inner.execute(sql.SQL("SET LOCAL ROLE {}").format(role))
+        yield inner
+        connection.rollback()
+
+
+@pytest.fixture
+def known(database_url: str) -> Iterator[World]:
+    """Two alike, one that is met in a bucket, and one without features."""
+    texts = {
+        "one": TEXT,
+        "two": f"{TEXT} soon",
+        "met": f"{TEXT[:40]} in another way, and then no more",
+        "empty": "",
+    }
+    with Index.connect(database_url) as index:
+        yield World.build(
+            index,
+            [*RULES, "match.threshold=0.9", "bands.count=64", "bands.rows=2"],
+            [Document(name, body=body) for name, body in texts.items()],
+        )
+
+
+def test_internals_tell_nothing(known: World) -> None:
+    one, two, _, empty = known.doc_ids
+    given = {"generation": 1, "doc_id": one, "other": two, "empty": empty}
+    calls = [f"SELECT nearsim.{call.format(**given)}" for call in INTERNALS]
+    for call in calls:
+        told = known.ask(call)
+        assert call.find("pairs") > 0 or (told and told != [(None,)]), call
+    with stranger(known) as connection:
+        for call in calls:
+            assert connection.execute(call.encode()).fetchall() in ([], [(None,)]), call
+
+
+def test_what_is_hidden_is_not_there(known: World) -> None:
+    with stranger(known) as connection:
+        found = connection.execute("SELECT keep, indexed FROM nearsim.dedupe(%s)", (known.doc_ids[:2],))
+        assert found.fetchall() == [(True, False), (True, False)]
+        for call in ("similar_to({0})", "why({0}, {1})", "why_not({0}, {1})", "buckets_of({0})"):
+            command = f"SELECT nearsim.{call.format(*known.doc_ids)}"
+            refused = pytest.raises(psycopg.errors.NoDataFound, match=f"no document {known.doc_ids[0]}")
+            with refused, connection.transaction():
+                connection.execute(command.encode())
+        for name in ("one", "never"):
+            refused = pytest.raises(psycopg.errors.NoDataFound, match=f"there is no document '{name}'")
+            with refused, connection.transaction():
+                connection.execute("SELECT * FROM nearsim.similar_to(%s)", (name,))
+
+
+READ = """
+SELECT relname, sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0)) FROM pg_stat_xact_all_tables
+WHERE schemaname = 'nearsim' AND relname ~ '_[0-9]+$' GROUP BY 1
+"""
+
+
+def test_retired_generations_are_not_read(known: World, engine: Engine) -> None:
+    known.retire(["shingle.k=1"])
+    one, two, *_ = known.doc_ids
+    # A session of its own: what another one read before may be counted there later.
+    with engine.begin() as connection:
+        inner = driver(connection)
+        for call in (
+            "similar_to(%s::bigint, 0.1)",
+            "buckets_of(%s)",
+            "dedupe(ARRAY[%s, 1])",
+            "why(%s, 1)",
+            "why_not(%s, 1)",
+        ):
+            inner.execute(f"SELECT nearsim.{call}".encode(), (two,))
+        assert one == 1
+        scans = {str(name): int(str(count)) for name, count in inner.execute(READ)}
+    read = {name for name, count in scans.items() if count}
+    assert read == {"signature_1", "band_1", "similar_pair_1", "cluster_member_1"}

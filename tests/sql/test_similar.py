@@ -1,0 +1,247 @@
+"""similar_to in SQL against brute force."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+
+from nearsim_db import Document, Index
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, World, world
+
+SIMILAR = (
+    "SELECT doc_id, similarity, estimate, shared_bands, intersection_size, union_size, verified "
+    "FROM nearsim.similar_to(CAST(%s AS bigint), %s, %s)"
+)
+
+Row = tuple[Any, ...]
+
+
+def expected(known: World, doc_id: int, similarity: float | None, shared: int | None) -> list[Row]:
+    """What must be found, the most similar first."""
+    least = THRESHOLD if similarity is None else similarity
+    fewest = MINIMUM if shared is None else shared
+    rows: list[tuple[float, int, Row]] = []
+    for other in known.doc_ids:
+        bands, estimate = known.shared(doc_id, other), known.estimate(doc_id, other)
+        said = (pytest.approx(estimate), bands)
+        if other == doc_id or bands < max(fewest, 1):
+            continue
+        if known.is_pair(doc_id, other):
+            exact = known.similarity(doc_id, other)
+            if exact >= least:
+                rows.append((-exact, other, (other, exact, *said, *known.sizes(doc_id, other), True)))
+        elif estimate >= least and not (least >= THRESHOLD and bands >= MINIMUM):
+            rows.append((-estimate, other, (other, estimate, *said, None, None, False)))
+    return [row for _, _, row in sorted(rows, key=lambda found: found[:2])]
+
+
+FAMILIES = [
+    [],
+    ["sketch.family=minhash", "bands.hash=xor"],
+    ["sketch.family=bottom_k", "bands.rows=1", "sketch.k=64"],
+]
+
+
+@pytest.mark.parametrize("rules", FAMILIES)
+def test_similar_to_at_all_thresholds(database_url: str, rules: list[str]) -> None:
+    with world(database_url, *rules) as known:
+        seen: set[object] = set()
+        for asked in (
+            (None, None),
+            (0.8, None),
+            (None, 20),
+            (0.3, None),
+            (None, 1),
+            (0.2, 1),
+            (0.9, 2),
+            (0, 4),
+        ):
+            for doc_id in known.doc_ids[::6]:
+                found = known.ask(SIMILAR, doc_id, *asked)
+                assert found == expected(known, doc_id, *asked), (known.names[doc_id], asked)
+                seen |= {(row[6], row[1] == 1) for row in found}
+        assert seen == {(True, True), (True, False), (False, False)}
+
+
+def test_similar_to_is_what_the_package_says(database_url: str) -> None:
+    with world(database_url) as known:
+        for doc_id in known.doc_ids:
+            name = known.names[doc_id]
+            found = known.ask(
+                "SELECT external_id, title, similarity, intersection_size, union_size, shared_bands "
+                "FROM nearsim.similar_to(%s, collection => 'default')",
+                name,
+            )
+            matches = known.index.similar(name) if known.features[doc_id] else []
+            assert found == [
+                (one.external_id, one.title, one.similarity, one.intersection, one.union, one.shared_bands)
+                for one in matches
+            ]
+
+
+def test_numbers_and_verdicts_are_told(database_url: str) -> None:
+    with world(database_url) as known:
+        doc_id = max(known.doc_ids, key=lambda one: len(expected(known, one, None, None)))
+        others = [row[0] for row in expected(known, doc_id, None, None)]
+        pinned, vetoed, undone = others[:3]
+        for other, verdict, moment in (
+            (pinned, "pinned", None),
+            (vetoed, "vetoed", None),
+            (undone, "vetoed", "now"),
+        ):
+            decide(known, doc_id, other, verdict, moment)
+        found = known.ask(
+            "SELECT doc_id, numbers_differ, verdict FROM nearsim.similar_to(%s::bigint)", doc_id
+        )
+        assert found == [
+            (
+                other,
+                known.numbers(doc_id) != known.numbers(other),
+                {pinned: "pinned", vetoed: "vetoed"}.get(other),
+            )
+            for other in others
+        ]
+        assert len({differ for _, differ, _ in found}) == 2
+
+
+def decide(known: World, one: int, other: int, verdict: str, undone_at: str | None = None) -> None:
+    """Write a verdict down; one that was undone counts for nothing."""
+    by = None if undone_at is None else "somebody"
+    known.ask(
+        "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why, undone_at, undone_by, "
+        "undone_why) SELECT collection_id, %s, %s, %s, 'Ada', 'a test', %s, %s, %s FROM nearsim.document "
+        "WHERE doc_id = %s",
+        min(one, other),
+        max(one, other),
+        verdict,
+        undone_at,
+        by,
+        by,
+        one,
+    )
+
+
+def test_the_bucket_limit_bounds_what_is_added(database_url: str) -> None:
+    with world(database_url, "match.bucket_limit=2") as known:
+        heads = {
+            one: min(o for o in known.doc_ids if known.features[o] == known.features[one])
+            for one in known.doc_ids
+        }
+        stored = dict.fromkeys(
+            known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = 1")
+        )
+        members: dict[int, list[int]] = {}
+        for bucket, doc_id in known.ask(
+            "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = 1 ORDER BY 2"
+        ):
+            members.setdefault(bucket, []).append(doc_id)
+        for doc_id in known.doc_ids:
+            head = heads[doc_id]
+            met = {one for bucket in members.values() if head in bucket for one in bucket[:2]}
+            wanted = {
+                other
+                for other in known.doc_ids
+                if heads[other] in met - {head}
+                and (min(head, heads[other]), max(head, heads[other])) not in stored
+            }
+            found = known.ask(
+                "SELECT doc_id FROM nearsim.similar_to(%s::bigint, 0, 1) WHERE NOT verified", doc_id
+            )
+            assert {other for (other,) in found} == (wanted if known.features[doc_id] else set())
+
+
+def test_what_has_nothing_similar(database_url: str) -> None:
+    with world(database_url) as known:
+        for name in (EMPTY, ALONE):
+            assert known.ask("SELECT * FROM nearsim.similar_to(%s)", name) == []
+        known.ask(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) "
+            "SELECT collection_id, 'new', body FROM nearsim.document WHERE external_id = 'd1'"
+        )
+        assert known.ask("SELECT * FROM nearsim.similar_to('new')") == []
+
+
+REFUSED = [
+    ("similar_to(4711)", psycopg.errors.NoDataFound, "there is no document 4711"),
+    ("similar_to('gone')", psycopg.errors.NoDataFound, "there is no document 'gone'"),
+    (
+        "similar_to('a', collection => 'third')",
+        psycopg.errors.NoDataFound,
+        "no document 'a' in collection 'third'",
+    ),
+    (
+        "similar_to('a')",
+        psycopg.errors.AmbiguousParameter,
+        "'a' in several collections; name one of: default, other",
+    ),
+    (
+        "similar_to('b')",
+        psycopg.errors.AmbiguousParameter,
+        "'default' has several profiles; name one of: p, q",
+    ),
+    ("similar_to('b', profile => 'r')", psycopg.errors.NoDataFound, "has no profile 'r'; there are: p, q"),
+    ("similar_to('c')", psycopg.errors.NoDataFound, "'bare' has no profile; there are: none yet"),
+    ("similar_to('b', profile => 'q')", psycopg.errors.ObjectNotInPrerequisiteState, "has no live index yet"),
+    (
+        "similar_to('b', 1.5, profile => 'p')",
+        psycopg.errors.InvalidParameterValue,
+        "similarity of 1.5 is outside",
+    ),
+    ("similar_to('b', NULL, 0, 'p')", psycopg.errors.InvalidParameterValue, "minimum of 0 shared bands"),
+]
+
+
+def test_what_cannot_be_answered_is_told(several: Engine) -> None:
+    with several.connect() as connection:
+        for call, error, complaint in REFUSED:
+            with pytest.raises(error, match=complaint):
+                driver(connection).execute(f"SELECT nearsim.{call}".encode())
+            connection.rollback()
+
+
+def test_the_collection_is_named_where_several_have_the_document(several: Engine) -> None:
+    with several.connect() as connection:
+        inner = driver(connection)
+        for collection, profile in (("default", "p"), ("other", None)):
+            row = inner.execute(
+                "SELECT nearsim.document_named('a', %s), doc_id FROM nearsim.document JOIN nearsim.collection "
+                "USING (collection_id) WHERE name = %s AND external_id = 'a'",
+                (collection, collection),
+            ).fetchone()
+            assert row is not None and row[0] == row[1]
+            inner.execute(
+                "SELECT * FROM nearsim.similar_to('a', profile => %s, collection => %s)",
+                (profile, collection),
+            )
+
+
+@pytest.fixture
+def several(engine: Engine) -> Engine:
+    """Two collections with a document a, the first with the profiles p and q (not live); one without a profile."""
+    url = engine.url.render_as_string(hide_password=False)
+    with Index.connect(url, profile="p") as index:
+        index.create_profile("p", override(Recipe(), RULES))
+        index.create_profile("q", Recipe())
+        index.add([Document("a", body="some text"), Document("b", body="more text")])
+        with index.database.transaction() as connection:
+            driver(connection).execute(
+                "UPDATE nearsim.generation SET state = 'retired' FROM nearsim.profile "
+                "WHERE profile.profile_id = generation.profile_id AND name = 'q'"
+            )
+    with Index.connect(url, collection="other") as index:
+        index.add([Document("a", body="some text")])
+    with engine.begin() as connection:
+        driver(connection).execute(
+            "WITH made AS (INSERT INTO nearsim.collection (name) VALUES ('bare') RETURNING collection_id) "
+            "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'c' FROM made"
+        )
+        # Collections of one run do not stand in the way of others.
+        driver(connection).execute(
+            "WITH made AS (INSERT INTO nearsim.collection (name, temporary) VALUES ('run', true) "
+            "RETURNING collection_id) "
+            "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'b' FROM made"
+        )
+    return engine

@@ -1,0 +1,379 @@
+"""What the views show is what brute force finds in the documents, a retired generation attached or not."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.records import Cluster
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import EMPTY, RULES, World, fill, filled, world
+from tests.servers.databases import Server
+
+LIMIT = 3
+BY_NAME = "SELECT left_id, right_id FROM nearsim.pairs WHERE {} = %s AND collection = 'default'"
+
+
+@pytest.fixture
+def small(database_url: str) -> Iterator[World]:
+    with world(database_url, f"match.bucket_limit={LIMIT}", "bands.rows=2") as found:
+        yield found
+
+
+@pytest.fixture
+def whole(server: Server) -> Iterator[World]:
+    with server.database(fill) as url, filled(url) as found:
+        yield found
+
+
+def rows(found: World, command: str, *values: object) -> list[dict[str, Any]]:
+    """Rows as dictionaries."""
+    with found.index.database.engine.begin() as connection:
+        cursor = driver(connection).execute(command.encode(), values)
+        names = [column.name for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def twin_pairs(found: World) -> list[tuple[int, int]]:
+    features = found.features
+    return [
+        pair for pair in combinations(found.doc_ids, 2) if features[pair[0]] == features[pair[1]] != set()
+    ]
+
+
+def all_pairs(found: World) -> set[tuple[int, int]]:
+    return {pair for pair in combinations(found.doc_ids, 2) if found.is_pair(*pair)}
+
+
+def test_pairs_are_all_pairs_with_their_evidence(whole: World) -> None:
+    expected, twins = all_pairs(whole), twin_pairs(whole)
+    assert twins and set(twins) < expected
+    found = {(row["left_id"], row["right_id"]): row for row in rows(whole, "SELECT * FROM nearsim.pairs")}
+    assert set(found) == expected
+    assert {pair for pair, row in found.items() if row["are_twins"]} == set(twins)
+    firsts = {frozenset(features): one for one, features in reversed(whole.features.items())}
+    heads = set(firsts.values())
+    assert {pair for pair, row in found.items() if row["are_heads"]} == {
+        pair for pair in expected if set(pair) <= heads
+    }
+    for (left, right), row in found.items():
+        assert (row["intersection_size"], row["union_size"]) == whole.sizes(left, right)
+        assert row["similarity"] == pytest.approx(whole.similarity(left, right))
+        assert row["estimate"] == pytest.approx(whole.estimate(left, right), abs=1e-6)
+        assert row["shared_bands"] == len(whole.bands(left, right))
+        assert row["numbers_differ"] == (whole.numbers(left) != whole.numbers(right))
+        assert (row["left_external_id"], row["right_external_id"]) == (whole.names[left], whole.names[right])
+        assert row["left_title"] == f"Title 7 of {whole.names[left]}"
+        assert (row["verdict"], row["verified_at"] is None) == (None, row["are_twins"])
+    assert {row["numbers_differ"] for row in found.values()} == {True, False}
+
+
+def test_twins_may_differ_in_numbers_that_are_no_features(database_url: str) -> None:
+    with world(database_url, "shingle.min_token_length=2") as found:
+        twins = {pair: found.numbers(pair[0]) != found.numbers(pair[1]) for pair in twin_pairs(found)}
+        assert set(twins.values()) == {True, False}
+        told = found.ask("SELECT left_id, right_id, numbers_differ FROM nearsim.pairs WHERE are_twins")
+        assert {(left, right): differ for left, right, differ in told} == twins
+
+
+def test_a_twin_may_come_before_or_after_the_other_head(whole: World) -> None:
+    heads: dict[frozenset[int], int] = {}
+    head = {one: heads.setdefault(frozenset(whole.features[one]), one) for one in whole.doc_ids}
+    kinds = {
+        (left != head[left], right != head[right], head[left] < head[right])
+        for left, right in all_pairs(whole)
+        if head[left] != head[right]
+    }
+    assert {(True, True, True), (True, True, False), (True, False, True), (False, True, False)} < kinds
+
+
+def test_pairs_of_one_document_are_found_by_every_name_of_it(whole: World) -> None:
+    expected = all_pairs(whole)
+    for side, place in (("left", 0), ("right", 1)):
+        for doc_id, name in whole.names.items():
+            partners = {pair for pair in expected if pair[place] == doc_id}
+            for column, value in ((f"{side}_id", doc_id), (f"{side}_external_id", name)):
+                command = BY_NAME.format(column)
+                assert set(whole.ask(command, value)) == partners
+
+
+def test_a_standing_verdict_is_beside_its_pair(whole: World) -> None:
+    (first, second, third, *_) = sorted(all_pairs(whole))
+    insert = (
+        "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why, undone_by, "
+        "undone_why, undone_at) "
+        "SELECT collection_id, %s, %s, %s, 'me', 'known', %s, %s, %s "
+        "FROM nearsim.collection WHERE name = 'default'"
+    )
+    whole.ask(insert, *first, "pinned", None, None, None)
+    whole.ask(insert, *second, "vetoed", None, None, None)
+    whole.ask(insert, *third, "vetoed", "you", "an error", "2026-01-01")
+    told = whole.ask("SELECT left_id, right_id, verdict FROM nearsim.pairs WHERE verdict IS NOT NULL")
+    assert sorted(told) == [(*first, "pinned"), (*second, "vetoed")]
+
+
+def test_verdicts_are_shown_whether_their_documents_are_a_pair_or_there_at_all(whole: World) -> None:
+    pairs = all_pairs(whole)
+    unlike = next(pair for pair in combinations(whole.doc_ids, 2) if pair not in pairs)
+    (alike, *_) = sorted(pair for pair in pairs if not {*pair} & {*unlike})
+    whole.ask("SELECT nearsim.pin_pair(%s, %s, 'the same event', 'me')", *unlike)
+    whole.ask("SELECT nearsim.veto_pair(%s, %s, 'other years', 'me')", *alike)
+    whole.ask("SELECT nearsim.undo_verdict(%s, %s, 'the same year', 'you')", *alike)
+    assert whole.ask("SELECT FROM nearsim.pairs WHERE verdict IS NOT NULL") == []
+    shown = rows(whole, "SELECT * FROM nearsim.verdicts ORDER BY verdict_id")
+    assert [
+        (
+            row["left_id"],
+            row["right_id"],
+            row["verdict"],
+            row["by"],
+            row["why"],
+            row["undone_by"],
+            row["undone_why"],
+        )
+        for row in shown
+    ] == [
+        (*unlike, "pinned", "me", "the same event", None, None),
+        (*alike, "vetoed", "me", "other years", "you", "the same year"),
+    ]
+    assert [row["undone_at"] is None for row in shown] == [True, False]
+    for row in shown:
+        assert row["collection"] == "default"
+        assert row["left_external_id"] == whole.names[row["left_id"]]
+        assert row["right_external_id"] == whole.names[row["right_id"]]
+        assert row["right_title"] == f"Title 7 of {whole.names[row['right_id']]}"
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = %s", unlike[0])
+    (gone, _) = rows(whole, "SELECT * FROM nearsim.verdicts ORDER BY verdict_id")
+    assert (gone["left_external_id"], gone["left_title"]) == (None, None)
+    assert gone["right_external_id"] == whole.names[unlike[1]]
+
+
+def cluster_names(found: World) -> list[tuple[str, set[str]]]:
+    return sorted(
+        (row["survivor_external_id"], set(row["members"]))
+        for row in rows(
+            found,
+            "SELECT survivor_external_id, array_agg(external_id) AS members FROM ("
+            "SELECT cluster_id, external_id, survivor_external_id FROM nearsim.duplicates UNION "
+            "SELECT cluster_id, survivor_external_id, survivor_external_id FROM nearsim.clusters) AS member "
+            "GROUP BY survivor_external_id",
+        )
+    )
+
+
+def read_clusters(found: World) -> list[tuple[str, set[str]]]:
+    def named(one: Cluster) -> tuple[str, set[str]]:
+        return one.survivor, set(one.members)
+
+    return sorted(named(one) for one in found.index.clusters())
+
+
+def test_clusters_are_the_components_of_the_pairs(whole: World) -> None:
+    components = list(nx.connected_components(nx.Graph(all_pairs(whole))))
+    found = rows(whole, "SELECT * FROM nearsim.clusters")
+    assert sorted(row["documents"] for row in found) == sorted(map(len, components))
+    assert sorted(row["survivor_id"] for row in found) == sorted(map(min, components))
+    assert cluster_names(whole) == read_clusters(whole)
+    duplicates = Counter(whole.ask("SELECT doc_id, survivor_id FROM nearsim.duplicates"))
+    assert duplicates == Counter(
+        (one, min(group)) for group in components for one in group if one != min(group)
+    )
+
+
+def test_clusters_tell_dates_and_sources_of_their_documents(whole: World) -> None:
+    whole.ask(
+        "UPDATE nearsim.document SET source = 's' || doc_id %% 3, published_at = '2026-01-01'::date + doc_id::int"
+    )
+    for row in rows(whole, "SELECT * FROM nearsim.clusters"):
+        members = [row["survivor_id"]]
+        command = "SELECT doc_id FROM nearsim.duplicates WHERE cluster_id = %s"
+        members += [doc_id for (doc_id,) in whole.ask(command, row["cluster_id"])]
+        assert len(members) == row["documents"]
+        assert row["sources"] == len({doc_id % 3 for doc_id in members})
+        dates = whole.ask(
+            "SELECT ('2026-01-01'::date + %s)::text, ('2026-01-01'::date + %s)::text",
+            min(members),
+            max(members),
+        )
+        assert (str(row["first_published_at"])[:10], str(row["last_published_at"])[:10]) == dates[0]
+
+
+def test_where_documents_were_just_deleted_the_first_member_stands_in(whole: World) -> None:
+    (largest, *_, smallest) = rows(
+        whole, "SELECT * FROM nearsim.clusters ORDER BY documents DESC, cluster_id"
+    )
+    kept = whole.ask(
+        "SELECT min(doc_id) FROM nearsim.duplicates WHERE cluster_id = %s", largest["cluster_id"]
+    )
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = %s", largest["survivor_id"])
+    whole.ask(
+        "DELETE FROM nearsim.document WHERE doc_id IN (SELECT doc_id FROM nearsim.duplicates WHERE cluster_id = %s)",
+        smallest["cluster_id"],
+    )
+    now = {row["cluster_id"]: row for row in rows(whole, "SELECT * FROM nearsim.clusters")}
+    assert smallest["cluster_id"] not in now
+    assert now[largest["cluster_id"]]["survivor_id"] == kept[0][0]
+    assert now[largest["cluster_id"]]["documents"] == largest["documents"] - 1
+    survivors = whole.ask(
+        "SELECT DISTINCT survivor_id FROM nearsim.duplicates WHERE cluster_id = %s", largest["cluster_id"]
+    )
+    assert survivors == kept
+    assert cluster_names(whole) == read_clusters(whole)
+    gone = whole.ask(
+        "SELECT count(*) FROM nearsim.pairs WHERE %s IN (left_id, right_id)", largest["survivor_id"]
+    )
+    assert gone == [(0,)]
+
+
+def test_a_survivor_that_was_moved_is_none_of_its_former_collection(whole: World) -> None:
+    (cluster, moved, kept), *_ = whole.ask(
+        "SELECT cluster_id, survivor_id, min(doc_id) FROM nearsim.duplicates "
+        "GROUP BY cluster_id, survivor_id HAVING count(*) > 1 ORDER BY cluster_id"
+    )
+    away = whole.index.database.create_collection("away").collection_id
+    whole.ask("UPDATE nearsim.document SET collection_id = %s WHERE doc_id = %s", away, moved)
+    survivors = "SELECT DISTINCT survivor_id FROM nearsim.{} WHERE cluster_id = %s"
+    for view in ("duplicates", "clusters"):
+        assert whole.ask(survivors.format(view), cluster) == [(kept,)]
+    assert whole.ask("SELECT count(*) FROM nearsim.duplicates WHERE doc_id = %s", kept) == [(0,)]
+
+
+def test_a_build_tells_the_planner_of_all_generations_together(whole: World) -> None:
+    for parent in ("signature", "similar_pair", "cluster_member"):
+        counted = whole.ask(f"SELECT count(*) FROM nearsim.{parent}")  # noqa: S608
+        known = "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = to_regclass(%s)"
+        assert whole.ask(known, f"nearsim.{parent}") == counted
+
+
+def test_buckets_are_counted_over_the_limit_too(small: World) -> None:
+    heads = {frozenset(small.features[one]): one for one in reversed(small.doc_ids)}
+    heads.pop(frozenset(), None)
+    keys = small._encoder.band_keys(np.stack([small.sketches[one] for one in heads.values()]))
+    members = Counter(keys.reshape(-1).astype(np.int64).tolist())
+    expected = {
+        key: (key >> 56 & 255, n, min(n, LIMIT), max(0, n - LIMIT) * (n - LIMIT - 1) // 2, n > LIMIT)
+        for key, n in members.items()
+        if n > 1
+    }
+    assert any(one[4] for one in expected.values())
+    found = small.ask("SELECT bucket_hash, band_no, members, anchors, left_out, is_hot FROM nearsim.buckets")
+    assert {row[0]: row[1:] for row in found} == expected
+    assert len(found) == len(expected)
+    recounted = small.index.stats(recount=True)
+    assert recounted["links_left_out"] == sum(one[3] for one in expected.values())
+
+
+def test_a_bucket_without_limit_has_only_anchors(database_url: str) -> None:
+    with world(database_url, "match.bucket_limit=0") as found:
+        assert found.ask(
+            "SELECT bool_and(anchors = members AND left_out = 0 AND NOT is_hot) FROM nearsim.buckets"
+        ) == [(True,)]
+
+
+def test_every_document_has_a_state(whole: World) -> None:
+    heads: dict[frozenset[int], int] = {}
+    expected = {}
+    for doc_id in whole.doc_ids:
+        head = heads.setdefault(frozenset(whole.features[doc_id]), doc_id)
+        expected[doc_id] = "indexed" if head == doc_id else "twin"
+    (empty,) = [doc_id for doc_id, name in whole.names.items() if name == EMPTY]
+    edited, deleted, *_ = [doc_id for doc_id in whole.doc_ids if doc_id != empty]
+    expected[empty], expected[edited] = "no features", "outdated"
+    del expected[deleted]
+    whole.ask("UPDATE nearsim.document SET body = body || ' more' WHERE doc_id = %s", edited)
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = %s", deleted)
+    ((late,),) = whole.ask(
+        "INSERT INTO nearsim.document (collection_id, external_id, body) "
+        "SELECT collection_id, 'late', 'new words' FROM nearsim.collection RETURNING doc_id"
+    )
+    expected[late] = "waiting"
+    found = rows(whole, "SELECT * FROM nearsim.documents")
+    assert {row["doc_id"]: row["state"] for row in found} == expected
+    assert len(found) == len(expected)
+    sizes = {row["doc_id"]: row["feature_count"] for row in found if row["doc_id"] != late}
+    assert sizes == {doc_id: len(whole.features[doc_id]) for doc_id in sizes}
+    clustered = {one for pair in all_pairs(whole) for one in pair} - {deleted}
+    assert {row["doc_id"] for row in found if row["cluster_id"] is not None} == clustered
+
+
+def test_documents_are_shown_once_for_each_profile_and_once_without_any(whole: World) -> None:
+    whole.index.create_profile("other", whole.profile.recipe)
+    whole.ask("INSERT INTO nearsim.collection (name, temporary) VALUES ('bare', false), ('gone soon', true)")
+    whole.ask(
+        "INSERT INTO nearsim.document (collection_id, external_id) "
+        "SELECT collection_id, 'lonely' FROM nearsim.collection WHERE name <> 'default'"
+    )
+    shown = defaultdict(set)
+    for profile, state, doc_id in whole.ask("SELECT profile, state, doc_id FROM nearsim.documents"):
+        shown[profile, state == "not indexed"].add(doc_id)
+    assert set(shown) == {("default", False), ("other", False), (None, True)}
+    assert shown["default", False] == shown["other", False] == set(whole.doc_ids)
+    assert len(shown[None, True]) == 1
+
+
+def test_documents_outside_of_the_window_are_told_so(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        documents = [Document(name, body=f"{name} some words", published_at=date) for name, date in _dated()]
+        found = World.build(index, [*RULES, 'retain.age="30 days"'], documents)
+        states = dict(found.ask("SELECT external_id, state FROM nearsim.documents"))
+    assert states == {"old": "outside window", "new": "indexed", "undated": "indexed"}
+
+
+def _dated() -> list[tuple[str, datetime | None]]:
+    now = datetime.now(UTC)
+    return [("old", now - timedelta(days=31)), ("new", now - timedelta(days=29)), ("undated", None)]
+
+
+@pytest.mark.parametrize("minimum", [1, 4])
+def test_profiles_tell_their_recall_and_their_generation(database_url: str, minimum: int) -> None:
+    with world(database_url, f"match.min_shared_bands={minimum}") as found:
+        (row,) = rows(found, "SELECT * FROM nearsim.profiles")
+        assert row["expected_recall"] == found.profile.expected_recall
+        assert row["amplification"] == str(found.profile.amplification)
+        assert (row["bands"], row["rows"]) == (found.profile.bands, found.profile.rows)
+        assert (row["state"], row["documents"]) == ("live", len(found.doc_ids))
+        assert row["fingerprint"] == found.profile.fingerprint
+        shown = found.index.stats()
+        for name in ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out"):
+            assert row[name] == shown[name]
+        # As for generations that were made before it was written down.
+        found.ask("UPDATE nearsim.generation SET expected_recall = NULL")
+        ((recall,),) = found.ask("SELECT expected_recall FROM nearsim.profiles")
+        assert recall == pytest.approx(found.profile.expected_recall, abs=1e-9)
+
+
+def test_generations_of_every_state_are_listed(whole: World) -> None:
+    states = whole.ask(
+        "SELECT profile, state, threshold FROM nearsim.generations LEFT JOIN nearsim.live_generations "
+        "USING (generation_id, profile) ORDER BY generation_id"
+    )
+    assert states == [("default", "live", 0.5), ("default", "retired", None)]
+
+
+def test_backlog_counts_work_and_changes(whole: World) -> None:
+    assert rows(whole, "SELECT * FROM nearsim.backlog") == []
+    whole.ask(
+        "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, n "
+        "FROM nearsim.collection, (VALUES ('a'), ('b')) AS new (n)"
+    )
+    whole.ask(
+        "INSERT INTO nearsim.work (generation_id, stage, doc_id, due_at, lease_id, attempts, set_aside_at) "
+        "SELECT generation_id, 'sign', doc_id, due_at, lease_id, attempts, set_aside_at "
+        "FROM nearsim.generation, (VALUES "
+        "(1, now(), NULL, 0, NULL), (2, now() + interval '1 day', NULL, 1, NULL), (3, now(), 7, 0, NULL), "
+        "(4, now(), NULL, 5, now())) AS queued (doc_id, due_at, lease_id, attempts, set_aside_at)"
+    )
+    found = whole.ask(
+        "SELECT state, stage, waiting, due, leased, tried, set_aside FROM nearsim.backlog ORDER BY state NULLS FIRST"
+    )
+    assert found == [
+        (None, "change", 2, 2, 0, 0, 0),
+        ("live", "sign", 3, 1, 1, 1, 1),
+        ("retired", "sign", 3, 1, 1, 1, 1),
+    ]

@@ -1,0 +1,304 @@
+"""why and why_not in SQL against brute force."""
+
+import re
+from collections import Counter
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import combinations
+
+import psycopg
+import pytest
+from sqlalchemy import Connection
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import NotFoundError
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
+
+MINIMUM = 5  # of shared bands, so that every reason is met
+
+WHY = "SELECT * FROM nearsim.why(CAST(%s AS bigint), CAST(%s AS bigint))"
+WHY_NOT = "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))"
+
+
+def test_why_tells_all_there_is(database_url: str) -> None:
+    with world(database_url) as known:
+        clusters = dict(
+            known.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = 1")
+        )
+        kinds: Counter[tuple[bool, bool]] = Counter()
+        for left, right in list(combinations(known.doc_ids, 2))[::13]:
+            found = known.row(WHY, right, left)
+            assert found == known.row(WHY, left, right)
+            check_sides(known, found, left, right)
+            check_scores(known, found, left, right)
+            check_numbers(known, found, left, right)
+            assert found["same_cluster"] == (left in clusters and clusters[left] == clusters.get(right))
+            assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (None, None, None)
+            kinds[found["is_pair"], found["are_twins"]] += 1
+        assert set(kinds) == {(True, True), (True, False), (False, False)}
+
+
+def check_sides(known: World, found: dict[str, object], left: int, right: int) -> None:
+    """The two documents and the recipe."""
+    assert (found["left_id"], found["right_id"]) == (left, right)
+    assert (found["left_external_id"], found["right_external_id"]) == (known.names[left], known.names[right])
+    assert (found["profile"], found["generation_id"], found["threshold"]) == ("default", 1, THRESHOLD)
+    assert found["recipe"] == to_mapping(known.profile.recipe) | {"fields": ["body"]}
+
+
+def check_scores(known: World, found: dict[str, object], left: int, right: int) -> None:
+    """What is stored of a pair, what twins have, and what sketches say of others."""
+    signed = bool(known.features[left] and known.features[right])
+    is_pair, twins = known.is_pair(left, right), signed and known.features[left] == known.features[right]
+    assert (found["is_pair"], found["are_twins"]) == (is_pair, twins)
+    assert found["similarity"] == (known.similarity(left, right) if is_pair else None)
+    sizes = known.sizes(left, right) if is_pair else (None, None)
+    assert (found["intersection_size"], found["union_size"]) == sizes
+    assert (found["verified_at"] is not None) == (is_pair and not twins)
+    bands = known.bands(left, right)
+    assert found["bands"] == (bands if signed else None)
+    assert found["shared_bands"] == (len(bands) if signed else None)
+    assert found["estimate"] == (pytest.approx(known.estimate(left, right)) if signed else None)
+
+
+def check_numbers(known: World, found: dict[str, object], left: int, right: int) -> None:
+    """Which numbers are more often in one than in the other."""
+    left_numbers, right_numbers = known.numbers(left), known.numbers(right)
+    assert found["numbers_differ"] == (left_numbers != right_numbers)
+    assert Counter(found["numbers_only_left"]) == left_numbers - right_numbers  # type: ignore[call-overload]
+    assert Counter(found["numbers_only_right"]) == right_numbers - left_numbers  # type: ignore[call-overload]
+
+
+def test_verdicts_are_told_and_external_ids_taken(database_url: str) -> None:
+    with world(database_url) as known:
+        left, right = next(pair for pair in combinations(known.doc_ids, 2) if known.is_pair(*pair))
+        known.ask(
+            "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+            "VALUES (1, %s, %s, 'vetoed', 'Ada', 'another court')",
+            left,
+            right,
+        )
+        names = known.names[right], known.names[left]
+        found = known.row("SELECT * FROM nearsim.why(%s, %s, collection => 'default')", *names)
+        assert found == known.row(WHY, left, right)
+        assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (
+            "vetoed",
+            "Ada",
+            "another court",
+        )
+        denied = known.row("SELECT * FROM nearsim.why_not(%s, %s, 'default')", *names)
+        assert denied["reason"] == "Ada vetoed them: another court"
+        assert (denied["is_pair"], denied["verdict"]) == (True, "vetoed")
+
+
+KINDS = {
+    "features": "document {empty} has no features",
+    "twins": "they are a pair: twins",
+    "pair": "they are a pair of similarity {similarity}",
+    "both": "{estimate}, below the threshold of 0.5; they share {shared}",
+    "estimate": "{estimate}, below the threshold of 0.5$",
+    "buckets": "they share {shared}.*, though .* {estimate}$",
+    "compared": "they were compared, and are below the threshold of 0.5, though .* {estimate}$",
+}
+
+
+def test_why_not_gives_the_reason(database_url: str) -> None:
+    with world(database_url, f"match.min_shared_bands={MINIMUM}") as known:
+        kinds: dict[str, list[tuple[int, int]]] = {kind: [] for kind in KINDS}
+        for left, right in combinations(known.doc_ids, 2):
+            kinds[kind_of(known, left, right)].append((left, right))
+        for kind, pairs in kinds.items():
+            assert pairs, kind
+            for left, right in pairs[:: max(1, len(pairs) // 8)]:
+                check_reason(known, kind, left, right)
+
+
+def kind_of(known: World, left: int, right: int) -> str:
+    """Why two documents are no pair, or that they are one."""
+    if not (known.features[left] and known.features[right]):
+        return "features"
+    if known.features[left] == known.features[right]:
+        return "twins"
+    if known.is_pair(left, right):
+        return "pair"
+    enough = known.shared(left, right) >= MINIMUM
+    if known.estimate(left, right) < THRESHOLD:
+        return "estimate" if enough else "both"
+    return "compared" if enough else "buckets"
+
+
+def check_reason(known: World, kind: str, left: int, right: int) -> None:
+    """The right reason, and the figures that go with it."""
+    found = known.row(WHY_NOT, right, left)
+    assert (found["is_pair"], found["min_shared_bands"]) == (known.is_pair(left, right), MINIMUM)
+    estimate, shared = known.estimate(left, right), known.shared(left, right)
+    if kind == "features":
+        assert found["probability"] is found["estimate"] is found["shared_bands"] is None
+    else:
+        profile = known.profile
+        chance = lsh.match_probability(estimate, profile.bands, profile.rows, MINIMUM)
+        assert found["probability"] == pytest.approx(chance, abs=1e-12)
+        assert found["estimate"] == pytest.approx(estimate) and found["shared_bands"] == shared
+    expected = KINDS[kind].format(
+        empty=right if known.features[left] else left,
+        similarity=rounded(known.similarity(left, right)),
+        estimate=rounded(estimate),
+        shared=f"{shared} of the {MINIMUM} buckets" if shared else "no bucket",
+    )
+    assert re.search(expected, found["reason"]), (expected, found["reason"])
+
+
+def rounded(number: float) -> str:
+    """As PostgreSQL rounds, halves away from 0."""
+    return str(Decimal(repr(number)).quantize(Decimal("0.0001"), ROUND_HALF_UP))
+
+
+def test_what_the_bucket_limit_keeps_apart(database_url: str) -> None:
+    with world(database_url, "match.bucket_limit=1") as known:
+        stored = set(known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = 1"))
+        heads = dict(known.ask("SELECT doc_id, head_id FROM nearsim.signature WHERE generation_id = 1"))
+        apart = [
+            pair
+            for pair in combinations([one for one in known.doc_ids if heads[one] == one], 2)
+            if known.is_pair(*pair) and known.estimate(*pair) >= THRESHOLD and pair not in stored
+        ]
+        assert apart
+        for left, right in apart:
+            found = known.row(WHY_NOT, left, right)
+            assert not found["is_pair"] and "kept apart by the bucket limit" in str(found["reason"])
+        for left, right in stored:
+            assert known.row(WHY_NOT, left, right)["is_pair"]
+
+
+def test_what_is_not_in_the_index(database_url: str) -> None:
+    with world(database_url) as known:
+        one, other = known.doc_ids[2:4]
+        known.ask("UPDATE nearsim.document SET body = 'something new' WHERE doc_id = %s", one)
+        assert known.row(WHY_NOT, one, other)["reason"] == f"document {one} waits to be indexed"
+        known.ask("DELETE FROM nearsim.change")
+        known.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
+        assert known.row(WHY_NOT, one, other)["reason"] == f"document {one} is not indexed"
+        found = known.row(WHY, one, other)
+        assert not found["is_pair"] and found["numbers_only_left"] == []
+        assert found["shared_bands"] is found["estimate"] is found["numbers_differ"] is None
+
+
+def test_a_document_waits_for_notes_that_may_concern_it(database_url: str) -> None:
+    note = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
+    with world(database_url) as known:
+        home = known.index._get_collection().collection_id
+        away = known.index.database.create_collection("away").collection_id
+        names = {name: doc_id for doc_id, name in known.names.items()}
+        one, other = names["d2"], names["d3"]
+        known.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
+        for about, waits in (
+            ((None, None, None), True),
+            ((home, None, None), True),
+            ((home, None, "d2"), True),
+            ((home, one, None), True),
+            ((home, None, "d3"), False),
+            ((home, other, None), False),
+            ((away, None, None), False),
+            ((away, None, "d2"), False),
+        ):
+            known.ask("DELETE FROM nearsim.change")
+            known.ask(note, *about)
+            told = "waits to be indexed" if waits else "is not indexed"
+            found = str(known.row(WHY_NOT, one, other)["reason"])
+            assert f"document {one} {told}" in found, about
+            with pytest.raises(NotFoundError, match="waits to be" if waits else "is not in the index of"):
+                known.index.similar("d2")
+
+
+def test_numbers_of_a_newer_text_are_not_set_beside_those_of_the_signed_one(database_url: str) -> None:
+    with world(database_url) as known:
+        one, other = known.doc_ids[2:4]
+        known.ask("UPDATE nearsim.document SET body = 'something 77' WHERE doc_id = %s", one)
+        for pair in ((one, other), (other, one)):
+            found = known.row(WHY, *pair)
+            assert found["numbers_differ"] == (known.numbers(one) != known.numbers(other))
+            assert found["numbers_only_left"] is found["numbers_only_right"] is None
+        known.index.build()
+        found = known.row(WHY, one, other)
+        assert (found["numbers_differ"], found["numbers_only_left"]) == (True, ["77"])
+
+
+@pytest.mark.parametrize(
+    "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
+)
+def test_no_document_is_none_to_ask_about(connection: Connection, command: str) -> None:
+    driver(connection).execute(
+        "INSERT INTO nearsim.collection (name) VALUES ('c');"
+        "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
+        "SELECT 5, collection_id, '5' FROM nearsim.collection"
+    )
+    for pair in ((None, 5), (5, None), (None, None)):
+        with (
+            pytest.raises(psycopg.errors.NullValueNotAllowed, match="is needed, and NULL was given"),
+            driver(connection).transaction(),
+        ):
+            driver(connection).execute(command.encode(), pair)
+
+
+def test_only_documents_of_one_collection_are_compared(database_url: str) -> None:
+    with world(database_url) as known, Index.connect(database_url, collection="other") as index:
+        index.add([Document("d1", body="some text")])
+        here, there = known.doc_ids[0], index.get("d1")["doc_id"]
+        found = known.row(WHY_NOT, there, here)
+        assert (found["left_external_id"], found["right_external_id"]) == (known.names[here], "d1")
+        assert "different collections" in found["reason"] and not found["is_pair"]
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="different collections"):
+            known.ask(WHY, here, there)
+        with pytest.raises(psycopg.errors.AmbiguousParameter, match="name one of: default, other"):
+            known.ask("SELECT * FROM nearsim.why('d1', 'd2')")
+        for call in (WHY, WHY_NOT):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="cannot be compared with itself"):
+                known.ask(call, here, here)
+            with pytest.raises(psycopg.errors.NoDataFound, match="there is no document 4711"):
+                known.ask(call, here, 4711)
+
+
+@pytest.mark.parametrize("profile", ["wide", "narrow"])
+def test_the_profile_that_is_named_answers(database_url: str, profile: str) -> None:
+    documents = [
+        Document("a", body="one two three 4"),
+        Document("b", body="One two three 5"),
+        Document("c", body="six"),
+    ]
+    with Index.connect(database_url, profile="wide") as index:
+        known = World.build(index, ["shingle.k=1", "match.threshold=0.3"], documents, "wide")
+        World.build(index, [*RULES, "match.threshold=0.9"], [], "narrow")
+        found = known.row("SELECT * FROM nearsim.why('a', 'b', %s)", profile)
+        assert (found["profile"], found["is_pair"]) == (profile, profile == "wide")
+        assert (found["numbers_only_left"], found["numbers_only_right"]) == (["4"], ["5"])
+        with pytest.raises(
+            psycopg.errors.AmbiguousParameter, match="several profiles; name one of: narrow, wide"
+        ):
+            known.ask("SELECT * FROM nearsim.why('a', 'b')")
+        known.ask("UPDATE nearsim.profile SET name = 'default' WHERE name = %s RETURNING name", profile)
+        assert known.row("SELECT profile, is_pair FROM nearsim.why('a', 'b')") == {
+            "profile": "default",
+            "is_pair": profile == "wide",
+        }
+
+
+def test_numbers_of_a_page(database_url: str) -> None:
+    rules = ["normalise.html=true", "shingle.k=1"]
+    pages = {
+        "a": "<p class=7>Paid 100 and 20 on the ２nd &#8217; <script>x = 3</script> 20 <b>5</b><script>y = 4</script>",
+        "b": "<p>Paid 20 and 1000",
+    }
+    with Index.connect(database_url) as index:
+        known = World.build(index, rules, [Document(name, body=page) for name, page in pages.items()])
+        found = known.row("SELECT * FROM nearsim.why('a', 'b')")
+        assert (found["numbers_only_left"], found["numbers_only_right"]) == (
+            ["100", "2", "20", "5"],
+            ["1000"],
+        )
+
+
+def test_empty_and_alone_are_no_twins(database_url: str) -> None:
+    with world(database_url) as known:
+        assert not known.row("SELECT * FROM nearsim.why(%s, %s)", EMPTY, ALONE)["are_twins"]

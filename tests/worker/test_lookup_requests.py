@@ -1,0 +1,336 @@
+"""Asking by text from SQL: what a worker answers, and what is said where none does."""
+
+import random
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection, Engine
+
+from nearsim_db import Document, Index
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.store import lookup_requests
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
+from nearsim_db.worker.worker import Worker
+from tests.builders.workers import BLOCKED, Application, application, ask, running, wait_until
+
+WORDS = [f"word{number}" for number in range(300)]
+COLUMNS = "external_id, title, similarity, intersection_size, union_size, shared_bands, estimate"
+ASK = "SELECT nearsim.ask(%s, title => %s, min_similarity => %s, deadline => '1 minute')"
+READ = sql.SQL("SELECT {} FROM nearsim.similar_to_text(%s)").format(sql.SQL(COLUMNS))
+CALL = "CALL nearsim.similar_to_text(%s, collection => %s, profile => %s, deadline => %s)"
+
+Row = tuple[object, ...]
+
+
+def texts() -> dict[str, str]:
+    """Families of near-copies with twins among them."""
+    rng = random.Random(8)
+    bodies = {}
+    for family in range(12):
+        words = rng.choices(WORDS, k=40)
+        for member in range(5):
+            bodies[f"f{family}-{member}"] = " ".join(words)
+            words[rng.randrange(40)] = rng.choice(WORDS) if member % 2 else words[0]
+    return bodies
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """An index of some families, every fifth document of which has a title."""
+    with Index.connect(database_url) as index:
+        index.create_profile("default", from_mapping({"bands": {"count": 64, "rows": 2}}))
+        index.add(
+            Document(name, f"title {at}" if at % 5 == 0 else None, body)
+            for at, (name, body) in enumerate(texts().items())
+        )
+        yield index
+
+
+@pytest.fixture
+def other(database_url: str, index: Index) -> Iterator[Application]:
+    """Another application."""
+    with application(database_url) as connection:
+        yield connection
+
+
+def put(other: Application, body: str, title: str | None = None, min_similarity: float | None = None) -> int:
+    """Ask; returns the probe's number."""
+    row = other.execute(ASK, (body, title, min_similarity)).fetchone()
+    assert row is not None and isinstance(row[0], int)
+    return row[0]
+
+
+def checked(index: Index, body: str, title: str | None = None, min_similarity: float = 0.0) -> list[Row]:
+    """What Python says, in the columns of SQL."""
+    return [
+        (
+            one.external_id,
+            one.title,
+            one.similarity,
+            one.intersection,
+            one.union,
+            one.shared_bands,
+            pytest.approx(one.estimate, abs=1e-6),
+        )
+        for one in index.check(Document("", title, body), min_similarity)
+    ]
+
+
+def test_a_worker_answers_what_a_check_answers(database_url: str, index: Index, other: Application) -> None:
+    with running(database_url):
+        asked = [
+            (body, title, least)
+            for body in [*texts().values(), "nothing of the sort", "!?"]
+            for title, least in ((None, 0.0), ("title 5", 0.9))
+        ]
+        numbers = [put(other, body, title, least) for body, title, least in asked]
+        answers = [other.execute(READ, (number,)).fetchall() for number in numbers]
+        assert answers == [checked(index, *one) for one in asked]
+        assert sum(map(len, answers)) > len(texts())
+        body = texts()["f3-1"]
+        row = other.execute(CALL, (body, None, "default", "1 minute")).fetchone()
+        assert row is not None and isinstance(row[0], list)
+        first = put(other, body)
+        whole = other.execute("SELECT to_jsonb(f) FROM nearsim.similar_to_text(%s) AS f", (first,)).fetchall()
+        assert row[0] == [one for (one,) in whole] and row[0]
+        simple = sql.SQL("CALL nearsim.similar_to_text({})").format(sql.Literal("!?")).as_string(other)
+        assert other.execute(simple.encode()).fetchone() == ([],)
+
+
+def test_applications_ask_and_read_in_their_own_words(
+    database_url: str, index: Index, other: Application
+) -> None:
+    body = texts()["f0-0"]
+    other.execute(
+        "INSERT INTO nearsim.probe (collection_id, body, deadline) SELECT collection_id, %s, now() + '1 minute'"
+        " FROM nearsim.collection",
+        (body,),
+    )
+    assert ask(other, "SELECT asked_by = current_user AND answered_at IS NULL FROM nearsim.probe") is True
+    assert Worker(database_url).drain() == 0
+    found = other.execute(
+        "SELECT external_id, similarity FROM nearsim.probe_match JOIN nearsim.document USING (doc_id)"
+        " ORDER BY similarity DESC, doc_id"
+    ).fetchall()
+    assert found == [(one.external_id, one.similarity) for one in index.similar_to_text(body)]
+    # What is gone since is in no answer.
+    other.execute("DELETE FROM nearsim.document WHERE external_id = 'f0-0'")
+    rest = other.execute("SELECT external_id FROM nearsim.similar_to_text(1)").fetchall()
+    assert rest == [(name,) for name, _ in found if name != "f0-0"]
+
+
+def test_without_a_worker_the_deadline_passes(database_url: str, other: Application) -> None:
+    with pytest.raises(
+        psycopg.errors.ObjectNotInPrerequisiteState, match=r"no worker answered probe 1 within 0\.2 seconds"
+    ) as raised:
+        other.execute(CALL, ("a text", None, None, "0.2 seconds"))
+    assert "nearsim worker" in (raised.value.diag.message_hint or "")
+    assert Worker(database_url).drain() == 0
+    assert ask(other, "SELECT answered_at FROM nearsim.probe") is None
+    with pytest.raises(psycopg.errors.NoDataFound, match="there is no probe 7"):
+        other.execute("SELECT nearsim.similar_to_text(7)")
+
+
+def test_what_an_open_transaction_cannot_do(database_url: str, other: Application) -> None:
+    with psycopg.connect(database_url) as open_one:
+        with pytest.raises(psycopg.errors.InvalidTransactionTermination) as raised:
+            open_one.execute(CALL, ("a text", None, None, "1 minute"))
+        assert "cannot be done in an open transaction: turn autocommit on" in (
+            raised.value.diag.context or ""
+        )
+        open_one.rollback()
+        put(open_one, "a text")
+        with pytest.raises(
+            psycopg.errors.ObjectNotInPrerequisiteState, match="was asked in this transaction"
+        ):
+            open_one.execute("SELECT nearsim.similar_to_text(2)")
+        open_one.rollback()
+        number = put(other, "a text")
+        open_one.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="nothing newer than itself"):
+            open_one.execute("SELECT nearsim.similar_to_text(%s)", (number,))
+    assert ask(other, "SELECT count(*) FROM nearsim.probe") == 1
+
+
+def test_a_collection_and_a_profile_are_named_where_there_are_several(
+    database_url: str, index: Index, other: Application
+) -> None:
+    index.create_profile("second", Recipe())
+    number = put(other, "a text")
+    assert Worker(database_url).drain() == 0
+    assert other.execute(READ, (number,)).fetchall() == []
+    other.execute("UPDATE nearsim.profile SET name = 'first' WHERE name = 'default'")
+    number = put(other, "a text")
+    assert Worker(database_url).drain() == 0
+    with pytest.raises(psycopg.errors.RaiseException, match="several profiles; name one of: first, second"):
+        other.execute(READ, (number,))
+    other.execute("UPDATE nearsim.profile SET name = 'default' WHERE name = 'first'")
+    index.database.create_collection("news")
+    with pytest.raises(psycopg.errors.AmbiguousParameter, match="name one of: 'default', 'news'"):
+        put(other, "a text")
+    with pytest.raises(psycopg.errors.NoDataFound, match="no collection 'new'; there are: 'default', 'news'"):
+        other.execute("SELECT nearsim.ask('a text', collection => 'new')")
+    other.execute("SELECT nearsim.ask('a text', collection => 'news', deadline => '1 minute')")
+    assert Worker(database_url, "default").drain() == 0
+    assert ask(other, "SELECT answered_at FROM nearsim.probe ORDER BY probe_id DESC LIMIT 1") is None
+    assert Worker(database_url, "news").drain() == 0
+    assert ask(other, "SELECT error FROM nearsim.probe ORDER BY probe_id DESC LIMIT 1") == (
+        "collection 'news' has no profile 'default'; there are: none yet"
+    )
+
+
+def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Application) -> None:
+    with running(database_url), psycopg.connect(database_url) as holding:
+        holding.execute("LOCK nearsim.signature_1 IN SHARE MODE")
+        other.execute("UPDATE nearsim.document SET body = body || ' once more'")
+        wait_until(other, BLOCKED)
+        body = "some words that nobody else has written before or since"
+        assert other.execute(READ, (put(other, body),)).fetchall() == []
+        assert ask(other, BLOCKED)
+
+
+def test_two_workers_answer_each_probe_once(database_url: str, index: Index, other: Application) -> None:
+    other.execute("CREATE TABLE public.answered AS SELECT 0 AS worker, probe_id FROM nearsim.probe")
+    other.execute(
+        "CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO public.answered VALUES (pg_backend_pid(), NEW.probe_id); RETURN NULL; END'"
+    )
+    other.execute(
+        "CREATE TRIGGER note AFTER UPDATE ON nearsim.probe FOR EACH ROW EXECUTE FUNCTION public.note()"
+    )
+    bodies = [*texts().values()] * 5
+    with running(database_url) as one, running(database_url) as two:
+        one.says("starts")
+        two.says("starts")
+        numbers = [put(other, body) for body in bodies]
+        for number, body in zip(numbers, bodies, strict=True):
+            assert other.execute(READ, (number,)).fetchall() == checked(index, body)
+    assert ask(other, "SELECT count(*) = count(DISTINCT probe_id) FROM public.answered") is True
+    assert ask(other, "SELECT count(*) FROM public.answered") == len(bodies)
+
+
+def test_a_killed_worker_leaves_its_probes_to_the_next(
+    database_url: str, index: Index, other: Application
+) -> None:
+    body = texts()["f1-0"]
+    with running(database_url) as killed, psycopg.connect(database_url) as holding:
+        holding.execute("LOCK nearsim.probe_match IN SHARE MODE")
+        number = put(other, body)
+        wait_until(other, BLOCKED)
+        killed.process.kill()
+        killed.ends()
+    assert ask(other, "SELECT count(answered_at) FROM nearsim.probe") == 0
+    with running(database_url, "--once") as another:
+        assert another.ends() == 0
+    assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []
+
+
+def test_probes_go_with_their_time_their_collection_and_purged_texts(
+    database_url: str, index: Index, other: Application
+) -> None:
+    other.execute(
+        "INSERT INTO nearsim.probe (collection_id, body, asked_at, deadline)"
+        " SELECT collection_id, minutes, now() - '2 hours'::interval, now() - minutes * interval '1 minute'"
+        " FROM nearsim.collection, unnest(ARRAY[59, 61]) AS minutes"
+    )
+    assert Worker(database_url).drain() == 0
+    assert ask(other, "SELECT body FROM nearsim.probe") == "59"
+    assert index.purge(["f0-0"]).probes == 1
+    put(other, texts()["f0-1"])
+    assert Worker(database_url).drain() == 0
+    assert ask(other, "SELECT count(*) > 0 FROM nearsim.probe_match") is True
+    delete_collection(index.database, "default")
+    assert ask(other, "SELECT count(*) FROM nearsim.probe") == 0
+    assert ask(other, "SELECT count(*) FROM nearsim.probe_match") == 0
+
+
+def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
+    database_url: str, index: Index, other: Application
+) -> None:
+    """One worker goes on answering while what it knows of the index changes."""
+    body = texts()["f2-0"]
+    with running(database_url):
+        for change in ("purge", "profile"):
+            assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
+            if change == "purge":
+                index.purge(["f2-1"])
+            else:
+                index.delete_profile("default")
+                index.create_profile("default", from_mapping({"match": {"threshold": 0.95}}))
+        assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
+
+
+@pytest.mark.parametrize(
+    "column, value, constraint",
+    [
+        ("min_similarity", "NaN", "probe_min_similarity_possible"),
+        ("min_similarity", "-0.1", "probe_min_similarity_possible"),
+        ("min_similarity", "1.1", "probe_min_similarity_possible"),
+        ("asked_at", "infinity", "probe_moments_finite"),
+        ("deadline", "-infinity", "probe_moments_finite"),
+    ],
+)
+def test_what_cannot_be_asked_by_hand(
+    connection: Connection, column: str, value: str, constraint: str
+) -> None:
+    inner = driver(connection)
+    inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+    insert = sql.SQL("INSERT INTO nearsim.probe (collection_id, {}) VALUES (1, {})")
+    with pytest.raises(psycopg.errors.CheckViolation, match=constraint):
+        inner.execute(insert.format(sql.Identifier(column), value))
+    inner.rollback()
+
+
+def test_a_deadline_is_within_a_day(connection: Connection) -> None:
+    inner = driver(connection)
+    inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+    ask = "SELECT nearsim.ask('a text', deadline => CAST(%s AS interval))"
+    for deadline in ("0", "24 hours", "1 day", None):
+        inner.execute(ask, (deadline,))
+    waits = inner.execute("SELECT max(deadline - asked_at) > '23 hours 59 minutes' FROM nearsim.probe")
+    assert waits.fetchone() == (True,)
+    inner.commit()
+    for deadline in ("30 days", "24:00:01", "-1 second", "1000000 years"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="choose one from 0 to 24 hours"):
+            inner.execute(ask, (deadline,))
+        inner.rollback()
+
+
+def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
+    with engine.connect() as connection:
+        inner = driver(connection)
+        inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+        inner.execute(
+            "INSERT INTO nearsim.probe (collection_id, body, asked_at, deadline, answered_at)"
+            " SELECT 1, 'a text', now() - interval '1 hour', now() + n * interval '1 second' - interval '1 hour',"
+            " CASE WHEN n % 2 = 0 THEN now() END FROM generate_series(1, 3610) AS n"
+        )
+        inner.execute("ANALYZE nearsim.probe")
+        explain = sql.SQL("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) ") + statement("take_probes")
+        lines = inner.execute(explain, {"collection": None, "batch": 8}).fetchall()
+        told = "\n".join(str(line) for (line,) in lines)
+        assert "Index Scan using probe_waiting" in told
+        assert "Rows Removed" not in told and "Seq Scan on probe" not in told
+        assert [one.probe_id for one in lookup_requests.take(connection, None, 8)] == [
+            3601,
+            3603,
+            3605,
+            3607,
+            3609,
+        ]
+
+
+def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other: Application) -> None:
+    body = texts()["f5-0"]
+    with running(database_url) as worker:
+        with psycopg.connect(database_url) as holding:
+            holding.execute("LOCK nearsim.probe_match IN SHARE MODE")
+            number = put(other, body)
+            wait_until(other, BLOCKED)
+            other.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE NOT granted")
+        worker.says("trying again until it answers")
+        assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []

@@ -1,0 +1,297 @@
+"""Workers that die, fall silent or meet what cannot be done: nothing is lost, nothing is stored twice or late."""
+
+import signal
+from collections.abc import Iterator, Sequence
+
+import pytest
+from sqlalchemy import Engine
+
+from nearsim_db import Index
+from nearsim_db.errors import FingerprintError, NearsimError
+from nearsim_db.records import Notable
+from nearsim_db.similarity.encoder import Encoded, Encoder
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.work import leases, queue, work_items
+from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.worker.worker import Worker
+from tests.builders.workers import (
+    BLOCKED,
+    IDLE,
+    Application,
+    WorkerProcess,
+    application,
+    ask,
+    running,
+    wait_until,
+)
+
+WRITE = """
+INSERT INTO nearsim.document (collection_id, external_id, body)
+SELECT collection_id, 'd' || n, own.text FROM nearsim.collection, generate_series(0, 199) AS n, LATERAL (
+    SELECT string_agg('family' || n / 4 || 'word' || at, ' ') || ' own' || n AS text FROM generate_series(1, 12) AS at
+) AS own
+"""
+PAIRS = {
+    (f"d{left}", f"d{right}")
+    for left in range(200)
+    for right in range(200)
+    if left // 4 == right // 4 and f"d{left}" < f"d{right}"
+}
+SIGNED = "SELECT array_agg((doc_id, revision, xmin::text)::text ORDER BY doc_id)::text FROM nearsim.signature"
+
+
+@pytest.fixture
+def other(database_url: str) -> Iterator[Application]:
+    """Another application, and an index that has no documents yet."""
+    with Index.connect(database_url) as index:
+        index.create_profile("default", Recipe())
+        index.build()
+    with application(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Texts with the word 'poison' cannot be encoded until this is undone; what failed is due again at once."""
+    encode = Encoder.encode
+
+    def refuse(encoder: Encoder, texts: Sequence[str]) -> Encoded:
+        if any("poison" in text for text in texts):
+            raise ValueError("this text is poison")
+        return encode(encoder, texts)
+
+    monkeypatch.setattr(Encoder, "encode", refuse)
+    monkeypatch.setattr(queue, "DELAYS_SECONDS", (0.0, 0.0, 0.0, 0.0))
+    return monkeypatch
+
+
+def pairs(database_url: str) -> set[tuple[str, str]]:
+    """The pairs that the index answers, whatever its queue holds."""
+    with Index.connect(database_url) as index:
+        return {(min(pair.left, pair.right), max(pair.left, pair.right)) for pair in index.pairs()}
+
+
+def failed(engine: Engine) -> list[WorkItem]:
+    """What went wrong."""
+    with engine.connect() as connection:
+        return list(work_items.stream_work(connection, None, None, failed=True))
+
+
+def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProcess) -> None:
+    """Write documents, and halt a worker when it has taken them and not yet stored anything."""
+    wait_until(other, "SELECT count(*) = 1 FROM nearsim.lease")
+    worker.signal(signal.SIGSTOP)
+    other.execute(WRITE)
+    with application(database_url) as locking, locking.transaction():
+        locking.execute("LOCK TABLE nearsim.document IN ACCESS EXCLUSIVE MODE")
+        worker.signal(signal.SIGCONT)
+        wait_until(other, BLOCKED)
+        assert ask(other, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NOT NULL") == 200
+        worker.signal(signal.SIGSTOP)
+
+
+def test_a_killed_worker_costs_an_attempt_and_nothing_else(
+    database_url: str, engine: Engine, other: Application
+) -> None:
+    with running(database_url) as killed:
+        stop_in_the_middle(database_url, other, killed)
+        killed.signal(signal.SIGKILL)
+        killed.ends()
+    with engine.connect() as connection:
+        wait_until(other, "SELECT NOT (" + BLOCKED + ")")
+        assert leases.free_lost_work(connection) == 200
+        connection.commit()
+    assert ask(other, "SELECT array_agg(DISTINCT attempts)::text FROM nearsim.work") == "{1}"
+    with running(database_url, "--once") as another:
+        assert another.ends() == 0
+    assert pairs(database_url) == PAIRS
+    assert ask(other, IDLE)
+
+
+def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
+    database_url: str, other: Application
+) -> None:
+    told: list[Notable] = []
+    with running(database_url) as silent:
+        stop_in_the_middle(database_url, other, silent)
+        assert Worker(database_url, tell=told.append, silence_seconds=2.5).drain() == 0
+        assert [one.facts["documents"] for one in told if one.event == "freed"] == [200]
+        assert pairs(database_url) == PAIRS
+        before = ask(other, SIGNED)
+        silent.signal(signal.SIGCONT)
+        silent.says("took this worker for dead")
+        wait_until(other, IDLE)
+        assert ask(other, SIGNED) == before
+        silent.signal(signal.SIGTERM)
+        assert silent.ends() == 0
+    assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
+
+
+def test_what_cannot_be_done_is_set_aside_alone(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    other.execute(WRITE)
+    told: list[Notable] = []
+    worker = Worker(database_url, tell=told.append)
+    assert worker.drain() == 0
+    other.execute("UPDATE nearsim.document SET body = body || ' poison' WHERE external_id = 'd9'")
+    other.execute("UPDATE nearsim.document SET body = body || ' anew' WHERE external_id <> 'd9'")
+    assert worker.drain() == 1
+    assert pairs(database_url) == {pair for pair in PAIRS if "d9" not in pair}
+    (item,) = failed(engine)
+    assert (item.id, item.stage, item.state, item.attempts) == ("d9", "sign", "set aside", 5)
+    assert item.error == "ValueError: this text is poison"
+    (given_up,) = [one for one in told if one.event == "set_aside"]
+    assert given_up.level == "error" and told[-1] is given_up
+    assert given_up.facts["collection"] == given_up.facts["profile"] == "default"
+    assert given_up.message.startswith("default/default: sign of 1 ")
+    assert given_up.message.endswith(": ValueError: this text is poison; see: nearsim work list --failed")
+    # A batch of all, smaller ones, then it alone: each failure is told once.
+    assert len(told) == len([one for one in told if "this text is poison" in one.message]) == 5
+
+    poison.undo()
+    assert worker.drain() == 1
+    with engine.begin() as connection:
+        assert work_items.retry(connection, None, ["d9", "d8"]) == ["d9"]
+    assert worker.drain() == 0
+    assert pairs(database_url) == PAIRS
+    assert failed(engine) == []
+
+
+def test_what_fails_is_due_at_once_when_told_and_can_be_discarded(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    poison.setattr(queue, "DELAYS_SECONDS", (3600.0, 3600.0))
+    other.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'd1', 'poison')"
+    )
+    worker = Worker(database_url)
+    with worker._shift() as shift:
+        while shift.round():
+            pass
+        assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
+        assert not shift.round()
+        with engine.begin() as connection:
+            assert work_items.retry(connection, None, None) == ["d1"]
+        assert shift.round()
+    assert [(one.state, one.attempts) for one in failed(engine)] == [("failing", 2)]
+    with engine.begin() as connection:
+        assert work_items.discard(connection, None, ["d1", "d2"]) == ["d1"]
+        assert work_items.discard(connection, None, None) == []
+
+
+def test_a_collection_without_a_profile_is_told_of_once(database_url: str, other: Application) -> None:
+    other.execute("INSERT INTO nearsim.collection (name) VALUES ('news'), ('empty')")
+    other.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id)"
+        " SELECT collection_id, 'a' FROM nearsim.collection WHERE name = 'news'"
+    )
+    told: list[Notable] = []
+    worker = Worker(database_url, tell=told.append)
+    with worker._shift() as shift:
+        for _ in range(2):
+            shift._tell_of_unindexed()
+    assert [(one.message, one.level) for one in told] == [
+        ("collection news has documents and no profile: nearsim build -c news makes one", "warning")
+    ]
+    Worker(database_url, "default", tell=told.append).drain()
+    assert len(told) == 1
+
+
+def test_another_text_needs_no_retry(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(database_url)
+    other.execute(WRITE)
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id = 'd9'")
+    assert worker.drain() == 1
+    other.execute("UPDATE nearsim.document SET title = NULL WHERE external_id = 'd9'")
+    assert worker.drain() == 0
+    assert pairs(database_url) == PAIRS
+
+
+def test_what_is_discarded_stays_out_until_it_changes(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(database_url)
+    other.execute(WRITE)
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id IN ('d9', 'd10')")
+    assert worker.drain() == 2
+    other.execute("DELETE FROM nearsim.document WHERE external_id = 'd10'")
+    poison.undo()
+    with engine.begin() as connection:
+        assert work_items.discard(connection, None, ["d9"]) == ["d9"]
+    assert worker.drain() == 0
+    assert pairs(database_url) == {pair for pair in PAIRS if not {"d9", "d10"} & set(pair)}
+    other.execute("UPDATE nearsim.document SET title = 'cured' WHERE external_id = 'd9'")
+    assert worker.drain() == 0
+    assert pairs(database_url) == {pair for pair in PAIRS if "d10" not in pair}
+
+
+def test_a_generation_of_another_version_stops_no_other(database_url: str, other: Application) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("older", Recipe())
+        index.build()
+    other.execute("UPDATE nearsim.generation SET fingerprint = 'older' WHERE generation_id = 2")
+    other.execute(WRITE)
+    told: list[Notable] = []
+    with pytest.raises(FingerprintError):
+        Worker(database_url, tell=told.append).drain()
+    assert [one.facts for one in told if one.event == "refused"] == [
+        {"collection": "default", "profile": "older", "generation": 2}
+    ]
+    assert ask(other, "SELECT array_agg(DISTINCT generation_id)::text FROM nearsim.work") == "{2}"
+    with Index.connect(database_url, profile="default") as index:
+        assert len(list(index.pairs())) == len(PAIRS)
+
+
+def test_a_profile_that_nobody_builds_is_built_when_it_has_documents(
+    database_url: str, other: Application
+) -> None:
+    with Index.connect(database_url, collection="later") as index:
+        index.create_profile("default", Recipe())
+        index.database.create_collection("without a profile")
+        assert Worker(database_url).drain() == 0
+        assert index.stats()["state"] == "building"
+        other.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body)"
+            " SELECT collection_id, n, 'the same text' FROM nearsim.collection, generate_series(1, 2) AS n"
+            " WHERE name = 'later'"
+        )
+        assert Worker(database_url).drain() == 0
+        assert [(pair.left, pair.right) for pair in index.pairs()] == [("1", "2")]
+        assert index.stats()["state"] == "live"
+
+
+def test_a_build_that_fails_stops_no_other(
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+) -> None:
+    other.execute(WRITE)
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id = 'd9'")
+    with Index.connect(database_url) as index, pytest.raises(ValueError, match="poison"):
+        index.create_profile("second", Recipe())
+    told: list[Notable] = []
+    with pytest.raises(NearsimError, match="cannot be built: ValueError: this text is poison"):
+        Worker(database_url, tell=told.append).drain()
+    assert [one.level for one in told if one.event == "build_failed"] == ["error"]
+    with Index.connect(database_url, profile="default") as index:
+        assert len(list(index.pairs())) == len(PAIRS) - 3
+    poison.undo()
+    with engine.begin() as connection:
+        work_items.retry(connection, None, None)
+    assert Worker(database_url).drain() == 0
+    with Index.connect(database_url, profile="second") as index:
+        assert len(list(index.pairs())) == len(PAIRS)
+
+
+def test_features_are_forgotten_when_texts_are_purged(database_url: str, other: Application) -> None:
+    other.execute(WRITE)
+    worker = Worker(database_url)
+    with worker._shift() as shift:
+        while shift.round() or shift.is_anything_left():
+            shift.rest()
+        (context,) = shift._contexts._kept.values()
+        assert context.cache._kept
+        other.execute("UPDATE nearsim.collection SET purged_at = now()")
+        shift._refresh()
+        assert not context.cache._kept
