@@ -11,9 +11,9 @@ $$;
 
 DO $$
 BEGIN
-    IF nearsim.have_roles() THEN
-        IF nearsim.may_hand_over(current_user) THEN
-            PERFORM nearsim.hand_over(current_user);
+    IF nearsim.roles_exist() THEN
+        IF nearsim.may_transfer_ownership(current_user) THEN
+            PERFORM nearsim.transfer_ownership(current_user);
         END IF;
         REVOKE ALL ON SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;
         REVOKE ALL ON ALL TABLES IN SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;

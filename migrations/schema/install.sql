@@ -1,5 +1,5 @@
 -- Writes to the parents of a generation's tables are captured, too.
-SELECT nearsim.watch_tables('');
+SELECT nearsim.create_capture_triggers('');
 
 -- Nothing is indexed yet: the first generation compares itself with all documents.
 INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL);

@@ -132,7 +132,9 @@ def test_who_may_only_read_a_collection_does_not_write_it(world: World) -> None:
 
 def test_the_caller_is_who_asks_whatever_is_tried(world: World) -> None:
     foreign = world.foreign["generation"]
-    sees = sql.SQL("SELECT nearsim.sees_generation({}), nearsim.caller()::text").format(sql.Literal(foreign))
+    sees = sql.SQL("SELECT nearsim.may_read_generation({}), nearsim.caller()::text").format(
+        sql.Literal(foreign)
+    )
     with login(world.url, "nearsim_reader") as other, login(world.url, attributes="NOINHERIT") as pooled:
         with Database.connect(world.url) as database:
             access.grant(database, user_of(other), "reader", ["secret"])
@@ -176,7 +178,7 @@ def test_the_caller_is_who_asks_whatever_is_tried(world: World) -> None:
             admin.execute(
                 sql.SQL(
                     "CREATE FUNCTION public.lent(integer) RETURNS boolean SECURITY DEFINER LANGUAGE sql "
-                    "AS 'SELECT nearsim.sees_generation($1)'; ALTER FUNCTION public.lent OWNER TO {}"
+                    "AS 'SELECT nearsim.may_read_generation($1)'; ALTER FUNCTION public.lent OWNER TO {}"
                 ).format(sql.Identifier(user_of(other)))
             )
             assert admin.execute("SELECT public.lent(%s)", (foreign,)).fetchone() == (True,)
@@ -188,7 +190,7 @@ def test_administrators_and_owners_see_everything(world: World) -> None:
     with login(world.url, "nearsim_admin") as user, psycopg.connect(user) as connection:
         assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
         row = connection.execute(
-            "SELECT nearsim.sees_generation(%s)", (world.foreign["generation"],)
+            "SELECT nearsim.may_read_generation(%s)", (world.foreign["generation"],)
         ).fetchone()
         assert row == (True,)
         assert connection.execute("SELECT count(*) FROM nearsim.band").fetchone() != (0,)
@@ -197,7 +199,7 @@ def test_administrators_and_owners_see_everything(world: World) -> None:
         psycopg.connect(user) as connection,
     ):
         row = connection.execute(
-            "SELECT nearsim.sees_generation(%s)", (world.foreign["generation"],)
+            "SELECT nearsim.may_read_generation(%s)", (world.foreign["generation"],)
         ).fetchone()
         assert row == (True,)
 

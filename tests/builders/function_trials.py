@@ -18,25 +18,26 @@ TRIALS: dict[str, LiteralString] = {
     "dedupe(bigint[],double precision,text)": "SELECT * FROM nearsim.dedupe(ARRAY[{doc}, {twin}])",
     "document_named(text,text)": "SELECT nearsim.document_named({id})",
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
-    "have_roles()": "SELECT nearsim.have_roles()",
+    "roles_exist()": "SELECT nearsim.roles_exist()",
     "heads_of(integer,bigint[])": "SELECT * FROM nearsim.heads_of({generation}, ARRAY[{doc}, {twin}]) ORDER BY 1",
     "is_isolated()": "SELECT nearsim.is_isolated()",
     "keys_of(integer,bigint)": "SELECT nearsim.keys_of({generation}, {doc})",
     "links_among(integer,bigint[],bigint[],double precision)": "SELECT * FROM nearsim.links_among({generation}, "
     "ARRAY[{doc}, {twin}], ARRAY[{doc}, {doc}], 0.1) ORDER BY 1, 2",
-    "may_hand_over(text)": "SELECT nearsim.may_hand_over(current_user)",
-    "met_by(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.met_by({generation}, {doc}, 0, 1)",
+    "may_transfer_ownership(text)": "SELECT nearsim.may_transfer_ownership(current_user)",
+    "bucket_neighbours(integer,bigint,double precision,integer)": "SELECT * "
+    "FROM nearsim.bucket_neighbours({generation}, {doc}, 0, 1)",
     "numbers_of(bigint,jsonb)": 'SELECT nearsim.numbers_of({doc}, \'{{"fields": ["title", "body"]}}\')',
     "pairs_between(integer,bigint[])": "SELECT * FROM nearsim.pairs_between({generation}, ARRAY[{doc}, {like}])",
     "pairs_of(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.pairs_of({generation}, {doc}, 0, 0) "
     "ORDER BY 1",
     "reason_of(nearsim.pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
     "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
-    "sees_collection(integer)": "SELECT nearsim.sees_collection({collection_id})",
-    "sees_generation(integer)": "SELECT nearsim.sees_generation({generation})",
-    "serving(integer,text)": "SELECT * FROM nearsim.serving({collection_id})",
-    "serving_together(integer,text[])": "SELECT * FROM nearsim.serving_together({collection_id}, NULL)",
-    "side_of(integer,bigint)": "SELECT * FROM nearsim.side_of({generation}, {doc})",
+    "may_read_collection(integer)": "SELECT nearsim.may_read_collection({collection_id})",
+    "may_read_generation(integer)": "SELECT nearsim.may_read_generation({generation})",
+    "live_generation(integer,text)": "SELECT * FROM nearsim.live_generation({collection_id})",
+    "live_generations_of(integer,text[])": "SELECT * FROM nearsim.live_generations_of({collection_id}, NULL)",
+    "indexed_document(integer,bigint)": "SELECT * FROM nearsim.indexed_document({generation}, {doc})",
     "similar_by_profiles(bigint,text[])": "SELECT * FROM nearsim.similar_by_profiles({doc})",
     "similar_by_profiles(text,text[],text)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text)": "SELECT * FROM nearsim.similar_to({doc})",
@@ -45,8 +46,8 @@ TRIALS: dict[str, LiteralString] = {
     "similar_to_text(text,jsonb,text,text,text,double precision,interval)": "CALL nearsim.similar_to_text('a text', "
     "collection => {collection}, deadline => '0 seconds')",
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
-    "commit_question()": "CALL nearsim.commit_question()",
-    "standing_in(integer,bigint)": "SELECT nearsim.standing_in({generation}, {doc})",
+    "commit_request()": "CALL nearsim.commit_request()",
+    "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
     "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",
@@ -55,10 +56,10 @@ TRIALS: dict[str, LiteralString] = {
 }
 # Those of writers.
 WRITING: dict[str, LiteralString] = {
-    "judge(text,bigint,bigint,text,text)": "SELECT nearsim.judge('pinned', {doc}, {like}, 'why', 'by')",
+    "store_verdict(text,bigint,bigint,text,text)": "SELECT nearsim.store_verdict('pinned', {doc}, {like}, 'why', 'by')",
     "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
-    "undo_standing(bigint,bigint,text,text)": "SELECT nearsim.undo_standing({doc}, {like}, 'why', 'by')",
+    "undo_current_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_current_verdict({doc}, {like}, 'why', 'by')",
     "undo_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_verdict({doc}, {like}, 'why', 'by')",
     "undo_verdict(text,text,text,text,text)": "SELECT nearsim.undo_verdict({id}, {twin_id}, 'why', 'by')",
     "veto_pair(bigint,bigint,text,text)": "SELECT nearsim.veto_pair({doc}, {like}, 'why', 'by')",

@@ -27,7 +27,7 @@ ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for
 
 SHOWN: LiteralString = "generation_id, doc_id, head_id, revision, feature_count, numbers_digest"
 # What isolation hides altogether; every partition is hidden, too.
-HIDDEN = {"band", "change", "event_draft", "lease", "work"}
+HIDDEN = {"band", "change", "pending_event", "lease", "work"}
 
 
 def tenant(url: str, name: str, word: str) -> dict[str, object]:

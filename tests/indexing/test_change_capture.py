@@ -125,7 +125,7 @@ def writer(backend: Backend, database_url: str) -> Iterator[Backend]:
     backend.execute("CREATE ROLE document_writer")
     backend.execute("GRANT USAGE ON SCHEMA nearsim TO document_writer")
     backend.execute("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON nearsim.document TO document_writer")
-    # keep_revision draws from it in the name of the writer.
+    # set_revision draws from it in the name of the writer.
     backend.execute("GRANT USAGE ON SEQUENCE nearsim.document_revision TO document_writer")
     with psycopg.connect(database_url, autocommit=True) as session:
         session.execute("SET ROLE document_writer")

@@ -28,8 +28,8 @@ WRITING = {
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
 }
-ASKED = {"ask", "await_answer", "similar_to_text", "answer_to", "commit_question"}
-WRITTEN = {"pin_pair", "veto_pair", "undo_verdict", "undo_standing", "judge"}
+ASKED = {"ask", "await_answer", "similar_to_text", "answer_to", "commit_request"}
+WRITTEN = {"pin_pair", "veto_pair", "undo_verdict", "undo_current_verdict", "store_verdict"}
 
 # Without a column the server asks for the right on any one of them.
 _TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {
@@ -130,7 +130,7 @@ def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str,
             "CREATE TABLE nearsim.mine (a int)",
             "CREATE FUNCTION nearsim.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
             "CREATE TABLE public.mine (doc_id bigint REFERENCES nearsim.document)",
-            "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.note_written()",
+            "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.capture_written()",
             "ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY",
             "DROP SCHEMA nearsim CASCADE",
             "SET ROLE nearsim_admin",
@@ -140,7 +140,7 @@ def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str,
             assert refused(connection, sql.SQL(command)), command
         # A trigger function in the wrong hands could note changes that never were.
         connection.execute("CREATE TEMP TABLE bait (collection_id int, doc_id bigint)")
-        bait = "CREATE TRIGGER bait AFTER INSERT ON bait EXECUTE FUNCTION nearsim.note_truncated()"
+        bait = "CREATE TRIGGER bait AFTER INSERT ON bait EXECUTE FUNCTION nearsim.capture_truncated()"
         assert refused(connection, sql.SQL(bait))
 
 

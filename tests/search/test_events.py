@@ -62,7 +62,7 @@ def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: 
             watcher.look()
             assert watcher.consumer.survivors == watcher.state.survivors()
         assert len(watcher.kinds) == 10
-        assert ask(reading, "SELECT count(*) FROM nearsim.event_draft") == 0
+        assert ask(reading, "SELECT count(*) FROM nearsim.pending_event") == 0
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_is_rolled_back_is_not_told(index: Index, database_url: str) -> Non
         writing.rollback()
         change(writing, INSERT_PAIR, "", 3, 4, 0.5)
         writing.commit()
-        assert ask(reading, "SELECT count(*) FROM nearsim.event_draft") == 0
+        assert ask(reading, "SELECT count(*) FROM nearsim.pending_event") == 0
         found = all_events(index)
         assert told(found[:-1]) == told(before)
         assert (found[-1].left, found[-1].right, found[-1].similarity) == ("d2", "d3", 0.5)

@@ -77,7 +77,7 @@ def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArr
     found = []
     for row in matched:
         cursor = driver(connection).execute(
-            "SELECT nearsim.meets(%s, CAST(%s AS smallint[]))",
+            "SELECT nearsim.is_candidate(%s, CAST(%s AS smallint[]))",
             [Jsonb(recipe), np.flatnonzero(row).tolist()],
         )
         found += [bool(one[0]) for one in cursor.fetchall()]

@@ -97,7 +97,8 @@ def check(connection: Connection, name: str) -> None:
 def test_a_distance_is_where_its_probability_says(connection: Connection) -> None:
     chances = [1 / 4096, *np.linspace(0.01, 0.99, 50).tolist(), 4095 / 4096]
     rows = driver(connection).execute(
-        "SELECT chance, nearsim.chance_of_bucket(nearsim.ratio_of_chance(chance)) FROM unnest(%s::float8[]) AS chance",
+        "SELECT chance, nearsim.bucket_probability(nearsim.width_ratio_of_probability(chance)) "
+        "FROM unnest(%s::float8[]) AS chance",
         (chances,),
     )
     found = rows.fetchall()

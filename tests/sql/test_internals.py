@@ -18,8 +18,8 @@ STRANGER = "nearsim_test_stranger"
 INTERNALS = [
     "keys_of({generation}, {doc_id})",
     "pairs_of({generation}, {doc_id}, 0, 1)",
-    "met_by({generation}, {doc_id}, 0, 1)",
-    "standing_in({generation}, {empty})",
+    "bucket_neighbours({generation}, {doc_id}, 0, 1)",
+    "document_state({generation}, {empty})",
     "compare_sketches({generation}, {doc_id}, {other})",
     "heads_of({generation}, ARRAY[{doc_id}, {other}])",
     "pairs_between({generation}, ARRAY[{doc_id}, {other}])",

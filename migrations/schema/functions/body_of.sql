@@ -13,7 +13,7 @@ BEGIN
     INTO stored
     FROM nearsim.document
     LEFT JOIN nearsim.attachment USING (collection_id)
-    WHERE document.doc_id = body_of.doc_id AND nearsim.sees_collection(document.collection_id);
+    WHERE document.doc_id = body_of.doc_id AND nearsim.may_read_collection(document.collection_id);
     IF stored.body_digest IS NULL THEN
         RETURN stored.body;
     END IF;

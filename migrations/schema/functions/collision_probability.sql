@@ -6,7 +6,7 @@ BEGIN
             RETURN 1 - acos(least(greatest(similarity, -1), 1)) / pi();
         WHEN 'euclidean' THEN
             RETURN CASE WHEN similarity <= 1e-300 THEN 0 WHEN similarity >= 1 THEN 1
-                ELSE nearsim.chance_of_bucket(nearsim.width_of(recipe) / (1 / similarity - 1)) END;
+                ELSE nearsim.bucket_probability(nearsim.width_of(recipe) / (1 / similarity - 1)) END;
         ELSE
             RETURN similarity;
     END CASE;

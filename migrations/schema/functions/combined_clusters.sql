@@ -21,7 +21,7 @@ BEGIN
     END IF;
     SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]
     INTO generations, keep
-    FROM nearsim.serving_together(home, profiles) AS live;
+    FROM nearsim.live_generations_of(home, profiles) AS live;
     sources := ARRAY(
         SELECT regexp_replace(named.source, '^\s+|\s+$', '', 'g')
         FROM unnest(string_to_array(substr(keep, length('source:') + 1), ',')) WITH ORDINALITY AS named (source, place)

@@ -9,7 +9,7 @@ DECLARE
     a record;
     b record;
 BEGIN
-    IF NOT nearsim.sees_generation(generation_id) THEN
+    IF NOT nearsim.may_read_generation(generation_id) THEN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;

@@ -4,7 +4,7 @@ CREATE FUNCTION nearsim.count_buckets(generation_id integer, OUT bucket_hash big
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
 BEGIN
-    IF NOT nearsim.sees_generation(generation_id)
+    IF NOT nearsim.may_read_generation(generation_id)
         OR to_regclass(format('nearsim.%I', 'band_' || generation_id)) IS NULL THEN
         RETURN;
     END IF;

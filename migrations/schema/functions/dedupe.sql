@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     SELECT * INTO given FROM nearsim.visible_among(doc_ids);
     IF given.home IS NOT NULL THEN
-        SELECT * INTO STRICT live FROM nearsim.serving(given.home, profile);
+        SELECT * INTO STRICT live FROM nearsim.live_generation(given.home, profile);
         IF NOT min_similarity BETWEEN nearsim.least_similarity(live.recipe) AND 1 THEN
             RAISE EXCEPTION 'a similarity of % is outside %..1: pairs below the threshold of the recipe are not stored',
                 min_similarity, nearsim.least_similarity(live.recipe) USING ERRCODE = 'invalid_parameter_value';

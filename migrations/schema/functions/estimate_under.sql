@@ -14,7 +14,7 @@ BEGIN
             RETURN round(CAST(cos(pi() * (1 - agreement)) AS numeric), 12);
         WHEN 'euclidean' THEN
             RETURN CASE WHEN agreement IN (0, 1) THEN agreement
-                ELSE round(CAST(1 / (1 + nearsim.width_of(recipe) / nearsim.ratio_of_chance(agreement)) AS numeric), 12)
+                ELSE round(CAST(1 / (1 + nearsim.width_of(recipe) / nearsim.width_ratio_of_probability(agreement)) AS numeric), 12)
                 END;
         ELSE
             RETURN agreement;

@@ -4,7 +4,7 @@ CREATE FUNCTION nearsim.heads_of(generation_id integer, doc_ids bigint[]) RETURN
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 BEGIN
-    IF nearsim.sees_generation(generation_id) THEN
+    IF nearsim.may_read_generation(generation_id) THEN
         RETURN QUERY EXECUTE format(
             'SELECT doc_id, head_id FROM nearsim.%I WHERE doc_id = ANY ($1)', 'signature_' || generation_id)
             USING doc_ids;

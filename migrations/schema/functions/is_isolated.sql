@@ -4,4 +4,4 @@ BEGIN ATOMIC
     SELECT relrowsecurity FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
 END;
 COMMENT ON FUNCTION nearsim.is_isolated() IS
-    'Part of sees_collection: whether readers see only the collections that they were granted';
+    'Part of may_read_collection: whether readers see only the collections that they were granted';

@@ -4,7 +4,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
     own bytea;
 BEGIN
-    IF NOT nearsim.sees_generation(generation_id) THEN
+    IF NOT nearsim.may_read_generation(generation_id) THEN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT sketch FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id)

@@ -61,7 +61,7 @@ DECLARE
     known record;
     chance double precision;
 BEGIN
-    SELECT * INTO STRICT known FROM nearsim.steps_of(amplification);
+    SELECT * INTO STRICT known FROM nearsim.parse_amplification(amplification);
     chance := nearsim.match_probability(s, 1, known.rows);
     FOR place IN REVERSE coalesce(array_length(known.steps, 1), 0) .. 1 LOOP
         chance := least(nearsim.match_probability(chance, known.steps[place][2], 1, known.steps[place][1]), 1);

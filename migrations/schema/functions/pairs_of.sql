@@ -8,7 +8,7 @@ RETURNS TABLE (other_id bigint, similarity double precision, estimate real, shar
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 BEGIN
-    IF NOT nearsim.sees_generation(generation_id) THEN
+    IF NOT nearsim.may_read_generation(generation_id) THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$

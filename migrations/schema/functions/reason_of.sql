@@ -2,7 +2,7 @@ CREATE FUNCTION nearsim.reason_of(pair nearsim.pair_evidence, estimate double pr
 RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    are_too_few constant boolean := NOT nearsim.meets(pair.recipe, pair.bands);
+    are_too_few constant boolean := NOT nearsim.is_candidate(pair.recipe, pair.bands);
     metric constant text := nearsim.metric_of(pair.recipe);
     measure constant text := CASE metric WHEN 'euclidean' THEN 'distance' WHEN 'cosine' THEN 'cosine'
         ELSE 'similarity' END;
@@ -12,8 +12,8 @@ DECLARE
     missed constant text := format('%s the threshold of %s', CASE WHEN is_measured THEN 'above' ELSE 'below' END,
         pair.threshold);
     waiting constant text := nullif(concat_ws('; ',
-        'document ' || pair.left_id || ' ' || nearsim.standing_in(pair.generation_id, pair.left_id),
-        'document ' || pair.right_id || ' ' || nearsim.standing_in(pair.generation_id, pair.right_id)), '');
+        'document ' || pair.left_id || ' ' || nearsim.document_state(pair.generation_id, pair.left_id),
+        'document ' || pair.right_id || ' ' || nearsim.document_state(pair.generation_id, pair.right_id)), '');
     said constant text := CASE WHEN guessed IS NULL THEN 'their sketches agree in nothing'
         ELSE format('their sketches estimate a %s of %s', measure, round(guessed, 4)) END;
     sharing constant text := CASE pair.shared_bands WHEN 0 THEN 'they share no bucket'

@@ -12,7 +12,7 @@ BEGIN
             SELECT alike.other_id, array_agg(live.profile_name ORDER BY live.profile_name COLLATE "C") AS names,
                 jsonb_object_agg(live.profile_name, alike.similarity) AS similarities,
                 max(alike.similarity) AS highest, min(alike.similarity) AS lowest
-            FROM nearsim.serving_together(home, similar_by_profiles.profiles) AS live
+            FROM nearsim.live_generations_of(home, similar_by_profiles.profiles) AS live
             CROSS JOIN LATERAL nearsim.pairs_of(live.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
             GROUP BY alike.other_id
         ) AS found

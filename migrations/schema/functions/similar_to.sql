@@ -1,4 +1,4 @@
--- Relies on document_pkey and verdict_one_standing.
+-- Relies on document_pkey and verdict_one_current.
 CREATE FUNCTION nearsim.similar_to(
     doc_id bigint, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
     profile text DEFAULT NULL)
@@ -10,7 +10,7 @@ DECLARE
     least_alike double precision;
     alike double precision;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.serving(home, profile);
+    SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
     least_alike := nearsim.least_similarity(live.recipe);
     alike := coalesce(min_similarity, least_alike);
     IF NOT alike BETWEEN 0 AND 1 THEN
@@ -29,7 +29,7 @@ BEGIN
             UNION ALL
             SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL,
                 met.numbers_differ, NULL, false
-            FROM nearsim.met_by(live.generation_id, similar_to.doc_id, alike, min_shared_bands) AS met
+            FROM nearsim.bucket_neighbours(live.generation_id, similar_to.doc_id, alike, min_shared_bands) AS met
             WHERE alike < least_alike OR min_shared_bands < live.min_shared_bands
                 OR min_shared_bands > 0 AND live.recipe #>> '{match,amplification}' IS NOT NULL
         ) AS found

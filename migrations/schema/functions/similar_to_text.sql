@@ -10,7 +10,7 @@ BEGIN
     asked := nearsim.ask(body, title, collection, profile, min_similarity, deadline);
     -- The question need not outlive a crash, as he who asks would not either.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
-    CALL nearsim.commit_question(/* which cannot be done in an open transaction: turn autocommit on */);
+    CALL nearsim.commit_request(/* which cannot be done in an open transaction: turn autocommit on */);
     answer := nearsim.answer_to(asked);
 END
 $$;

@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.undo_verdict(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    undone constant nearsim.verdict := nearsim.undo_standing(a, b, why, by);
+    undone constant nearsim.verdict := nearsim.undo_current_verdict(a, b, why, by);
 BEGIN
     IF undone.verdict_id IS NULL THEN
         RAISE EXCEPTION 'no verdict stands on documents % and %', a, b USING ERRCODE = 'no_data_found';
@@ -20,7 +20,7 @@ DECLARE
 BEGIN
     SELECT standing.* INTO undone
     FROM nearsim.documents_named(a, b, collection) AS named
-    CROSS JOIN LATERAL nearsim.undo_standing(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
+    CROSS JOIN LATERAL nearsim.undo_current_verdict(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
     IF undone.verdict_id IS NULL THEN
         RAISE EXCEPTION 'no verdict stands on documents % and %', quote_literal(a), quote_literal(b)
             USING ERRCODE = 'no_data_found';

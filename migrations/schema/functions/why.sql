@@ -1,4 +1,4 @@
--- Relies on the leaves' keys, reached through the parents by generation_id, and on verdict_one_standing.
+-- Relies on the leaves' keys, reached through the parents by generation_id, and on verdict_one_current.
 CREATE FUNCTION nearsim.why(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_evidence
 LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
@@ -8,7 +8,7 @@ DECLARE
     live record;
     metric text;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.serving(nearsim.common_collection(a, b), profile);
+    SELECT * INTO STRICT live FROM nearsim.live_generation(nearsim.common_collection(a, b), profile);
     metric := nearsim.metric_of(live.recipe);
     RETURN QUERY
         SELECT first_id, second_id, l.external_id, r.external_id, live.profile_name, live.generation_id,
@@ -22,8 +22,8 @@ BEGIN
             pair.verified_at, live.threshold, live.recipe, verdict.verdict, verdict.by, verdict.why,
             coalesce(l.cluster_id = r.cluster_id, false),
             CASE WHEN twins.are AND metric = 'euclidean' THEN 0 ELSE pair.distance END
-        FROM nearsim.side_of(live.generation_id, first_id) AS l
-        CROSS JOIN nearsim.side_of(live.generation_id, second_id) AS r
+        FROM nearsim.indexed_document(live.generation_id, first_id) AS l
+        CROSS JOIN nearsim.indexed_document(live.generation_id, second_id) AS r
         LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true
         LEFT JOIN LATERAL (
             SELECT stored.* FROM nearsim.similar_pair AS stored

@@ -1,6 +1,6 @@
 -- Only what is the caller's own, a superuser's or nearsim_admin's changes hands: whoever else owns an installation
 -- goes on owning it.
-CREATE FUNCTION nearsim.may_hand_over(new_owner text) RETURNS boolean
+CREATE FUNCTION nearsim.may_transfer_ownership(new_owner text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT pg_has_role(to_regrole(quote_ident(new_owner)),
@@ -14,10 +14,10 @@ BEGIN ATOMIC
             JOIN pg_roles ON pg_roles.oid = owner
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
 END;
-COMMENT ON FUNCTION nearsim.may_hand_over(text) IS
+COMMENT ON FUNCTION nearsim.may_transfer_ownership(text) IS
     'Part of grant_rights: whether the caller may make a role the owner of everything in the schema without taking it from somebody';
 
-CREATE FUNCTION nearsim.hand_over(new_owner text) RETURNS void
+CREATE FUNCTION nearsim.transfer_ownership(new_owner text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command text;
@@ -44,32 +44,32 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION nearsim.hand_over(text) IS
+COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
     'Part of grant_rights: makes a role the owner of everything in the schema';
 
 -- ENABLE ROW LEVEL SECURITY waits for this lock, and sees what was granted under it.
-CREATE FUNCTION nearsim.adopt_leaves(generation_id integer) RETURNS void
+CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     leaf record;
 BEGIN
     LOCK TABLE nearsim.document IN ACCESS SHARE MODE;
     FOR leaf IN
-        SELECT format('nearsim.%I', parent.relname || '_' || adopt_leaves.generation_id) AS name,
+        SELECT format('nearsim.%I', parent.relname || '_' || grant_partition_rights.generation_id) AS name,
             own.relowner <> parent.relowner AS is_foreign, rolname AS owner,
             pg_has_role(parent.relowner,
                 CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END) AS may
         FROM pg_class AS parent
         JOIN pg_roles ON pg_roles.oid = parent.relowner
         JOIN pg_class AS own ON own.relnamespace = parent.relnamespace
-            AND own.relname = parent.relname || '_' || adopt_leaves.generation_id
+            AND own.relname = parent.relname || '_' || grant_partition_rights.generation_id
         WHERE parent.relnamespace = CAST('nearsim' AS regnamespace)
             AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')
     LOOP
         IF leaf.is_foreign AND leaf.may THEN
             EXECUTE format('ALTER TABLE %s OWNER TO %I', leaf.name, leaf.owner);
         END IF;
-        IF nearsim.have_roles() THEN
+        IF nearsim.roles_exist() THEN
             EXECUTE format('GRANT ALL ON %s TO nearsim_admin', leaf.name);
             IF NOT nearsim.is_isolated() THEN
                 EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
@@ -78,5 +78,5 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION nearsim.adopt_leaves(integer) IS
+COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS
     'Part of every build: gives a generation''s own tables the owner of their parents, and readers what they may read of them';

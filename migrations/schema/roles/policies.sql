@@ -53,7 +53,7 @@ CREATE POLICY everybody ON nearsim.schema_floor FOR SELECT USING (true);
 CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF wanted AND NOT nearsim.have_roles() THEN
+    IF wanted AND NOT nearsim.roles_exist() THEN
         RAISE EXCEPTION 'there is nobody to keep apart: nearsim_reader, nearsim_writer and nearsim_admin are not there'
             USING ERRCODE = 'undefined_object', HINT = 'nearsim db grant USER ROLE makes them';
     END IF;

@@ -1,13 +1,13 @@
 CREATE FUNCTION nearsim.grant_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT nearsim.have_roles() THEN
+    IF NOT nearsim.roles_exist() THEN
         RAISE WARNING 'the roles nearsim_reader, nearsim_writer and nearsim_admin are not all there'
             USING HINT = 'Have a user that may create roles run: nearsim db grant USER ROLE';
         RETURN;
     END IF;
-    IF nearsim.may_hand_over('nearsim_admin') THEN
-        PERFORM nearsim.hand_over('nearsim_admin');
+    IF nearsim.may_transfer_ownership('nearsim_admin') THEN
+        PERFORM nearsim.transfer_ownership('nearsim_admin');
     ELSE
         RAISE WARNING 'the schema nearsim stays with its owner; members of nearsim_admin cannot build indexes here'
             USING HINT = 'To hand it over, run as its owner and as a member of nearsim_admin: nearsim db grant';
@@ -21,15 +21,15 @@ BEGIN
     GRANT ALL ON ALL SEQUENCES IN SCHEMA nearsim TO nearsim_admin;
     GRANT ALL ON ALL ROUTINES IN SCHEMA nearsim TO nearsim_admin;
     GRANT USAGE ON SCHEMA nearsim TO nearsim_reader, nearsim_writer;
-    PERFORM nearsim.grant_reading();
-    PERFORM nearsim.grant_writing();
+    PERFORM nearsim.grant_read_rights();
+    PERFORM nearsim.grant_write_rights();
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
     'Put owners and privileges of everything in the schema right; after a restore or a change of the schema, run it again';
 
 -- Kept apart, readers read what has a policy. What has none is hidden: band, work, change, lease, every partition.
-CREATE FUNCTION nearsim.grant_reading() RETURNS void
+CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     isolated constant boolean := nearsim.is_isolated();
@@ -60,11 +60,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION nearsim.grant_reading() IS
+COMMENT ON FUNCTION nearsim.grant_read_rights() IS
     'Part of grant_rights: what readers and writers may read, and the functions they may call that change nothing';
 
 -- Kept apart, writers choose neither ids nor revisions, which tell of other tenants, and make no collections.
-CREATE FUNCTION nearsim.grant_writing() RETURNS void
+CREATE FUNCTION nearsim.grant_write_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     columns text;
@@ -89,8 +89,8 @@ BEGIN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES
             ('nearsim_reader, nearsim_writer',
-                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_question']),
-            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_standing', 'judge'])
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request']),
+            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_current_verdict', 'store_verdict'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))
         WHERE pronamespace = CAST('nearsim' AS regnamespace)
@@ -99,5 +99,5 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION nearsim.grant_writing() IS
+COMMENT ON FUNCTION nearsim.grant_write_rights() IS
     'Part of grant_rights: what writers may write, what readers may ask, and the functions that they may call for it';

@@ -19,14 +19,14 @@ BEGIN
             CONTINUE;
         END;
     END LOOP;
-    PERFORM nearsim.join_roles();
+    PERFORM nearsim.grant_memberships();
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
     'Part of nearsim db grant: makes the roles nearsim_reader, nearsim_writer and nearsim_admin on this server, as far as they are missing';
 
 -- Writers read, and administrators write; who may not say so because another user made the roles leaves it as it is.
-CREATE FUNCTION nearsim.join_roles() RETURNS void
+CREATE FUNCTION nearsim.grant_memberships() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given record;
@@ -50,11 +50,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION nearsim.join_roles() IS
+COMMENT ON FUNCTION nearsim.grant_memberships() IS
     'Part of create_roles: makes nearsim_writer a member of nearsim_reader, and nearsim_admin one of both, who may also grant them';
 
-CREATE FUNCTION nearsim.have_roles() RETURNS boolean
+CREATE FUNCTION nearsim.roles_exist() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN num_nulls(to_regrole('nearsim_reader'), to_regrole('nearsim_writer'), to_regrole('nearsim_admin')) = 0;
-COMMENT ON FUNCTION nearsim.have_roles() IS
+COMMENT ON FUNCTION nearsim.roles_exist() IS
     'Part of grant_rights: whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';

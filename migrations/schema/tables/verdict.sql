@@ -18,7 +18,7 @@ CREATE TABLE nearsim.verdict (
     CONSTRAINT verdict_undone_whole CHECK
         ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
 );
-CREATE UNIQUE INDEX verdict_one_standing ON nearsim.verdict (left_id, right_id) WHERE undone_at IS NULL;
+CREATE UNIQUE INDEX verdict_one_current ON nearsim.verdict (left_id, right_id) WHERE undone_at IS NULL;
 CREATE INDEX verdict_left ON nearsim.verdict (left_id);
 CREATE INDEX verdict_right ON nearsim.verdict (right_id);
 CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);

@@ -22,12 +22,12 @@ class Lock(Enum):
     LINK = 0x6E78  # of a generation: one changes its clusters
     FOLLOW = 0x6E7B  # of a collection: one makes its documents what the rows are that it follows
     SWEEP = 0x6E7C  # of a collection: one session sweeps the table that it follows
-    JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): one decides about it, in nearsim.undo_standing
+    JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): one decides about it, in nearsim.undo_current_verdict
     REINDEX = 0x6E7E  # of a generation: one process builds it beside the one that answers
     DROP = 0x6E7F  # of the database (id 0): one takes partitions out of their parents
     UPGRADE = 0x6E80  # of the database (id 0): one changes the schema
     TURN = 0x6E81  # of a generation: shared by who tells of it or need not, alone for who makes it live, or no longer
-    EVENT = 0x6E79  # of the database: (id 0) one commits events, taken last of all by nearsim.tell; (id 1) one prunes
+    EVENT = 0x6E79  # of the database: (id 0) one commits events (nearsim.publish_events), taken last; (id 1) one prunes
 
 
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:

@@ -18,8 +18,8 @@ WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'nearsim') AN
 -- Create the roles that are missing where the user may, and grant their rights if that was not possible before.
 SELECT nearsim.create_roles();
 SELECT nearsim.grant_rights() FROM pg_catalog.pg_class
-WHERE oid = to_regclass('nearsim.document') AND nearsim.have_roles() AND pg_has_role(relowner, 'USAGE')
-    AND (relowner <> to_regrole('nearsim_admin') AND nearsim.may_hand_over('nearsim_admin')
+WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has_role(relowner, 'USAGE')
+    AND (relowner <> to_regrole('nearsim_admin') AND nearsim.may_transfer_ownership('nearsim_admin')
         OR NOT has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'))
 
 -- name: find_user

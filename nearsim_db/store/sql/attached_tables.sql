@@ -23,9 +23,9 @@ ON CONFLICT (collection_id) DO UPDATE SET
 -- name: create_source_triggers
 -- Triggers of an attached table. ALWAYS: they also fire when replication applies changes.
 CREATE OR REPLACE TRIGGER {rows} AFTER INSERT OR UPDATE OR DELETE ON {relation}
-    FOR EACH ROW EXECUTE FUNCTION nearsim.note_source({arguments});
+    FOR EACH ROW EXECUTE FUNCTION nearsim.capture_source({arguments});
 CREATE OR REPLACE TRIGGER {truncate} AFTER TRUNCATE ON {relation}
-    FOR EACH STATEMENT EXECUTE FUNCTION nearsim.note_source({arguments});
+    FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_source({arguments});
 ALTER TABLE {relation} ENABLE ALWAYS TRIGGER {rows}, ENABLE ALWAYS TRIGGER {truncate}
 
 -- name: drop_source_triggers

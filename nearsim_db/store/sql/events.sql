@@ -20,7 +20,7 @@ SELECT FROM nearsim.generation WHERE generation_id = {generation_id} FOR NO KEY 
 
 -- name: tell_slice
 -- Publish events for a batch of a promoted generation's pairs and clusters; returns whether more may be left.
-SELECT nearsim.tell_slice({generation_id}, %(most)s)
+SELECT nearsim.publish_promotion_batch({generation_id}, %(most)s)
 
 -- name: prune_events
 -- Delete the oldest events past an age. Of each kind and profile the last one deleted is kept as an empty mark and

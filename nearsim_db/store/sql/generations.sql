@@ -21,7 +21,7 @@ RETURNING generation.generation_id
 
 -- name: promote_generation
 -- Promote a generation, in one call that is a transaction.
-SELECT state, retired_id FROM nearsim.let_answer(%(generation_id)s, CAST(%(before)s AS text[]), %(wait)s)
+SELECT state, retired_id FROM nearsim.promote_generation(%(generation_id)s, CAST(%(before)s AS text[]), %(wait)s)
 
 -- name: increment_figures
 -- Add to the figures of a generation. Relies on generation_pkey.

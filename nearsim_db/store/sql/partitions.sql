@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS {cluster_member} (
     UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-SELECT nearsim.adopt_leaves({generation_id})
+SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: attach_leaves
 -- Attach the loaded leaves; their CHECKs spare the scan. From now on triggers capture changes for events.
@@ -28,7 +28,7 @@ ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({gener
 ALTER TABLE nearsim.band ATTACH PARTITION {band} FOR VALUES IN ({generation_id});
 ALTER TABLE nearsim.similar_pair ATTACH PARTITION {similar_pair} FOR VALUES IN ({generation_id});
 ALTER TABLE nearsim.cluster_member ATTACH PARTITION {cluster_member} FOR VALUES IN ({generation_id});
-SELECT nearsim.watch_generation({generation_id})
+SELECT nearsim.capture_generation({generation_id})
 
 -- name: find_pending_detaches
 -- Partitions of a parent with an interrupted detach, which must be finished before another can begin. Catalog only.

@@ -1,6 +1,6 @@
 """The tables as SQLAlchemy metadata, for Alembic and for applications that share the database."""
 
-from nearsim_db.store.schema.tables.answers import event, event_draft, probe, probe_match, verdict
+from nearsim_db.store.schema.tables.answers import event, pending_event, probe, probe_match, verdict
 from nearsim_db.store.schema.tables.base import SCHEMA, metadata
 from nearsim_db.store.schema.tables.documents import attachment, collection, collection_access, document
 from nearsim_db.store.schema.tables.generations import (
@@ -24,11 +24,11 @@ __all__ = [
     "collection_access",
     "document",
     "event",
-    "event_draft",
     "generation",
     "is_ours",
     "lease",
     "metadata",
+    "pending_event",
     "probe",
     "probe_match",
     "profile",

@@ -69,7 +69,7 @@ verdict = Table(
         name="verdict_undone_whole",
     ),
     Index(
-        "verdict_one_standing",
+        "verdict_one_current",
         "left_id",
         "right_id",
         unique=True,
@@ -258,18 +258,18 @@ event = Table(
     "some days",
 )
 
-event_draft = Table(
-    "event_draft",
+pending_event = Table(
+    "pending_event",
     metadata,
     Column(
-        "draft_id", BigInteger, Identity(always=True), nullable=False, comment="The order of the statements"
+        "pending_id", BigInteger, Identity(always=True), nullable=False, comment="The order of the statements"
     ),
     Column("generation_id", Integer, nullable=False, comment="The generation that was changed"),
     Column(
         "kind",
         Text,
         nullable=False,
-        comment="pairs_gone, pairs_come, members (as they were before), live or not_live (the generation was made so)",
+        comment="pairs_before, pairs_after, members (their state before), live or not_live (promoted or retired)",
     ),
     Column(
         "collection_id",
@@ -287,9 +287,10 @@ event_draft = Table(
     ),
     Column("cluster_ids", ARRAY(BigInteger), comment="The clusters that these were in; NULL for none"),
     Column("survive", ARRAY(Boolean), comment="Whether they survived there; NULL where they were in none"),
-    PrimaryKeyConstraint("draft_id", name="event_draft_pkey"),
+    PrimaryKeyConstraint("pending_id", name="pending_event_pkey"),
     CheckConstraint(
-        "kind IN ('pairs_gone', 'pairs_come', 'members', 'live', 'not_live')", name="event_draft_kind_known"
+        "kind IN ('pairs_before', 'pairs_after', 'members', 'live', 'not_live')",
+        name="pending_event_kind_known",
     ),
     prefixes=["UNLOGGED"],
     comment="What the transaction at hand has changed, a row a statement; made into events when it commits, and gone "

@@ -1,0 +1,14 @@
+CREATE FUNCTION nearsim.capture_generation(generation_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (
+        SELECT collection.temporary
+        FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+        WHERE generation.generation_id = capture_generation.generation_id)
+    THEN
+        PERFORM nearsim.create_capture_triggers('_' || capture_generation.generation_id);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_generation(integer) IS
+    'Part of every build: has a generation''s own tables note what is done to them, for events, unless its collection is a temporary one';

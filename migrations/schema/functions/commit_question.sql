@@ -1,8 +1,0 @@
-CREATE PROCEDURE nearsim.commit_question()
-LANGUAGE plpgsql AS $$
-BEGIN
-    COMMIT;
-END
-$$;
-COMMENT ON PROCEDURE nearsim.commit_question() IS
-    'Part of similar_to_text: a step that stands in the context of the error where that is called in an open transaction';

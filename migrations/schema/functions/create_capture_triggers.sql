@@ -1,0 +1,30 @@
+-- Triggers of a statement are those of the table that it names, so the parents have them as well as their partitions. Of
+-- an update what was is noted before what is: triggers fire in the order of their names.
+CREATE FUNCTION nearsim.create_capture_triggers(suffix text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT * FROM (VALUES
+            ('similar_pair', 'capture_insert', 'INSERT', 'NEW TABLE AS after_rows', 'capture_pairs_after'),
+            ('similar_pair', 'capture_update_from', 'UPDATE', 'OLD TABLE AS before_rows', 'capture_pairs_before'),
+            ('similar_pair', 'capture_update_to', 'UPDATE', 'NEW TABLE AS after_rows', 'capture_pairs_after'),
+            ('similar_pair', 'capture_delete', 'DELETE', 'OLD TABLE AS before_rows', 'capture_pairs_before'),
+            ('signature', 'capture_insert', 'INSERT', 'NEW TABLE AS after_rows', 'capture_twins_after'),
+            ('signature', 'capture_update_from', 'UPDATE', 'OLD TABLE AS before_rows', 'capture_twins_before'),
+            ('signature', 'capture_update_to', 'UPDATE', 'NEW TABLE AS after_rows', 'capture_twins_after'),
+            ('signature', 'capture_delete', 'DELETE', 'OLD TABLE AS before_rows', 'capture_twins_before'),
+            ('cluster_member', 'capture_insert', 'INSERT', 'NEW TABLE AS after_rows', 'capture_members_inserted'),
+            ('cluster_member', 'capture_update_from', 'UPDATE', 'OLD TABLE AS before_rows', 'capture_members_before'),
+            ('cluster_member', 'capture_delete', 'DELETE', 'OLD TABLE AS before_rows', 'capture_members_before')
+        ) AS wanted (parent, name, operation, rows, function)
+    LOOP
+        EXECUTE format(
+            'CREATE TRIGGER %I AFTER %s ON nearsim.%I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
+            given.name, given.operation, given.parent || suffix, given.rows, given.function);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
+    'Part of capture_generation: has the tables with a suffix note what is done to them, for events';

@@ -1,0 +1,44 @@
+-- Runs with the rights of its owner: readers that are kept apart may not read work, bands and sketches.
+CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known record;
+    signed record;
+BEGIN
+    SELECT coalesce(document.published_at, document.created_at)
+            < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old,
+        collection_id, external_id
+        INTO known
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
+    WHERE generation.generation_id = document_state.generation_id AND document.doc_id = document_state.doc_id;
+    IF NOT FOUND OR NOT nearsim.may_read_generation(generation_id) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT doc_id, head_id FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id)
+        INTO signed USING doc_id;
+    RETURN CASE
+        WHEN EXISTS (
+            SELECT FROM nearsim.work WHERE work.generation_id = document_state.generation_id
+                AND work.stage IN ('sign', 'search', 'anchor')
+                AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NOT NULL)
+            THEN 'was set aside'
+        WHEN EXISTS (
+            SELECT FROM nearsim.work WHERE work.generation_id = document_state.generation_id
+                AND work.stage IN ('sign', 'search', 'anchor')
+                AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NULL)
+            OR EXISTS (
+                SELECT FROM nearsim.work
+                WHERE work.generation_id = document_state.generation_id AND work.stage = 'compare')
+            OR EXISTS (
+                SELECT FROM nearsim.change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
+                    OR change.collection_id = known.collection_id AND change.doc_id IS NULL
+                        AND coalesce(change.external_id, known.external_id) = known.external_id)
+            THEN 'waits to be indexed'
+        WHEN signed.doc_id IS NULL AND known.is_old THEN 'is older than the index keeps documents'
+        WHEN signed.doc_id IS NULL THEN 'is not indexed'
+        WHEN signed.head_id IS NULL THEN 'has no features'
+    END;
+END
+$$;
+COMMENT ON FUNCTION nearsim.document_state(integer, bigint) IS
+    'Part of why_not: what keeps a document from being compared in a generation that the caller may read; NULL for nothing';

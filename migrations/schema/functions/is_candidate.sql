@@ -1,0 +1,22 @@
+-- The groups of a step are consecutive: bands and groups are told by their numbers, from 0. What shares no band meets none.
+CREATE FUNCTION nearsim.is_candidate(recipe jsonb, shared smallint[]) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    amplification constant text := recipe #>> '{match,amplification}';
+    agreeing integer[] := shared;
+    steps integer[];
+BEGIN
+    IF amplification IS NULL THEN
+        RETURN cardinality(shared) >= CAST(recipe #>> '{match,min_shared_bands}' AS integer);
+    END IF;
+    SELECT known.steps INTO steps FROM nearsim.parse_amplification(amplification) AS known;
+    FOR place IN REVERSE coalesce(array_length(steps, 1), 0) .. 1 LOOP
+        agreeing := ARRAY(
+            SELECT number / steps[place][2] FROM unnest(agreeing) AS number
+            GROUP BY 1 HAVING count(*) >= steps[place][1]);
+    END LOOP;
+    RETURN cardinality(agreeing) > 0;
+END
+$$;
+COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
+    'Part of similar_to and why_not: whether the bands that two documents share, by their numbers from 0, make them candidates under a recipe';

@@ -1,0 +1,37 @@
+CREATE FUNCTION nearsim.live_generation(collection_id integer, profile text DEFAULT NULL)
+RETURNS TABLE (generation_id integer, profile_name text, bands smallint, rows smallint,
+    threshold double precision, min_shared_bands integer, recipe jsonb)
+LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names text[];
+    place text;
+    chosen text;
+BEGIN
+    SELECT array_agg(known.name ORDER BY known.name) INTO names
+    FROM nearsim.profile AS known WHERE known.collection_id = live_generation.collection_id;
+    SELECT quote_literal(known.name) INTO place
+    FROM nearsim.collection AS known WHERE known.collection_id = live_generation.collection_id;
+    chosen := CASE WHEN profile IS NOT NULL THEN profile WHEN 'default' = ANY (names) THEN 'default' ELSE names[1] END;
+    IF profile IS NULL AND cardinality(names) > 1 AND chosen <> 'default' THEN
+        RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
+            USING ERRCODE = 'ambiguous_parameter';
+    ELSIF names IS NULL OR profile <> ALL (names) THEN
+        RAISE EXCEPTION 'collection % has no profile%; there are: %', place,
+            coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet')
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN QUERY
+        SELECT generation.generation_id, known.name, generation.bands, generation.rows,
+            CAST(generation.recipe #>> '{match,threshold}' AS double precision),
+            CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
+        FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
+        WHERE known.collection_id = live_generation.collection_id AND known.name = chosen
+            AND generation.state = 'live';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(chosen), place
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.live_generation(integer, text) IS
+    'Part of similar_to and others: the generation that answers for a collection, and what functions need to know of its recipe; where there are several profiles, the one that is named or else default';

@@ -1,0 +1,29 @@
+CREATE FUNCTION nearsim.live_generations_of(collection_id integer, profiles text[])
+RETURNS TABLE (place bigint, generation_id integer, profile_name text, recipe jsonb)
+LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF profiles IS NULL THEN
+        RETURN QUERY
+            SELECT row_number() OVER (ORDER BY known.name <> 'default', known.name COLLATE "C"), live.generation_id,
+                known.name, live.recipe
+            FROM nearsim.profile AS known JOIN nearsim.generation AS live USING (profile_id)
+            WHERE known.collection_id = live_generations_of.collection_id AND live.state = 'live';
+        IF FOUND THEN
+            RETURN;
+        END IF;
+    ELSIF cardinality(profiles) = 0 OR array_position(profiles, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'profiles is %: name profiles, or leave it out for all that are live', quote_literal(profiles)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- Where none is live, that is said as for a single profile.
+    RETURN QUERY
+        SELECT asked.place, live.generation_id, live.profile_name, live.recipe
+        FROM (
+            SELECT named.name, min(named.place) AS place
+            FROM unnest(coalesce(profiles, ARRAY[NULL])) WITH ORDINALITY AS named (name, place) GROUP BY named.name
+        ) AS asked
+        CROSS JOIN LATERAL nearsim.live_generation(live_generations_of.collection_id, asked.name) AS live;
+END
+$$;
+COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[]) IS
+    'Part of similar_by_profiles and combined_clusters: the generations that answer for some profiles of a collection in the order in which these are named, or for all that are live, default first';

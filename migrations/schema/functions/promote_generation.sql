@@ -1,0 +1,22 @@
+-- All of a promotion in one call, so that what it locks is not held while a client is slow. Rows are locked in one order, so
+-- that two who promote do not wait for each other; locks are not waited for long, at the commit neither.
+CREATE FUNCTION nearsim.promote_generation(generation_id integer, expected text[], wait_milliseconds integer,
+    OUT state text, OUT retired_id integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted constant integer := (SELECT profile_id FROM nearsim.generation AS own
+        WHERE own.generation_id = promote_generation.generation_id);
+BEGIN
+    PERFORM set_config('lock_timeout', wait_milliseconds || 'ms', true);
+    PERFORM FROM nearsim.generation AS own WHERE own.profile_id = wanted ORDER BY own.generation_id FOR NO KEY UPDATE;
+    SELECT own.state INTO state FROM nearsim.generation AS own WHERE own.generation_id = promote_generation.generation_id;
+    IF state = ANY (expected) THEN
+        UPDATE nearsim.generation AS own SET state = 'retired', retired_at = clock_timestamp()
+        WHERE own.profile_id = wanted AND own.state = 'live' RETURNING own.generation_id INTO retired_id;
+        UPDATE nearsim.generation AS own SET state = 'live', live_at = clock_timestamp(), retired_at = NULL
+        WHERE own.generation_id = promote_generation.generation_id;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.promote_generation(integer, text[], integer) IS
+    'Part of nearsim reindex promote: retires the live generation of a profile and makes another live; tells the state it was in, unless that was expected nothing is done';

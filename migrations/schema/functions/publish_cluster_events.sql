@@ -1,0 +1,113 @@
+-- Compares clusters before and after the transaction: for each cluster that has or had a touched document, which former
+-- clusters its documents come from, and which clusters the former ones went into. Members that were not touched are in
+-- the same cluster as before; a cluster has such a member if it has more members than moved into it, which is found
+-- without reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id); a
+-- bitmap scan would read a whole cluster. Only joins by key are nested loops, whatever the planner estimates for arrays,
+-- so the work is linear. Documents of a cluster that is not yet published are treated as unclustered.
+CREATE FUNCTION nearsim.publish_cluster_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
+RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off AS $$
+DECLARE
+    told bigint;
+    through bigint;
+BEGIN
+    SELECT coalesce(told_left_id - CAST(told_right_id < 9223372036854775807 AS integer), 9223372036854775807) INTO through
+    FROM nearsim.generation WHERE generation.generation_id = publish_cluster_events.generation_id;
+    INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, cluster_id, survivor_id, other_ids,
+        other_survivor_ids)
+    WITH touched AS (
+        SELECT DISTINCT ON (was.doc_id) was.doc_id, was.is_survivor,
+            CASE WHEN was.cluster_id <= through THEN was.cluster_id END AS cluster_id
+        FROM nearsim.pending_event AS draft
+        CROSS JOIN LATERAL unnest(draft.doc_ids, draft.cluster_ids, draft.survive)
+            AS was (doc_id, cluster_id, is_survivor)
+        WHERE draft.pending_id >= publish_cluster_events.first_draft AND draft.generation_id = publish_cluster_events.generation_id
+            AND draft.kind = 'members'
+        ORDER BY was.doc_id, draft.pending_id
+    ), moved AS MATERIALIZED (
+        SELECT touched.doc_id, touched.cluster_id AS old_id, touched.is_survivor AS survived, now_is.cluster_id AS new_id
+        FROM touched LEFT JOIN LATERAL (
+            SELECT member.cluster_id FROM nearsim.cluster_member AS member
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.doc_id = touched.doc_id
+                AND member.cluster_id <= through
+            LIMIT 1
+        ) AS now_is ON true
+    ), known AS (
+        SELECT cluster_id, count(*) FILTER (WHERE came) AS came FROM (
+            SELECT old_id, false FROM moved WHERE old_id IS NOT NULL
+            UNION ALL SELECT new_id, true FROM moved WHERE new_id IS NOT NULL
+        ) AS seen (cluster_id, came) GROUP BY cluster_id
+    ), kept AS MATERIALIZED (
+        SELECT known.cluster_id FROM known CROSS JOIN LATERAL (
+            SELECT count(*) AS members FROM (
+                SELECT FROM nearsim.cluster_member AS member
+                WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = known.cluster_id
+                LIMIT known.came + 1
+            ) AS found
+        ) AS has WHERE has.members > known.came
+    ), flow AS MATERIALIZED (
+        SELECT old_id, new_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NOT NULL
+        UNION SELECT cluster_id, cluster_id FROM kept
+    ), old AS MATERIALIZED (
+        SELECT had.cluster_id, coalesce(had.survivor_id, now_is.survivor_id) AS survivor_id
+        FROM (
+            SELECT cluster_id, max(survivor_id) AS survivor_id FROM (
+                SELECT old_id, CASE WHEN survived THEN doc_id END FROM moved WHERE old_id IS NOT NULL
+                UNION ALL SELECT cluster_id, NULL FROM kept
+            ) AS seen (cluster_id, survivor_id) GROUP BY cluster_id
+        ) AS had LEFT JOIN LATERAL (
+            SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = had.cluster_id
+                AND member.is_survivor LIMIT 1
+        ) AS now_is ON true
+    ), new AS MATERIALIZED (
+        SELECT has.cluster_id, now_is.survivor_id FROM (
+            SELECT new_id FROM moved WHERE new_id IS NOT NULL UNION SELECT cluster_id FROM kept
+        ) AS has (cluster_id) LEFT JOIN LATERAL (
+            SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = has.cluster_id
+                AND member.is_survivor LIMIT 1
+        ) AS now_is ON true
+    ), source AS MATERIALIZED (
+        SELECT new.cluster_id, new.survivor_id, count(flow.old_id) AS number,
+            array_agg(flow.old_id ORDER BY flow.old_id) AS ids,
+            array_agg(old.survivor_id ORDER BY flow.old_id) AS survivors
+        FROM new LEFT JOIN flow ON flow.new_id = new.cluster_id LEFT JOIN old ON old.cluster_id = flow.old_id
+        GROUP BY new.cluster_id, new.survivor_id
+    ), target AS MATERIALIZED (
+        SELECT old.cluster_id, old.survivor_id, count(flow.new_id) AS number,
+            array_agg(flow.new_id ORDER BY flow.new_id) AS ids,
+            array_agg(new.survivor_id ORDER BY flow.new_id) AS survivors
+        FROM old LEFT JOIN flow ON flow.old_id = old.cluster_id LEFT JOIN new ON new.cluster_id = flow.new_id
+        GROUP BY old.cluster_id, old.survivor_id
+    ), same AS (
+        SELECT source.* FROM source JOIN target ON target.cluster_id = source.ids[1]
+        WHERE source.number = 1 AND target.number = 1
+    ), changed AS (
+        SELECT same.cluster_id, same.survivor_id FROM same JOIN (
+            SELECT DISTINCT new_id FROM moved WHERE old_id IS NULL AND new_id IS NOT NULL
+        ) AS grown ON grown.new_id = same.cluster_id
+        UNION SELECT same.cluster_id, same.survivor_id FROM same JOIN (
+            SELECT DISTINCT old_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NULL
+        ) AS shrunk ON shrunk.old_id = same.ids[1]
+    ), said (rank, kind, cluster_id, survivor_id, ids, survivors) AS (
+        SELECT 1, 'cluster_gone', cluster_id, survivor_id, NULL, NULL FROM target WHERE number = 0
+        UNION ALL SELECT 2, 'cluster_merged', cluster_id, survivor_id, ids, survivors FROM source WHERE number > 1
+        UNION ALL SELECT 3, 'cluster_split', cluster_id, survivor_id, ids, survivors FROM target WHERE number > 1
+        UNION ALL SELECT 4, 'cluster_renamed', cluster_id, survivor_id, ids, survivors FROM same
+            WHERE cluster_id <> ids[1]
+        UNION ALL SELECT 5, 'cluster_formed', cluster_id, survivor_id, NULL, NULL FROM source WHERE number = 0
+        UNION ALL SELECT 6, 'survivor_changed', cluster_id, survivor_id, ids, survivors FROM same
+            WHERE survivor_id IS DISTINCT FROM survivors[1]
+        UNION ALL SELECT 7, 'cluster_changed', cluster_id, survivor_id, NULL, NULL FROM changed
+    )
+    SELECT publish_cluster_events.collection_id, publish_cluster_events.profile_id, publish_cluster_events.generation_id,
+        said.kind, said.cluster_id, said.survivor_id, said.ids, said.survivors
+    FROM said ORDER BY said.rank, said.cluster_id;
+    GET DIAGNOSTICS told = ROW_COUNT;
+    RETURN told;
+END
+$$;
+COMMENT ON FUNCTION nearsim.publish_cluster_events(integer, integer, integer, bigint) IS
+    'Part of publish_events: events of the clusters that the transaction at hand changed, by comparing them with what they were';

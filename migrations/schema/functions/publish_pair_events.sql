@@ -1,0 +1,42 @@
+-- At commit a transaction's pending events become events. The transaction takes the advisory lock EVENT (28281), draws
+-- event_ids only under it and keeps it until its changes are visible. The lock is taken last: under it tables are read and
+-- events are inserted, and no row lock or other advisory lock is requested. The first and the last pending event of a pair
+-- decide its net change. Pairs that promotion has not published yet are published by a later batch, in their state at that
+-- time; the position of promotion is read under the lock.
+CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
+RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    told bigint;
+    through record;
+BEGIN
+    SELECT generation.told_left_id AS left_id, generation.told_right_id AS right_id INTO through
+    FROM nearsim.generation WHERE generation.generation_id = publish_pair_events.generation_id;
+    INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity)
+    WITH step AS (
+        SELECT draft.pending_id, draft.kind = 'pairs_after' AS came, pair.left_id, pair.right_id, pair.similarity
+        FROM nearsim.pending_event AS draft
+        CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
+            AS pair (left_id, right_id, similarity)
+        WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
+            AND draft.kind IN ('pairs_before', 'pairs_after')
+            AND ((pair.left_id, pair.right_id) <= (through.left_id, through.right_id) OR through.left_id IS NULL)
+    ), net AS (
+        SELECT left_id, right_id, count(*) AS steps, array_agg(came ORDER BY pending_id) AS came,
+            array_agg(similarity ORDER BY pending_id) AS similarity
+        FROM step GROUP BY left_id, right_id
+    )
+    SELECT publish_pair_events.collection_id, publish_pair_events.profile_id, publish_pair_events.generation_id,
+        said.kind, net.left_id, net.right_id, CASE said.kind WHEN 'pair_found' THEN net.similarity[steps] END
+    FROM net CROSS JOIN LATERAL (VALUES
+        ('pair_gone', NOT came[1] AND (NOT came[steps] OR similarity[1] <> similarity[steps])),
+        ('pair_found', came[steps] AND (came[1] OR similarity[1] <> similarity[steps]))
+    ) AS said (kind, is_so)
+    WHERE said.is_so
+    ORDER BY said.kind DESC, net.left_id, net.right_id;
+    GET DIAGNOSTICS told = ROW_COUNT;
+    RETURN told;
+END
+$$;
+COMMENT ON FUNCTION nearsim.publish_pair_events(integer, integer, integer, bigint) IS
+    'Part of publish_events: events of the pairs that the transaction at hand found, and of those that are gone';

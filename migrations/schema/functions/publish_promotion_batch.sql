@@ -1,0 +1,67 @@
+-- The next of what a generation that went live holds, in order, and how far that came. Nobody else changes how far it is,
+-- or the generation's state, as its row is locked before EVENT, as by who promotes. Relies on the keys of similar_pair and
+-- on the indexes of signature on (head_id, doc_id) and of cluster_member on (cluster_id, is_survivor, doc_id), of which no
+-- more is read than what the pairs come to.
+CREATE FUNCTION nearsim.publish_promotion_batch(generation_id integer, most bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    given record;
+    last record;
+BEGIN
+    SELECT profile.collection_id, profile_id, told_left_id AS left_id, told_right_id AS right_id INTO given
+    FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+    WHERE generation.generation_id = publish_promotion_batch.generation_id AND told_left_id IS NOT NULL
+    FOR NO KEY UPDATE OF generation;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_advisory_xact_lock(28281, 0);
+    EXECUTE format($slice$
+        WITH pairs AS MATERIALIZED (
+            (SELECT left_id AS first_id, right_id AS second_id, similarity
+            FROM nearsim.%I WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
+            UNION ALL
+            (SELECT head_id, doc_id, 1
+            FROM nearsim.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
+            ORDER BY first_id, second_id LIMIT $6
+        ), told AS (
+            INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity,
+                cluster_id, survivor_id)
+            SELECT $1, $2, $3, CASE WHEN survivor_id IS NULL THEN 'pair_found' ELSE 'cluster_formed' END,
+                CASE WHEN survivor_id IS NULL THEN first_id END, CASE WHEN survivor_id IS NULL THEN second_id END,
+                similarity, CASE WHEN survivor_id IS NOT NULL THEN first_id END, survivor_id
+            FROM (
+                SELECT first_id, second_id, similarity, NULL AS survivor_id FROM pairs
+                UNION ALL
+                (SELECT cluster_id, 9223372036854775807, NULL, doc_id
+                FROM nearsim.%I
+                WHERE is_survivor AND (cluster_id, 9223372036854775807) > ($4, $5)
+                    AND cluster_id <= (
+                        SELECT CASE WHEN count(*) < $6 THEN 9223372036854775807 ELSE max(first_id) END FROM pairs)
+                ORDER BY cluster_id LIMIT $6)
+            ) AS next
+            ORDER BY first_id, second_id LIMIT $6
+            RETURNING event_id, coalesce(left_id, cluster_id) AS first_id,
+                coalesce(right_id, 9223372036854775807) AS second_id
+        )
+        SELECT count(*) OVER () AS told, first_id, second_id FROM told ORDER BY event_id DESC LIMIT 1
+        $slice$,
+        'similar_pair_' || generation_id, 'signature_' || generation_id, 'cluster_member_' || generation_id)
+    INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most;
+    IF last.told = most THEN
+        UPDATE nearsim.generation SET told_left_id = last.first_id, told_right_id = last.second_id
+        WHERE generation.generation_id = publish_promotion_batch.generation_id;
+    ELSE
+        UPDATE nearsim.generation SET told_left_id = NULL, told_right_id = NULL
+        WHERE generation.generation_id = publish_promotion_batch.generation_id;
+    END IF;
+    IF last.told > 0 THEN
+        PERFORM pg_notify('nearsim', '');
+    END IF;
+    RETURN coalesce(last.told = most, false);
+END
+$$;
+COMMENT ON FUNCTION nearsim.publish_promotion_batch(integer, bigint) IS
+    'Part of telling of an index that went live: tells so many pairs and clusters more of a generation that went live; whether there may be others';

@@ -1,0 +1,12 @@
+CREATE FUNCTION nearsim.capture_deleted() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.change (collection_id, doc_id) SELECT collection_id, doc_id FROM before_rows;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_deleted() IS
+    'Trigger on document: notes what was deleted';
+
+CREATE TRIGGER document_capture_deleted AFTER DELETE ON nearsim.document
+    REFERENCING OLD TABLE AS before_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_deleted();

@@ -1,0 +1,19 @@
+-- A generation that goes with its collection loses its profile first; so the profile notes it before it goes.
+CREATE FUNCTION nearsim.capture_promotion() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.pending_event (generation_id, kind, collection_id, profile_id)
+    SELECT OLD.generation_id, CASE WHEN TG_OP = 'UPDATE' AND NEW.state = 'live' THEN 'live' ELSE 'not_live' END,
+        collection_id, profile_id
+    FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
+    WHERE profile_id = OLD.profile_id AND NOT temporary;
+    RETURN OLD;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_promotion() IS 'Trigger: notes that a generation became live, or no longer is';
+
+CREATE TRIGGER generation_capture_promotion AFTER UPDATE OF state ON nearsim.generation
+    FOR EACH ROW WHEN ((OLD.state = 'live') <> (NEW.state = 'live')) EXECUTE FUNCTION nearsim.capture_promotion();
+
+CREATE TRIGGER generation_capture_delete BEFORE DELETE ON nearsim.generation
+    FOR EACH ROW WHEN (OLD.state = 'live') EXECUTE FUNCTION nearsim.capture_promotion();

@@ -1,0 +1,11 @@
+CREATE FUNCTION nearsim.capture_twins_after() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.pending_event (generation_id, kind, left_ids, right_ids, similarities)
+    SELECT generation_id, 'pairs_after', array_agg(head_id), array_agg(doc_id),
+        array_fill(CAST(1 AS double precision), ARRAY[CAST(count(*) AS integer)])
+    FROM after_rows WHERE head_id <> doc_id GROUP BY generation_id;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_twins_after() IS 'Trigger: notes which twins have which head after a statement';

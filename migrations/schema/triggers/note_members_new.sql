@@ -1,9 +1,0 @@
-CREATE FUNCTION nearsim.note_members_new() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO nearsim.event_draft (generation_id, kind, doc_ids)
-    SELECT generation_id, 'members', array_agg(doc_id) FROM after_rows GROUP BY generation_id;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION nearsim.note_members_new() IS 'Trigger: notes documents that were in no cluster before a statement';

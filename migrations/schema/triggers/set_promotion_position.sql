@@ -1,0 +1,25 @@
+-- Before the state changes, so that the work is queued, under the lock of the row, before anything is told.
+CREATE FUNCTION nearsim.set_promotion_position() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF OLD.state = 'live' THEN
+        NEW.told_left_id := NULL;
+        NEW.told_right_id := NULL;
+        DELETE FROM nearsim.work WHERE generation_id = OLD.generation_id AND stage = 'tell';
+    ELSIF NOT (
+        SELECT temporary FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
+        WHERE profile_id = NEW.profile_id)
+    THEN
+        NEW.told_left_id := 0;
+        NEW.told_right_id := 0;
+        INSERT INTO nearsim.work (generation_id, doc_id, stage) VALUES (NEW.generation_id, 0, 'tell')
+        ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION nearsim.set_promotion_position() IS
+    'Trigger: a generation that becomes live is to be told of; one that no longer is, is not';
+
+CREATE TRIGGER generation_set_promotion_position BEFORE UPDATE OF state ON nearsim.generation
+    FOR EACH ROW WHEN ((OLD.state = 'live') <> (NEW.state = 'live')) EXECUTE FUNCTION nearsim.set_promotion_position();

@@ -1,0 +1,28 @@
+-- A document that leaves its collection or changes its doc_id is captured here row by row; the statement trigger captures
+-- everything else. A body that is copied from an attached table unchanged does not get a new revision: everything computed
+-- from it remains valid.
+CREATE FUNCTION nearsim.set_revision() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.body_digest IS NULL AND OLD.body_digest = CAST(md5(coalesce(NEW.body, '')) AS uuid)
+        AND (OLD.collection_id, OLD.doc_id, OLD.external_id, OLD.title, OLD.vector, OLD.source, OLD.url,
+            OLD.published_at, OLD.attributes)
+        IS NOT DISTINCT FROM (NEW.collection_id, NEW.doc_id, NEW.external_id, NEW.title, NEW.vector, NEW.source, NEW.url,
+            NEW.published_at, NEW.attributes)
+    THEN
+        NEW.revision := OLD.revision;
+        RETURN NEW;
+    END IF;
+    NEW.revision := nextval('nearsim.document_revision');
+    NEW.updated_at := now();
+    IF (OLD.collection_id, OLD.doc_id) IS DISTINCT FROM (NEW.collection_id, NEW.doc_id) THEN
+        INSERT INTO nearsim.change (collection_id, doc_id) VALUES (OLD.collection_id, OLD.doc_id);
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION nearsim.set_revision() IS
+    'Trigger on document: moves revision and updated_at on, and notes what left a collection';
+
+CREATE TRIGGER document_set_revision BEFORE UPDATE ON nearsim.document
+    FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION nearsim.set_revision();
