@@ -33,7 +33,7 @@ from nearsim_db.index import Index
 from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.records import Document
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import which_reach
+from nearsim_db.similarity.metrics import reach_mask
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, load, override
 from nearsim_db.store.database import Database
@@ -88,7 +88,7 @@ class Score:
 def add_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPairs) -> None:
     """Add one seed's pairs to a score; `truth` is the whole truth, down to LEAST_SIMILARITY."""
     twins = truth.intersection == truth.union
-    wanted = which_reach(truth.intersection, truth.union, score.threshold)
+    wanted = reach_mask(truth.intersection, truth.union, score.threshold)
     found_twins = twins & (features.head_of[truth.left] == features.head_of[truth.right])
     hit, same = _look_up(features, truth, found)
     groups = features.group_sizes()

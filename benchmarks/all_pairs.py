@@ -84,7 +84,7 @@ def _by_comparing(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
     threshold, metric = encoder.profile.recipe.match.threshold, encoder.metric
     for one, other in _similar_sums(encoder, sets):
         scores = encoder.compare(sets, one, other)
-        kept = metric.reaching(scores, threshold)
+        kept = metric.reaches(scores, threshold)
         left, right = np.minimum(one, other)[kept], np.maximum(one, other)[kept]
         yield TruePairs(left, right, scores.similarity[kept])
 

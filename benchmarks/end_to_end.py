@@ -29,7 +29,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.index import Index
 from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.readers import Source
-from nearsim_db.similarity.metrics import reaches, which_reach
+from nearsim_db.similarity.metrics import reach_mask, reaches
 from nearsim_db.similarity.recipe import Recipe, load, override
 from nearsim_db.store.database import Database
 
@@ -122,7 +122,7 @@ def true_pairs(documents: Path, truth: Path, threshold: float) -> NamedPairs:
         raise ValueError(f"the truth ends at {LEAST_SIMILARITY}; {threshold} cannot be judged by it")
     known = read_documents(documents)
     pairs = read_truth(truth, known)
-    kept = pairs.take(which_reach(pairs.intersection, pairs.union, threshold))
+    kept = pairs.take(reach_mask(pairs.intersection, pairs.union, threshold))
     return {
         _ordered(known[left].external_id, known[right].external_id)
         for left, right in zip(kept.left.tolist(), kept.right.tolist(), strict=True)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from benchmarks.in_memory import PAIRS_AT_ONCE, bucket_pairs, distinct
 from benchmarks.truth import Flags, Ints
-from nearsim_db.similarity.metrics import exact_threshold, intersections, which_reach
+from nearsim_db.similarity.metrics import exact_threshold, intersections, reach_mask
 
 Ids = npt.NDArray[np.uint64]
 
@@ -45,7 +45,7 @@ def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
         part = slice(begin, begin + _VERIFIED_AT_ONCE)
         shared[part] = intersections(flat, offsets, left[part], right[part])
     union = sizes[left] + sizes[right] - shared
-    kept = which_reach(shared, union, threshold)
+    kept = reach_mask(shared, union, threshold)
     return ExactPairs(left[kept], right[kept], shared[kept], union[kept])
 
 
@@ -65,4 +65,4 @@ def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tupl
 
 def _may_reach(left: Ints, right: Ints, threshold: float) -> Flags:
     """Whether sets of these sizes could be alike enough: the smaller would be within the larger."""
-    return which_reach(np.minimum(left, right), np.maximum(left, right), threshold)
+    return reach_mask(np.minimum(left, right), np.maximum(left, right), threshold)

@@ -13,7 +13,7 @@ from benchmarks.truth import Ints
 from nearsim_db.records import Document
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import count_overlaps, which_reach
+from nearsim_db.similarity.metrics import count_overlaps, reach_mask
 from nearsim_db.similarity.screening import screen
 
 Ids = npt.NDArray[np.uint64]
@@ -173,7 +173,7 @@ def find_pairs(
     linked = linked_pairs(encoder.band_keys(sketches), match.bucket_limit)
     screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
     intersection, union = overlaps.count(screened.left, screened.right)
-    kept = which_reach(intersection, union, match.threshold)
+    kept = reach_mask(intersection, union, match.threshold)
     return FoundPairs(
         features.heads[screened.left[kept]],
         features.heads[screened.right[kept]],

@@ -20,7 +20,7 @@ from benchmarks.truth import read_documents
 from nearsim_db.records import Document
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import which_reach
+from nearsim_db.similarity.metrics import reach_mask
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import override
 
@@ -120,7 +120,7 @@ def agreements(
     same = values[exact.left] == values[exact.right]
     found = []
     for threshold in thresholds:
-        reached = which_reach(exact.intersection, exact.union, threshold)
+        reached = reach_mask(exact.intersection, exact.union, threshold)
         alike = int((reached & same).sum())
         found.append(Agreement(threshold, int(reached.sum()), alike, int((sizes * (sizes - 1) // 2).sum())))
     return found

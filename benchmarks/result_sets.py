@@ -27,7 +27,7 @@ from nearsim_db import Deduper, Document, Index
 from nearsim_db.similarity.jit import compiled
 from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.similarity.sketch import UNDECIDED, Family
+from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family
 
 _SIZE = 100
 _COPIES = 30  # of the documents of a set, those drawn from few clusters
@@ -152,7 +152,7 @@ def measure_mixes(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[st
 
 @compiled
 def _wholly_sorted(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) -> None:
-    """The answer of `first_alike` for sets of at least k ids, each pair merged until k distinct ids."""
+    """The answer of `first_similar` for sets of at least k ids, each pair merged until k distinct ids."""
     k = sketches.shape[1]
     for row in range(len(sketches)):
         first[row] = -1
@@ -183,7 +183,7 @@ def _equal_positions(left: NDArray[Any], right: NDArray[Any]) -> int:
 
 @compiled
 def _wholly_positions(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) -> None:
-    """The answer of `first_alike`, all positions of each pair compared, 64 at a time."""
+    """The answer of `first_similar`, all positions of each pair compared, 64 at a time."""
     for row in range(len(sketches)):
         first[row] = -1
         for other in range(row):
@@ -205,7 +205,8 @@ def measure_kernels(index: Index, sets: Sequence[Rows], rounds: int = 15) -> dic
 
     def stopping(family: Family, taken: int) -> list[NDArray[np.int64]]:
         return [
-            family.first_alike(one, np.ones(len(one), bool), _THRESHOLD, UNDECIDED) for one in read[:taken]
+            family.first_similar(one, np.ones(len(one), bool), _THRESHOLD, NO_KNOWN_PAIRS)
+            for one in read[:taken]
         ]
 
     def comparing_wholly() -> None:

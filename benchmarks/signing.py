@@ -70,8 +70,8 @@ def measure(texts: Sequence[str], rounds: int) -> Runs:
         return peers.sign(sets, BANDS, ROWS, K, hash_function)
 
     runs: dict[str, Callable[[], object]] = {
-        "nearsim numba": partial(make_encoder("numba").sign, texts),
-        "nearsim numpy": partial(make_encoder("numpy").sign, texts),
+        "nearsim numba": partial(make_encoder("numba").band_keys_of, texts),
+        "nearsim numpy": partial(make_encoder("numpy").band_keys_of, texts),
         "datasketch sha1": lambda: sign_by_peer(None),
         "datasketch xxhash": lambda: sign_by_peer(xxhash.xxh32_intdigest),
     }

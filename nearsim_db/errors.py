@@ -129,7 +129,7 @@ class ServerError(NearsimError):
 DEFAULT = "default"  # what a collection or a profile is called that need not be named
 
 
-def advice(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
+def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
     """A command for a collection, and a profile of it, as "nearsim reindex diff body -c news".
 
     What is called default is left out. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
@@ -143,6 +143,6 @@ def advice(command: str, collection: str, profile: str = DEFAULT, *more: str) ->
     return shlex.join([*words, *more])
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """A number of things, as "1 document" or "2,000 documents"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -24,7 +24,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.indexing.ingest_checked import Guard
 from nearsim_db.indexing.purge import Purged
-from nearsim_db.readers import CountedLengths, RejectWriter, from_documents
+from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import (
     Cluster,
@@ -131,7 +131,7 @@ class Index:
         collection = self._writable(dry_run)
         collection_id = collection.collection_id if collection else _NOWHERE
         self._refuse_attached(collection_id, "write")
-        counted = CountedLengths(records)
+        counted = VectorLengthCheck(records)
         with translated(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, advice, counted
+from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, count_of, suggested_command
 from nearsim_db.indexing import profiles
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.store import access, catalog, documents, embedded, generations
@@ -218,7 +218,7 @@ def _unfinished(connection: Connection) -> Iterator[Finding]:
             continue
         found = True
         if _is_free(connection, Lock.BUILD, collection):
-            remedy = f"start a worker: nearsim worker; or: {advice('build', collection.name)}"
+            remedy = f"start a worker: nearsim worker; or: {suggested_command('build', collection.name)}"
             yield Finding("builds", "warning", f"collection {collection.name}: {', '.join(waiting)}", remedy)
         else:
             yield Finding("builds", "ok", f"collection {collection.name} is being written to right now")
@@ -233,13 +233,13 @@ def _waiting(connection: Connection, collection: Collection) -> list[str]:
     live = [one for one in there if one.state == "live" and not profiles.is_refused(one)]
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
     waiting = [f"profile {one.profile} is not built" for one in there if one.is_first_build]
-    return [*waiting, f"{counted(queued, 'document')} to be indexed"] if queued else waiting
+    return [*waiting, f"{count_of(queued, 'document')} to be indexed"] if queued else waiting
 
 
 def _unindexed(connection: Connection) -> Iterator[Finding]:
     for one in catalog.list_unindexed(connection):
         finding = f"collection {one.name} has documents and no profile"
-        yield Finding("profiles", "warning", finding, f"{advice('build', one.name)} makes one")
+        yield Finding("profiles", "warning", finding, f"{suggested_command('build', one.name)} makes one")
 
 
 def _workers(connection: Connection) -> Finding:
@@ -250,7 +250,7 @@ def _workers(connection: Connection) -> Finding:
     refused = [one.generation_id for one in there if profiles.is_refused(one)]
     waiting = backlog.read_backlog(connection, None, refused)
     counts = {"change": waiting.changes, "document": sum(waiting.by_stage.values())}
-    shown = [counted(number, noun) for noun, number in counts.items() if number]
+    shown = [count_of(number, noun) for noun, number in counts.items() if number]
     if not shown:
         return Finding("workers", "ok", "none at work")
     waits = "waits" if sum(counts.values()) == 1 else "wait"
@@ -263,7 +263,7 @@ def _set_aside(connection: Connection) -> Finding:
     if not documents:
         return Finding("set aside", "ok", "no documents")
     advice = "nearsim work list --failed shows why; then: nearsim work retry, or discard"
-    return Finding("set aside", "warning", f"{counted(documents, 'document')} could not be indexed", advice)
+    return Finding("set aside", "warning", f"{count_of(documents, 'document')} could not be indexed", advice)
 
 
 def _reindexed(connection: Connection) -> Iterator[Finding]:

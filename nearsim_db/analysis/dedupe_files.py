@@ -13,10 +13,10 @@ from typing import Any
 from nearsim_db.errors import DEFAULT, InputError
 from nearsim_db.index import Index
 from nearsim_db.indexing.collections import temporary_collection
-from nearsim_db.readers import Source, open_vectors, refuse_inputs
-from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, kind_of
+from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
+from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, file_type
 from nearsim_db.readers.jsonl import read_jsonl
-from nearsim_db.readers.output import json_line, replacing
+from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.source import READERS
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
@@ -68,7 +68,7 @@ def dedupe(
     """
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
-    refuse_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
+    refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
     name = _unused_name()
     with (
         open_vectors(vectors) as beside,
@@ -87,7 +87,7 @@ def dedupe(
         with closing(_unique_lines(index, source)) as lines:
             unique = _write(outputs.unique, lines, progress)
         duplicates = summary.read - summary.rejected - unique
-        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.told, *told))
+        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.warnings, *told))
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:
@@ -114,7 +114,7 @@ def _with_origins(source: Source) -> Iterator[ReadDocument | Reject]:
 
 
 def _is_json_lines(path: Path) -> bool:
-    return not path.is_dir() and READERS[kind_of(path)] is read_jsonl
+    return not path.is_dir() and READERS[file_type(path)] is read_jsonl
 
 
 def _line(ordinal: int, record: ReadDocument) -> int:
@@ -160,7 +160,7 @@ def _chosen(lines: Iterator[tuple[int, bytes]], wanted: Iterable[int], path: Pat
 
 def _write(path: Path, lines: Iterable[bytes], progress: Progress) -> int:
     written = 0
-    with replacing(path) as stream:
+    with open_output(path) as stream:
         for written, line in enumerate(lines, 1):
             stream.write(line)
             if written % _TOLD_EVERY == 0:

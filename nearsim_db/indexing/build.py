@@ -67,7 +67,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     done = signatures.count_signed(writing, context.leaves)
     catalog.add_figures(writing, generation, {"documents": total})
     _note_begin(writing, context, "sign", done)
-    texts = recipe_warnings.Texts()
+    texts = recipe_warnings.TextSample()
     with closing(
         documents.stream_after(
             reading,
@@ -79,7 +79,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
         )
     ) as batches:
         for batch in batches:
-            texts.look_at(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
+            texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
             rows = steps.sign(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             done += len(batch)
@@ -121,7 +121,7 @@ def _forecast(connection: Connection, context: Context) -> None:
     """Say before the long part how many candidates there will be."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
-        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE
+        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
     )
     expected = candidate_forecast.candidates_per_document(
         context.encoder.band_keys(sample),
@@ -132,9 +132,9 @@ def _forecast(connection: Connection, context: Context) -> None:
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
     )
     profile = context.encoder.profile
-    sizes = recipe_warnings.Sizes(*signatures.count_features(connection, context.leaves))
+    sizes = recipe_warnings.FeatureTotals(*signatures.count_features(connection, context.leaves))
     _warn(context, recipe_warnings.of_features(profile, sizes) + recipe_warnings.of_sketches(profile, sample))
-    _warn(context, [advice] if (advice := candidate_forecast.advice(expected)) else [])
+    _warn(context, [advice] if (advice := candidate_forecast.warning(expected)) else [])
 
 
 def _warn(context: Context, warnings: list[str]) -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.readers.output import replacing
-from nearsim_db.readers.rejects import RejectLines, lines_about
+from nearsim_db.readers.output import open_output
+from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import catalog, events, lookup_requests, purges, signatures, verdicts
 from nearsim_db.store.catalog import Generation
@@ -94,7 +94,7 @@ def purge(
     Raises InputError, before anything is done, where a file is no reject file.
     """
     wanted = set(external_ids)
-    in_rejects = {path: lines_about(path, wanted) for path in reject_files}
+    in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
     with engine.connect() as connection:
         struck = again_after_conflicts(
             connection, partial(_strike, connection, collection_id, sorted(wanted), find_context)
@@ -251,5 +251,5 @@ def _take_out(connection: Connection, context: Context, ids: Ids) -> Traces:
 
 def _clean(path: Path, lines: RejectLines) -> None:
     if lines.removed:
-        with replacing(path) as stream:
+        with open_output(path) as stream:
             stream.writelines(lines.kept)

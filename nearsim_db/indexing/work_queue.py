@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, counted
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, count_of
 from nearsim_db.indexing import attached_table, promotion_events, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
@@ -271,7 +271,7 @@ def _fail(
     connection.commit()
     context.tally.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
     context.warn(
-        f"{stage} of {counted(len(tasks), 'document')} failed, {len(set_aside)} of them set aside: {told}"
+        f"{stage} of {count_of(len(tasks), 'document')} failed, {len(set_aside)} of them set aside: {told}"
     )
 
 

@@ -2,17 +2,17 @@
 
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.given import from_documents
-from nearsim_db.readers.rejects import RejectWriter, refuse_inputs
+from nearsim_db.readers.rejects import RejectWriter, refuse_overwriting_inputs
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.vector_files import open_vectors
-from nearsim_db.readers.vectors import CountedLengths
+from nearsim_db.readers.vectors import VectorLengthCheck
 
 __all__ = [
-    "CountedLengths",
     "Fields",
     "RejectWriter",
     "Source",
+    "VectorLengthCheck",
     "from_documents",
     "open_vectors",
-    "refuse_inputs",
+    "refuse_overwriting_inputs",
 ]

@@ -136,7 +136,7 @@ class InputFile:
         return start.removeprefix(codecs.BOM_UTF8)
 
 
-def kind_of(path: Path) -> str:
+def file_type(path: Path) -> str:
     """The ending that tells what a file holds, in lower case and without that of its compression."""
     whole = PurePath(path.name.lower())
     return whole.with_suffix("").suffix if whole.suffix in DECOMPRESSORS else whole.suffix

@@ -9,7 +9,7 @@ import orjson
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.input_file import InputFile, kind_of
+from nearsim_db.readers.input_file import InputFile, file_type
 from nearsim_db.records import ReadDocument, Reject
 
 
@@ -25,7 +25,7 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
         if line is None:
             yield Reject(name, number, file.too_long)
         elif line and not line.isspace():
-            if not begun and kind_of(file.path) == ".json":
+            if not begun and file_type(file.path) == ".json":
                 _refuse_array(line, name)
             try:
                 record = _parse(line, fields.vector)

@@ -28,7 +28,7 @@ def json_line(record: object) -> bytes:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of `path` at the end of the block, and only if the block succeeds.
 
     So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard output are

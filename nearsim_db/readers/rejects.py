@@ -14,7 +14,7 @@ _KEPT = 5
 _KEYS = {"file", "line", "id", "reason"}
 
 
-def refuse_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
+def refuse_overwriting_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
     """Raise InputError where a file to be written is one that is read."""
     for output in outputs:
         for given in inputs:
@@ -33,7 +33,7 @@ class RejectLines:
     removed: int
 
 
-def lines_about(path: Path, external_ids: Collection[str]) -> RejectLines:
+def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
     """Read a reject file for what it says of documents. Raises InputError for a file that is none."""
     kept: list[bytes] = []
     found: list[str] = []

@@ -8,7 +8,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.compression import DECOMPRESSORS
 from nearsim_db.readers.contract import Fields, Reader
 from nearsim_db.readers.delimited import read_csv, read_tsv
-from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, kind_of
+from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, file_type
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.text_file import TEXT_KINDS, files_of, is_text, read_text, text_document
@@ -61,7 +61,7 @@ class Source:
         """The documents of one of the paths, for those who treat each by itself; it adds to `bytes_read`."""
         if path.is_dir():
             return self._read_folder(path)
-        reader = read_jsonl if path == STANDARD_INPUT else READERS[kind_of(path)]
+        reader = read_jsonl if path == STANDARD_INPUT else READERS[file_type(path)]
         return reader(InputFile(path, self._tally), self._fields)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
@@ -89,14 +89,14 @@ def _checked_size(path: Path) -> int | None:
         )
     if path.is_dir():
         return _folder_size(path)
-    if kind_of(path) not in READERS:
+    if file_type(path) not in READERS:
         endings = " ".join(ending for ending in READERS if ending != PARQUET)
         raise InputError(
             f"{path} is of an unknown kind; nearsim reads {endings}, each also with "
             f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, and folders of text files; rename or convert it, "
             "or give JSON lines on standard input with '-'"
         )
-    if kind_of(path) == PARQUET:
+    if file_type(path) == PARQUET:
         if path.suffix.lower() != PARQUET:
             raise InputError(f"{path} is compressed, but Parquet is so in itself; unpack it first")
         refuse_without_pyarrow(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.input_file import InputFile, kind_of
+from nearsim_db.readers.input_file import InputFile, file_type
 from nearsim_db.records import ReadDocument, Reject
 
 TEXT_KINDS = frozenset({".txt", ".text", ".md", ".html", ".htm"})
@@ -34,7 +34,7 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
 
 def is_text(path: Path) -> bool:
     """Whether a file is text by its ending (`TEXT_KINDS`, also compressed)."""
-    return kind_of(path) in TEXT_KINDS
+    return file_type(path) in TEXT_KINDS
 
 
 def files_of(folder: Path) -> Iterator[Path | OSError]:

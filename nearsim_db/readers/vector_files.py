@@ -36,7 +36,7 @@ class VectorFile(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.told: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +162,7 @@ class _Table(VectorFile):
             else:
                 yield self._with_row(record, row)
         unmet = [name for name, row in self._rows.items() if not met[row]]
-        self.told = (
+        self.warnings = (
             *_told(bare, "documents were read that have no vector in", self.path),
             *_told(unmet, "ids of which no document was read are in", self.path),
         )

@@ -63,7 +63,7 @@ def _refusal(numbers: NDArray[np.generic], rounded: NDArray[np.float32], name: s
     return f"{name} holds {number:g} at place {place + 1}, {why}"
 
 
-class CountedLengths:
+class VectorLengthCheck:
     """Records as they pass, and how long the vectors among them are."""
 
     def __init__(self, records: Iterable[ReadDocument | Reject]) -> None:

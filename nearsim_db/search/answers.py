@@ -7,7 +7,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import retention
 from nearsim_db.records import Cluster, Match, Pair
 from nearsim_db.search import document_state, live_generation, statistics
-from nearsim_db.similarity.profile import Profile, as_built, make_family
+from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
 from nearsim_db.store import catalog, clusters, pairs
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
@@ -120,4 +120,4 @@ class Answers:
 
 
 def _profile(generation: Generation) -> Profile:
-    return as_built(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
+    return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)

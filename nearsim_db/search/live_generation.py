@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nearsim_db.errors import DEFAULT, NotFoundError, advice
+from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
 from nearsim_db.store import documents
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
@@ -35,11 +35,11 @@ def choose_live(
     if generation.state == "building" and documents.any_document(connection, generation.collection_id):
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
-            f"done; if nobody is at it, run: {advice('build', collection)}"
+            f"done; if nobody is at it, run: {suggested_command('build', collection)}"
         )
     if generation.state == "abandoned":
         raise NotFoundError(f"profile {generation.profile!r} is being deleted; it has no live index any more")
     raise NotFoundError(
         f"profile {generation.profile!r} has no live index yet; ingest documents, or run: "
-        f"{advice('build', collection)}"
+        f"{suggested_command('build', collection)}"
     )

@@ -195,13 +195,13 @@ def _verify(
     screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
     match = context.encoder.profile.recipe.match
     if match.verify == "estimate":
-        return _evidence(signed, screened, screened.guess)
+        return _evidence(signed, screened, screened.sketch_scores)
     features = _features(connection, context, question, signed, screened.right.tolist())
     screened = screened.take(np.array([row in features for row in screened.right.tolist()], bool))
     sets = [question.features, *(features[row] for row in screened.right.tolist())]
     places = np.arange(1, len(sets))
     scores = context.encoder.compare(sets, np.zeros_like(places), places)
-    kept = context.encoder.metric.reaching(scores, match.threshold)
+    kept = context.encoder.metric.reaches(scores, match.threshold)
     return _evidence(signed, screened.take(kept), scores.take(kept))
 
 

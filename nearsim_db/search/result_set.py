@@ -15,7 +15,7 @@ from nearsim_db.records import Judgement
 from nearsim_db.search.cache import BoundedCache
 from nearsim_db.search.lookup import Serving
 from nearsim_db.similarity.metrics import exact_threshold
-from nearsim_db.similarity.sketch import UNDECIDED, Decided, Family
+from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import result_sets
 from nearsim_db.store.database import Database
@@ -282,14 +282,14 @@ def _compare(state: _State, doc_ids: list[int], held: list[_Held], threshold: Fr
     blank = bytes(family.k * family.dtype.itemsize)
     sketches = sketches_from([sketch or blank for _, sketch in held], family.dtype, family.k)
     present = np.array([sketch is not None for _, sketch in held], bool)
-    first = family.first_alike(sketches, present, threshold, _decided(state, doc_ids))
+    first = family.first_similar(sketches, present, threshold, _decided(state, doc_ids))
     return np.stack((first, np.array([revision > 0 for revision, _ in held], np.int64)))
 
 
-def _decided(state: _State, doc_ids: list[int]) -> Decided:
+def _decided(state: _State, doc_ids: list[int]) -> KnownPairs:
     """What people decided of pairs of these documents."""
     if not state.alike:
-        return UNDECIDED
+        return NO_KNOWN_PAIRS
     rows = {doc_id: row for row, doc_id in enumerate(doc_ids)}
     found: dict[int, bool] = {}
     for doc_id, row in rows.items():
@@ -298,7 +298,7 @@ def _decided(state: _State, doc_ids: list[int]) -> Decided:
             if other is not None:
                 found[max(row, other) * len(doc_ids) + min(row, other)] = pinned
     pairs = sorted(found)
-    return Decided(np.array(pairs, np.int64), np.array([found[pair] for pair in pairs], bool))
+    return KnownPairs(np.array(pairs, np.int64), np.array([found[pair] for pair in pairs], bool))
 
 
 def _judgements(given: Sequence[Id], distinct: list[Id], answer: NDArray[np.int64]) -> list[Judgement[Id]]:

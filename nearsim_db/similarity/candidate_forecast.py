@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.lsh import Amplification
 
-SAMPLE = 1_000
-MANY = 100  # candidate pairs per document beyond which a recipe deserves a warning
+SAMPLE_SIZE = 1_000
+MANY_CANDIDATES = 100  # candidate pairs per document beyond which a recipe deserves a warning
 
 
 def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplification, documents: int) -> float:
@@ -30,9 +30,9 @@ def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplificati
     return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
 
 
-def advice(expected: float) -> str | None:
+def warning(expected: float) -> str | None:
     """A warning with its remedy when a recipe will have too many candidates to verify, else None."""
-    if expected <= MANY:
+    if expected <= MANY_CANDIDATES:
         return None
     return (
         f"about {expected:,.0f} candidate pairs per document are expected, of which most will fail verification; "

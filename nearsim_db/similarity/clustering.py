@@ -43,7 +43,7 @@ def _components(edges: Ids) -> tuple[Ids, Ids]:
     return documents, documents[labels]
 
 
-def agreed_components(edges: Ids, vetoes: Ids) -> tuple[Ids, Ids]:
+def constrained_components(edges: Ids, vetoes: Ids) -> tuple[Ids, Ids]:
     """The documents on any edge, sorted, and for each the smallest of its group.
 
     Edges are taken in their order, the strongest first, and each unites two groups unless one has an end of a veto and
@@ -91,13 +91,13 @@ def within(edges: Ids, documents: Ids) -> Ids:
     return edges[np.isin(edges, documents).all(axis=1)]
 
 
-def find_torn(documents: Ids, smallest: Ids, vetoes: Ids) -> Ids:
+def find_vetoed_components(documents: Ids, smallest: Ids, vetoes: Ids) -> Ids:
     """The documents whose component, as `connected_components` gives it, holds both ends of a veto."""
     ends = smallest[np.searchsorted(documents, within(vetoes, documents))]
     return documents[np.isin(smallest, ends[ends[:, 0] == ends[:, 1], 0])]
 
 
-def spread(pairs: Ids, twins: Ids) -> tuple[Ids, Ids]:
+def expand_twins(pairs: Ids, twins: Ids) -> tuple[Ids, Ids]:
     """Pairs of heads and those of their twins, and for each the row of `pairs` that it comes from.
 
     Of a head's twins only those that have a verdict need be given, (t, 2) of (head, twin) sorted: the others are in
@@ -114,13 +114,13 @@ def spread(pairs: Ids, twins: Ids) -> tuple[Ids, Ids]:
     return pairs, rows
 
 
-def bonds(pins: Ids, twins: Ids, judged: Ids) -> Ids:
+def binding_edges(pins: Ids, twins: Ids, judged: Ids) -> Ids:
     """Pins and then ties of twins, in order; twins without verdict (`judged` have one) are tied to their head only."""
     own = twins[np.isin(twins[:, 1], judged)]
-    return np.concatenate((in_order(pins), in_order(np.concatenate((twins, spread(own, own)[0])))))
+    return np.concatenate((sort_edges(pins), sort_edges(np.concatenate((twins, expand_twins(own, own)[0])))))
 
 
-def in_order(edges: Ids, similarities: NDArray[np.float64] | None = None) -> Ids:
+def sort_edges(edges: Ids, similarities: NDArray[np.float64] | None = None) -> Ids:
     """Edges by similarity, the highest first, and then by their documents."""
     edges = np.sort(edges)
     keys = [edges[:, 1], edges[:, 0]] + ([] if similarities is None else [-similarities])
@@ -140,7 +140,7 @@ def star_clusters(pairs: Ids, twins: Ids, order: Ids, vetoes: Ids = NOTHING) -> 
     documents = np.sort(order)
     place = np.empty(len(order), np.int64)
     place[np.searchsorted(documents, order)] = np.arange(len(order))
-    bound, first = agreed_components(twins, vetoes) if len(vetoes) else connected_components(twins)
+    bound, first = constrained_components(twins, vetoes) if len(vetoes) else connected_components(twins)
     node = np.arange(len(documents))
     node[np.searchsorted(documents, bound)] = np.searchsorted(documents, first)
     best = place.copy()
@@ -190,7 +190,7 @@ def choose_survivors(documents: Ids, clusters: Ids, order: Ids) -> NDArray[np.bo
     return chosen
 
 
-def find_stragglers(documents: Ids, clusters: Ids, edges: Ids) -> NDArray[np.bool_]:
+def find_split_off(documents: Ids, clusters: Ids, edges: Ids) -> NDArray[np.bool_]:
     """Which documents are outside the largest part of their cluster, as far as these edges hold it together.
 
     `documents` is sorted, `clusters` of its length.

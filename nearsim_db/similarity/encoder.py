@@ -120,7 +120,7 @@ class Encoder:
         """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
         return self.family.count_shared_bands(left, right, *self._banding)
 
-    def share(
+    def match_bands(
         self, left: NDArray[np.generic], right: NDArray[np.generic]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """How many bands two sketches share, int64 of m, and whether these meet the profile's amplification."""
@@ -131,7 +131,7 @@ class Encoder:
         matched = self.family.matched_bands(left, right, *self._banding)
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
-    def guess(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
+    def sketch_scores(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
         """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches.
 
         A distance is that of the estimated similarity, to 12 decimals; infinite where no place agrees.
@@ -151,7 +151,7 @@ class Encoder:
         """The exact scores of m pairs of documents, given as rows into their features."""
         return self.metric.compare(features, left, right, self.backend)
 
-    def sign(self, texts: Sequence[str]) -> NDArray[np.uint64]:
+    def band_keys_of(self, texts: Sequence[str]) -> NDArray[np.uint64]:
         """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring sets of shingles."""
         keys = []
         for chunk in _chunks(texts):

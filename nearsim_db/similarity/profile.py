@@ -23,7 +23,7 @@ _SIGNATURE_ROW_BYTES = 150
 # Where a recipe gives no width, a bucket of projection is so many times as wide as the threshold. Of 3 to 6 the number
 # with the fewest candidates at a recall of 0.99: 10 % more than with the best width for the case, over the distances of
 # three corpora, thresholds from near to middling and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
-WIDTHS = 4.25
+WIDTH_PER_THRESHOLD = 4.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Profile:
     amplification: lsh.Amplification
 
     @property
-    def least_similarity(self) -> float:
+    def similarity_at_threshold(self) -> float:
         """The similarity of a pair right at the threshold, which may be a distance."""
         metric = METRICS[make_family(self.recipe, "numpy").metric]
-        return metric.least_similarity(self.recipe.match.threshold)
+        return metric.similarity_at_threshold(self.recipe.match.threshold)
 
     def match_probability(self, similarity: float) -> float:
         """The probability that a pair of this similarity, in what the family's metric measures, becomes a candidate."""
@@ -55,7 +55,7 @@ class Profile:
 
     def curve(self) -> list[tuple[float, float]]:
         """(similarity, probability of becoming a candidate) around the threshold."""
-        around = lsh.similarities_around(self.least_similarity)
+        around = lsh.similarities_around(self.similarity_at_threshold)
         return [(similarity, self.match_probability(similarity)) for similarity in around]
 
     def bytes_per_document(self) -> int:
@@ -74,7 +74,7 @@ def resolve(recipe: Recipe) -> Profile:
     word_filter(recipe.shingle, str)
     given, match, k = recipe.bands, recipe.match, recipe.sketch.k
     family = make_family(recipe, "numpy")
-    base = family.collision_probability(METRICS[family.metric].least_similarity(match.threshold))
+    base = family.collision_probability(METRICS[family.metric].similarity_at_threshold(match.threshold))
     if match.amplification is not None:
         amplification = _fitting(match.amplification, family)
         recipe = replace(recipe, match=replace(match, amplification=str(amplification)))
@@ -132,7 +132,7 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     return profile
 
 
-def as_built(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
+def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
     """The profile of a generation to be read, also of one for which this code would make other sketches."""
     try:
         return restore(stored, fingerprint)
@@ -144,7 +144,7 @@ def as_built(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) ->
         if match.amplification is None
         else lsh.parse(match.amplification)
     )
-    base = family.collision_probability(METRICS[family.metric].least_similarity(match.threshold))
+    base = family.collision_probability(METRICS[family.metric].similarity_at_threshold(match.threshold))
     unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
     return Profile(recipe, bands, rows, unused, recall, fingerprint, amplification)
 
@@ -153,7 +153,7 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     """The sketch family of a recipe."""
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
     if options.get("width") == 0:
-        options["width"] = WIDTHS * recipe.match.threshold
+        options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
     return sketch.make_family(
         recipe.sketch.family,
         recipe.sketch.k,

@@ -52,7 +52,7 @@ def _unresolved(profile: Profile) -> str | None:
     """k positions tell shares of agreement apart in steps of 1 / k: beyond the last step they say nothing."""
     recipe = profile.recipe
     k = recipe.sketch.k
-    often = make_family(recipe, "numpy").collision_probability(profile.least_similarity)
+    often = make_family(recipe, "numpy").collision_probability(profile.similarity_at_threshold)
     if 1 / k <= often <= 1 - 1 / k or often == 1:
         return None
     end = "all" if often > 0.5 else "none"
@@ -85,13 +85,13 @@ def _missed(profile: Profile) -> str | None:
 
 
 @dataclass(slots=True)
-class Texts:
+class TextSample:
     """What was seen of the texts of a corpus while they were read: how many, and how many in scripts without spaces."""
 
     looked_at: int = 0
     unspaced: int = 0
 
-    def look_at(self, texts: Iterable[str]) -> None:
+    def add(self, texts: Iterable[str]) -> None:
         """Take in some texts; of each the beginning is looked at."""
         for text in texts:
             beginning = text[:_LOOKED_AT_CHARACTERS]
@@ -100,7 +100,7 @@ class Texts:
             self.unspaced += 2 * len(_UNSPACED.findall(beginning)) > letters > 0
 
 
-def of_texts(profile: Profile, texts: Texts) -> list[str]:
+def of_texts(profile: Profile, texts: TextSample) -> list[str]:
     """What is wrong with a recipe for texts of these scripts."""
     if profile.recipe.shingle.scheme not in ("word", "bag") or not texts.looked_at:
         return []
@@ -114,7 +114,7 @@ def of_texts(profile: Profile, texts: Texts) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class FeatureTotals:
     """What is known of the documents of an index: how many there are with features, with one only, and without.
 
     `features` are those of all documents that are not twins, added up: an upper bound of the different ones.
@@ -126,7 +126,7 @@ class Sizes:
     features: int
 
 
-def of_features(profile: Profile, sizes: Sizes) -> list[str]:
+def of_features(profile: Profile, sizes: FeatureTotals) -> list[str]:
     """What is wrong with a recipe for documents of these sizes."""
     recipe = profile.recipe
     documents, shortest, shingles = sizes.with_features, sizes.with_one, sizes.features
@@ -146,7 +146,7 @@ def of_features(profile: Profile, sizes: Sizes) -> list[str]:
     return found
 
 
-def _featureless(profile: Profile, sizes: Sizes) -> list[str]:
+def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
     documents = sizes.with_features + sizes.without
     if not documents or sizes.without / documents < NOTABLE_SHARE:
         return []

@@ -29,17 +29,17 @@ class Screened:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     shared_bands: NDArray[np.int64]
-    guess: Scores
+    sketch_scores: Scores
 
     @property
     def estimate(self) -> NDArray[np.float64]:
         """The estimated similarities, float64 of m."""
-        return self.guess.similarity
+        return self.sketch_scores.similarity
 
     def take(self, chosen: NDArray[np.bool_]) -> "Screened":
         """The candidates that a mask chooses."""
         return Screened(
-            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.guess.take(chosen)
+            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.sketch_scores.take(chosen)
         )
 
 
@@ -64,17 +64,17 @@ def _screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
-    shared, enough = encoder.share(signatures.sketches[left], signatures.sketches[right])
+    shared, enough = encoder.match_bands(signatures.sketches[left], signatures.sketches[right])
     left, right, shared = left[enough], right[enough], shared[enough]
     if match.verify == "exact":
         # The estimate of a cosine or a distance is not spread evenly about the truth; agreements are.
-        often = family.collision_probability(metric.least_similarity(match.threshold))
+        often = family.collision_probability(metric.similarity_at_threshold(match.threshold))
         agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
         close = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
         left, right, shared = left[close], right[close], shared[close]
-    guess = encoder.guess(signatures.sketches[left], signatures.sketches[right])
+    guess = encoder.sketch_scores(signatures.sketches[left], signatures.sketches[right])
     screened = Screened(left, right, shared, guess)
-    return screened.take(metric.reaching(guess, match.threshold)) if match.verify == "estimate" else screened
+    return screened.take(metric.reaches(guess, match.threshold)) if match.verify == "estimate" else screened
 
 
 def _joined(parts: list[Screened]) -> Screened:
@@ -82,7 +82,7 @@ def _joined(parts: list[Screened]) -> Screened:
         np.concatenate([part.left for part in parts]),
         np.concatenate([part.right for part in parts]),
         np.concatenate([part.shared_bands for part in parts]),
-        Scores.joined([part.guess for part in parts]),
+        Scores.joined([part.sketch_scores for part in parts]),
     )
 
 

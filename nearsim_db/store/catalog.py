@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Connection, delete, func, insert, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from nearsim_db.errors import ConflictError, NotFoundError, advice
+from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import driver
@@ -84,7 +84,7 @@ class Generation:
 
     def advice(self, command: str, *more: str) -> str:
         """A command for its profile, to be copied."""
-        return advice(command, self.collection, self.profile, *more)
+        return suggested_command(command, self.collection, self.profile, *more)
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, advice, counted
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, count_of, suggested_command
 from nearsim_db.indexing import attached_table, drop_generation, promotion_events, retention, work_queue
 from nearsim_db.indexing.context import Context, Contexts
 from nearsim_db.records import CollectionId, GenerationId, Notable, Tell
@@ -186,7 +186,7 @@ class Shift:
         self._holding.commit()
         if freed:
             had, are = ("that a lost worker had", "is") if freed == 1 else ("that lost workers had", "are")
-            message = f"{counted(freed, 'document')} {had} {are} free again"
+            message = f"{count_of(freed, 'document')} {had} {are} free again"
             self._tell(Notable("freed", message, "warning", {"documents": freed}))
 
     def _drop_old_probes(self) -> None:
@@ -248,7 +248,8 @@ class Shift:
             mine = self._collection_id in (None, one.collection_id)
             if mine and one.collection_id not in self._told_of:
                 self._told_of.add(one.collection_id)
-                message = f"collection {one.name} has documents and no profile: {advice('build', one.name)} makes one"
+                build = suggested_command("build", one.name)
+                message = f"collection {one.name} has documents and no profile: {build} makes one"
                 self._tell(Notable("no_profile", message, "warning", {"collection": one.name}))
 
     def _sweep_sources(self, meanwhile: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearsim_db.errors import advice
+from nearsim_db.errors import suggested_command
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ from nearsim_db.errors import advice
     ],
 )
 def test_it_can_be_copied(command: str, named: tuple[str, str], more: tuple[str, ...], told: str) -> None:
-    assert advice(command, *named, *more) == told
+    assert suggested_command(command, *named, *more) == told

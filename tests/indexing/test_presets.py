@@ -38,7 +38,7 @@ def true_pairs(profile: Profile, documents: list[Document]) -> dict[frozenset[st
     kept = [place for place in range(len(documents)) if len(features.of(place))]
     left, right = np.array(list(combinations(range(len(kept)), 2)), np.int64).T
     scores = encoder.compare([features.of(place) for place in kept], left, right)
-    reached = encoder.metric.reaching(scores, profile.recipe.match.threshold)
+    reached = encoder.metric.reaches(scores, profile.recipe.match.threshold)
     ids = [documents[place].external_id for place in kept]
     return {
         frozenset((ids[a], ids[b])): similarity

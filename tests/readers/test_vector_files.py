@@ -44,7 +44,7 @@ def joined(vectors: Path, *paths: Path) -> tuple[Found, list[Reject], tuple[str,
         beside.check(source)
         read = list(beside.joined(source))
         rejects = [one for one in read if isinstance(one, Reject)]
-        return [_found(one) for one in read if isinstance(one, ReadDocument)], rejects, beside.told
+        return [_found(one) for one in read if isinstance(one, ReadDocument)], rejects, beside.warnings
 
 
 def _found(read: ReadDocument) -> tuple[str, list[float] | None]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nearsim_db import Document
-from nearsim_db.readers import CountedLengths, Fields, Source, from_documents
+from nearsim_db.readers import Fields, Source, VectorLengthCheck, from_documents
 from nearsim_db.records import ReadDocument, Reject
 
 Items = list[ReadDocument | Reject]
@@ -132,7 +132,7 @@ def test_what_programs_give_is_checked(given: Any, reason: str) -> None:
 def test_different_lengths_are_told() -> None:
     lengths = [3] * 4 + [2] * 2 + [5, 6, 7, 8]
     given = [Document(f"d{at}", vector=[1.0] * length) for at, length in enumerate(lengths)]
-    counted = CountedLengths(from_documents([*given, Document("none", body="a text")]))
+    counted = VectorLengthCheck(from_documents([*given, Document("none", body="a text")]))
     assert len(list(counted)) == len(given) + 1
     (warning,) = counted.warnings()
     assert (
@@ -142,6 +142,6 @@ def test_different_lengths_are_told() -> None:
 
 
 def test_one_length_is_nothing_to_tell_of() -> None:
-    counted = CountedLengths(from_documents([Document("a", vector=[1, 2]), Document("b", vector=[3, 4])]))
+    counted = VectorLengthCheck(from_documents([Document("a", vector=[1, 2]), Document("b", vector=[3, 4])]))
     assert len(list(counted)) == 2
     assert counted.warnings() == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.candidate_forecast import MANY, advice, candidates_per_document
+from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES, candidates_per_document, warning
 from nearsim_db.similarity.lsh import and_, banding, or_
 
 
@@ -62,6 +62,6 @@ def test_too_few_to_tell(size: int) -> None:
 
 
 def test_many_candidates_are_worth_a_warning_with_a_remedy() -> None:
-    assert advice(MANY) is None
-    warning = advice(12_345.6)
-    assert warning is not None and "12,346" in warning and "shingle.k" in warning
+    assert warning(MANY_CANDIDATES) is None
+    message = warning(12_345.6)
+    assert message is not None and "12,346" in message and "shingle.k" in message

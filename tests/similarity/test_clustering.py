@@ -16,7 +16,7 @@ from nearsim_db.similarity import clustering
 from nearsim_db.similarity.clustering import (
     choose_survivors,
     connected_components,
-    find_stragglers,
+    find_split_off,
     star_clusters,
 )
 
@@ -153,7 +153,7 @@ def test_the_best_of_each_cluster_survives(data: st.DataObject, clusters: list[i
 def test_stragglers_are_all_but_one_largest_part_of_each_cluster(edges: Edges, data: st.DataObject) -> None:
     named = data.draw(st.dictionaries(st.integers(1, 25), st.integers(1, 3), max_size=25))
     documents, clusters = sorted(named), [named[one] for one in sorted(named)]
-    found = find_stragglers(np.array(documents, np.int64), np.array(clusters, np.int64), array(edges))
+    found = find_split_off(np.array(documents, np.int64), np.array(clusters, np.int64), array(edges))
     label = expected(edges)
     parts = Counter((named[one], label.get(one, one)) for one in documents)
     kept = {
@@ -197,7 +197,7 @@ vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
 @example(edges=[(1, 2), (2, 3)], vetoes=[(3, 1)])
 @example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
 def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes: Edges) -> None:
-    found = partition(*clustering.agreed_components(array(edges), array(vetoes)))
+    found = partition(*clustering.constrained_components(array(edges), array(vetoes)))
     assert found == united(sorted({one for edge in edges for one in edge}), edges, vetoes)
     assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
 
@@ -232,10 +232,12 @@ def test_of_twins_without_a_verdict_one_tie_is_enough(
     stars = array([(family[0], twin) for family in families for twin in family[1:]])
     own = stars[np.isin(stars[:, 1], judged)]
     of_heads = array([(families[a][0], families[b][0]) for a, b in alike])
-    spread, rows = clustering.spread(of_heads, own)
-    ordered = clustering.in_order(spread, np.array(list(alike.values()))[rows] if alike else np.zeros(0))
-    fewer = np.concatenate((clustering.bonds(array(pinned), stars, judged), ordered))
-    found = partition(*clustering.agreed_components(fewer, array(vetoes)))
+    expand_twins, rows = clustering.expand_twins(of_heads, own)
+    ordered = clustering.sort_edges(
+        expand_twins, np.array(list(alike.values()))[rows] if alike else np.zeros(0)
+    )
+    fewer = np.concatenate((clustering.binding_edges(array(pinned), stars, judged), ordered))
+    found = partition(*clustering.constrained_components(fewer, array(vetoes)))
     assert {one: found.get(one, one) for one in range(1, 13)} == united(range(1, 13), every, vetoes)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import WIDTHS, make_family, resolve
+from nearsim_db.similarity.profile import WIDTH_PER_THRESHOLD, make_family, resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.sketch import same_bucket
 
@@ -84,7 +84,11 @@ def test_vectors_are_compared_by_their_numbers(family: str) -> None:
 
 
 def test_buckets_are_made_for_the_threshold_unless_the_recipe_says_how_wide_they_are() -> None:
-    for threshold, width, expected in ((2.0, 0.0, WIDTHS * 2), (8.0, 0.0, WIDTHS * 8), (2.0, 3.0, 3.0)):
+    for threshold, width, expected in (
+        (2.0, 0.0, WIDTH_PER_THRESHOLD * 2),
+        (8.0, 0.0, WIDTH_PER_THRESHOLD * 8),
+        (2.0, 3.0, 3.0),
+    ):
         profile = encoder(threshold, family="projection", width=width).profile
         chance = same_bucket(threshold, expected)
         similarity = 1 / (1 + threshold)

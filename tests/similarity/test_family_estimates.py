@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from nearsim_db.similarity.lsh import match_probability
-from nearsim_db.similarity.sketch import Decided
+from nearsim_db.similarity.sketch import KnownPairs
 from tests.builders.random_sets import ragged
 from tests.builders.sketch_variants import (
     CASES,
@@ -238,8 +238,8 @@ def test_stopping_early_changes_no_answer(
         ]
         first.append(next((other for other in staying if alike[other]), -1))
     pairs = sorted(decided)
-    given_pairs = Decided(np.array(pairs, np.int64), np.array([decided[pair] for pair in pairs], bool))
-    assert family.first_alike(sketches, present, threshold, given_pairs).tolist() == first
+    given_pairs = KnownPairs(np.array(pairs, np.int64), np.array([decided[pair] for pair in pairs], bool))
+    assert family.first_similar(sketches, present, threshold, given_pairs).tolist() == first
 
 
 @every_variant_of_sets

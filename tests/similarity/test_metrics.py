@@ -66,7 +66,7 @@ def test_a_threshold_is_decided_on_integers(intersection: int, rest: int, thresh
     expected = union > 0 and Fraction(intersection, union or 1) >= exact
     assert metrics.reaches(intersection, union, str(threshold)) is expected
     assert metrics.reaches(intersection, union, exact) is expected
-    several = metrics.which_reach(np.array([intersection, 0]), np.array([union, 0]), str(threshold))
+    several = metrics.reach_mask(np.array([intersection, 0]), np.array([union, 0]), str(threshold))
     assert several.tolist() == [expected, False]
 
 
@@ -77,7 +77,7 @@ def test_a_decimal_threshold_is_reached_exactly() -> None:
         assert not metrics.reaches(tenths * 10**15 - 1, 10**16, threshold)
     # In binary 0.7 * 10 is below 7 and 0.55 * 100 above 55: floating point would need luck.
     assert metrics.reaches(55, 100, 0.55)
-    assert metrics.which_reach(np.array([7, 69, 55]), np.array([10, 100, 100]), 0.7).tolist() == [
+    assert metrics.reach_mask(np.array([7, 69, 55]), np.array([10, 100, 100]), 0.7).tolist() == [
         True,
         False,
         False,
@@ -86,4 +86,4 @@ def test_a_decimal_threshold_is_reached_exactly() -> None:
 
 def test_no_pairs_reach_nothing() -> None:
     nothing = np.zeros(0, np.int64)
-    assert metrics.which_reach(nothing, nothing, 0.7).tolist() == []
+    assert metrics.reach_mask(nothing, nothing, 0.7).tolist() == []

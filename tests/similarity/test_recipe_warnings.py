@@ -6,7 +6,7 @@ import pytest
 from nearsim_db.similarity import presets, recipe_warnings
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.similarity.recipe_warnings import Sizes
+from nearsim_db.similarity.recipe_warnings import FeatureTotals
 
 RECIPES = [
     (["shingle.k=1"], "texts of the same words in another order are equal"),
@@ -60,35 +60,38 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "is_told"), TEXTS.items())
 @pytest.mark.parametrize("scheme", ["word", "bag"])
 def test_word_shingles_on_scripts_without_spaces(text: str, is_told: bool, scheme: str) -> None:
-    seen = recipe_warnings.Texts()
-    seen.look_at([text] + ["An English text."] * 18)
+    seen = recipe_warnings.TextSample()
+    seen.add([text] + ["An English text."] * 18)
     found = recipe_warnings.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
     assert bool(found) is is_told
     assert not found or found[0].startswith("5% of the texts")
 
 
 def test_characters_suit_every_script() -> None:
-    seen = recipe_warnings.Texts()
-    seen.look_at(TEXTS)
+    seen = recipe_warnings.TextSample()
+    seen.add(TEXTS)
     assert recipe_warnings.of_texts(resolve(presets.load("cjk")), seen) == []
 
 
 def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
-    assert recipe_warnings.of_features(profile, Sizes(100, 4, 0, 10_000)) == []
-    (found,) = recipe_warnings.of_features(profile, Sizes(100, 5, 0, 10_000))
+    assert recipe_warnings.of_features(profile, FeatureTotals(100, 4, 0, 10_000)) == []
+    (found,) = recipe_warnings.of_features(profile, FeatureTotals(100, 5, 0, 10_000))
     assert "5 of 100 documents are one shingle or shorter" in found
-    assert recipe_warnings.of_features(resolve(presets.load("realtime")), Sizes(100, 50, 0, 10_000)) == []
-    assert recipe_warnings.of_features(profile, Sizes(0, 0, 0, 0)) == []
+    assert (
+        recipe_warnings.of_features(resolve(presets.load("realtime")), FeatureTotals(100, 50, 0, 10_000))
+        == []
+    )
+    assert recipe_warnings.of_features(profile, FeatureTotals(0, 0, 0, 0)) == []
 
 
 def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
     crc32 = resolve(override(Recipe(), ["hash.base=crc32"]))
-    assert recipe_warnings.of_features(crc32, Sizes(10**6, 0, 0, 10**7)) == []
-    (found,) = recipe_warnings.of_features(crc32, Sizes(10**6, 0, 0, 2 * 10**7))
+    assert recipe_warnings.of_features(crc32, FeatureTotals(10**6, 0, 0, 10**7)) == []
+    (found,) = recipe_warnings.of_features(crc32, FeatureTotals(10**6, 0, 0, 2 * 10**7))
     # n^2 / 2 pairs, each equal with probability 2^-32
     assert "about 46,566 pairs" in found
-    assert recipe_warnings.of_features(resolve(Recipe()), Sizes(10**6, 0, 0, 10**9)) == []
+    assert recipe_warnings.of_features(resolve(Recipe()), FeatureTotals(10**6, 0, 0, 10**9)) == []
 
 
 @pytest.mark.parametrize(
@@ -96,8 +99,8 @@ def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
 )
 def test_documents_without_features(preset: str, lacking: str) -> None:
     profile = resolve(presets.load(preset))
-    assert recipe_warnings.of_features(profile, Sizes(96, 0, 4, 1_000)) == []
-    (found,) = recipe_warnings.of_features(profile, Sizes(0, 0, 100, 0))
+    assert recipe_warnings.of_features(profile, FeatureTotals(96, 0, 4, 1_000)) == []
+    (found,) = recipe_warnings.of_features(profile, FeatureTotals(0, 0, 100, 0))
     assert found.startswith(f"100 of 100 documents have no features, for want of {lacking} ")
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import FEATURE, count_overlaps, which_reach
+from nearsim_db.similarity.metrics import FEATURE, count_overlaps, reach_mask
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.screening import FeatureCache, Screened, screen
@@ -41,7 +41,7 @@ def test_a_threshold_is_decided_on_integers(union: int, share: float, nudge: int
     at_threshold = math.ceil(Fraction(Decimal(repr(threshold))) * union)
     for intersection in (int(share * union), at_threshold + nudge):
         intersection = min(max(intersection, 0), union)
-        reached = which_reach(np.array([intersection]), np.array([union]), threshold)
+        reached = reach_mask(np.array([intersection]), np.array([union]), threshold)
         assert reached.tolist() == [intersection >= at_threshold]
 
 
@@ -129,9 +129,9 @@ def test_large_sketches_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
     for name in ("left", "right", "shared_bands", "estimate"):
         assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
-    assert parts.guess.intersection is not None and whole.guess.intersection is not None
-    assert parts.guess.intersection.tolist() == whole.guess.intersection.tolist()
-    assert parts.guess.distance is None
+    assert parts.sketch_scores.intersection is not None and whole.sketch_scores.intersection is not None
+    assert parts.sketch_scores.intersection.tolist() == whole.sketch_scores.intersection.tolist()
+    assert parts.sketch_scores.distance is None
 
 
 def bits_agreeing_in(equal_positions: list[int]) -> Signatures:

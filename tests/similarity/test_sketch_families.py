@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.sketch import FAMILIES, UNDECIDED, make_family
+from nearsim_db.similarity.sketch import FAMILIES, NO_KNOWN_PAIRS, make_family
 from tests.builders.random_sets import ragged
 from tests.builders.sketch_variants import (
     NEEDS_NUMBA,
@@ -106,7 +106,7 @@ def test_a_huge_document_is_the_sum_of_its_parts(variant: Variant, backend: str)
 def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> None:
     family = variant.make(k=12, backend=backend)
     sketches, none = np.zeros((0, 12), family.dtype), np.zeros(0, bool)
-    assert family.first_alike(sketches, none, Fraction(1, 2), UNDECIDED).tolist() == []
+    assert family.first_similar(sketches, none, Fraction(1, 2), NO_KNOWN_PAIRS).tolist() == []
     assert family.estimate(sketches, sketches).tolist() == []
 
 

@@ -162,16 +162,16 @@ def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
     threshold = tenths / 10
     metric = METRICS["weighted_jaccard"]
     found = scores("weighted_jaccard", {1: tenths * 3.0}, {1: 30.0})
-    assert metric.reaching(found, threshold).tolist() == [True]
+    assert metric.reaches(found, threshold).tolist() == [True]
     below = scores("weighted_jaccard", {1: tenths * 3e9 - 1}, {1: 3e10})
-    assert metric.reaching(below, threshold).tolist() == [False]
+    assert metric.reaches(below, threshold).tolist() == [False]
     parallel = scores("cosine", {1: 0.1 * tenths, 2: 0.7}, {1: 0.3 * tenths, 2: 2.1})
-    assert METRICS["cosine"].reaching(parallel, 1.0).tolist() == [True]
+    assert METRICS["cosine"].reaches(parallel, 1.0).tolist() == [True]
     apart = scores("euclidean", {1: 0.3, 7: 5.0}, {1: 0.3 + threshold, 7: 5.0})
     metric = METRICS["euclidean"]
-    assert metric.reaching(apart, threshold).tolist() == [True]
-    assert metric.reaching(apart, threshold - 1e-11).tolist() == [False]
-    assert metric.reaching(Scores(apart.similarity), threshold).tolist() == [True]
+    assert metric.reaches(apart, threshold).tolist() == [True]
+    assert metric.reaches(apart, threshold - 1e-11).tolist() == [False]
+    assert metric.reaches(Scores(apart.similarity), threshold).tolist() == [True]
 
 
 def test_a_right_angled_triangle() -> None:
@@ -180,7 +180,7 @@ def test_a_right_angled_triangle() -> None:
     assert metrics.angle([3, 0], [3, 3]) == pytest.approx(45)
     assert metrics.angle([3, 0], [-1, 0]) == 180
     assert metrics.weighted_jaccard([3, 1], [1, 1, 2]) == 2 / 6
-    assert METRICS["euclidean"].least_similarity(4.0) == 0.2
+    assert METRICS["euclidean"].similarity_at_threshold(4.0) == 0.2
 
 
 @settings(max_examples=50, deadline=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nearsim_db.errors import ConflictError, NotFoundError, advice
+from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import GenerationId
 from nearsim_db.search.live_generation import choose_newest
 from nearsim_db.store import catalog
@@ -29,7 +29,7 @@ def live(generations: Sequence[Generation]) -> Generation:
             return one
     raise ConflictError(
         f"profile {generations[0].profile!r} has no live index to replace yet; ingest documents, or run: "
-        f"{advice('build', generations[0].collection)}"
+        f"{suggested_command('build', generations[0].collection)}"
     )
 
 

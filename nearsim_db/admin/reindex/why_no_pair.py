@@ -61,10 +61,10 @@ class Absences:
         family = encoder.family
         blobs = [one.sketch or b"" for one in (left, right)]
         sketches = sketches_from(blobs, family.dtype, family.k)
-        shared, enough = encoder.share(sketches[:1], sketches[1:])
+        shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         bands = int(shared[0])
         if encoder.profile.recipe.match.verify == "estimate":
-            scores = encoder.guess(sketches[:1], sketches[1:])
+            scores = encoder.sketch_scores(sketches[:1], sketches[1:])
         else:
             for one in (left, right):
                 if one.doc_id not in self._features:
@@ -113,7 +113,7 @@ def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> st
         sharing = f"{bands} shared bands, not those that {match.amplification} asks for"
     else:
         sharing = f"{bands} of the {match.min_shared_bands} shared bands that are asked for"
-    if not metric.reaching(scores, match.threshold)[0]:
+    if not metric.reaches(scores, match.threshold)[0]:
         side = "below" if scores.distance is None else "above"
         missed = f"{said}, {side} the threshold of {match.threshold:g}"
         return missed if enough else f"{missed}, and {sharing}"

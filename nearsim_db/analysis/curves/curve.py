@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nearsim_db.errors import RecipeError, counted
+from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.lsh import Amplification
 from nearsim_db.similarity.metrics import METRICS
@@ -46,7 +46,7 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         bands, rows, minimum = int(found[1]), int(found[2]), int(found[3] or min_shared_bands)
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
-                f"{text}: at least {minimum} of {counted(bands, 'band')} of {counted(rows, 'row')} is impossible; "
+                f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is impossible; "
                 "give 1 row or more, and no more bands than there are"
             )
         construction = lsh.banding(bands, rows, minimum)

@@ -9,7 +9,7 @@ import numpy as np
 from nearsim_db.analysis.curves.curve import Curve
 from nearsim_db.analysis.curves.figures import Figures
 from nearsim_db.errors import NearsimError
-from nearsim_db.readers.output import replacing
+from nearsim_db.readers.output import open_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def draw(curves: Sequence[Curve], figures: Sequence[Figures], threshold: float |
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
         columns = max(1, min(4, _LEGEND_CHARACTERS // (longest + 8)))
         picture.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
-        with replacing(path) as stream:
+        with open_output(path) as stream:
             plain = {"Date": None} if path.suffix.lower() == ".svg" else {}
             picture.savefig(stream, format=path.suffix[1:].lower(), dpi=150, metadata=plain)
 

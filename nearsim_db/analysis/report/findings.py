@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nearsim_db.analysis.report import words
 from nearsim_db.analysis.report.figures import Index, Report
-from nearsim_db.errors import counted
+from nearsim_db.errors import count_of
 
 _MANY_CANDIDATES = 100
 _SUSPICIOUS = 50
@@ -36,14 +36,14 @@ def _standing(report: Report) -> Iterator[Finding]:
     waiting = (stats.get("changes_waiting") or 0) + (stats.get("queued") or 0)
     if waiting:
         yield Finding(
-            "look", f"{counted(waiting, 'change')} still to be taken in: figures will move.", "left-out"
+            "look", f"{count_of(waiting, 'change')} still to be taken in: figures will move.", "left-out"
         )
     if stats.get("set_aside"):
         yield Finding(
-            "look", f"{counted(stats['set_aside'], 'piece')} of work failed and was set aside.", "left-out"
+            "look", f"{count_of(stats['set_aside'], 'piece')} of work failed and was set aside.", "left-out"
         )
     if report.rejects is not None and report.rejects.records:
-        yield Finding("look", f"{counted(report.rejects.records, 'record')} rejected at ingest.", "rejects")
+        yield Finding("look", f"{count_of(report.rejects.records, 'record')} rejected at ingest.", "rejects")
 
 
 def _in_clusters(index: Index) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _in_clusters(index: Index) -> Iterator[Finding]:
         share = words.share(renumbered, pairs)
         yield Finding(
             "look",
-            f"{renumbered:,} of {counted(pairs, 'stored pair')} ({share}) have different numbers: templates, "
+            f"{renumbered:,} of {count_of(pairs, 'stored pair')} ({share}) have different numbers: templates, "
             "corrections, or results of different days.",
             "pairs",
         )
@@ -61,7 +61,7 @@ def _in_clusters(index: Index) -> Iterator[Finding]:
         worst = suspicious[0]
         yield Finding(
             "look",
-            f"The most suspicious cluster has {counted(worst.facts.members, 'member')} and scores "
+            f"The most suspicious cluster has {count_of(worst.facts.members, 'member')} and scores "
             f"{worst.suspicion:.0f} of 100.",
             "suspicious",
         )
@@ -72,16 +72,18 @@ def _left_out(stats: dict[str, Any], index: Index) -> Iterator[Finding]:
     if buckets.over_limit:
         yield Finding(
             "look",
-            f"{counted(buckets.over_limit, 'bucket')} over the limit: {counted(buckets.left_out, 'link')} left out.",
+            f"{count_of(buckets.over_limit, 'bucket')} over the limit: {count_of(buckets.left_out, 'link')} left out.",
             "buckets",
         )
     if stats.get("outside_window"):
         yield Finding(
-            "note", f"{counted(stats['outside_window'], 'document')} outside the window.", "left-out"
+            "note", f"{count_of(stats['outside_window'], 'document')} outside the window.", "left-out"
         )
     if stats.get("no_features"):
         yield Finding(
-            "note", f"{counted(stats['no_features'], 'document')} without features match nothing.", "left-out"
+            "note",
+            f"{count_of(stats['no_features'], 'document')} without features match nothing.",
+            "left-out",
         )
     counted_candidates = stats.get("candidates_per_document") or 0
     if counted_candidates > _MANY_CANDIDATES:

@@ -17,11 +17,11 @@ from nearsim_db.analysis.report.figures import (
     Similarities,
     Step,
 )
-from nearsim_db.errors import NotFoundError, advice
+from nearsim_db.errors import NotFoundError, suggested_command
 from nearsim_db.records import Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.similarity.metrics import METRICS
-from nearsim_db.similarity.profile import Profile, as_built, make_family
+from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
 from nearsim_db.similarity.recipe import to_toml
 from nearsim_db.store import catalog, reports
 from nearsim_db.store.catalog import Collection, Generation
@@ -70,7 +70,8 @@ def gather(
         try:
             if generation is None:
                 raise NotFoundError(
-                    f"the collection has no profile yet; ingest documents, or run: {advice('build', collection)}"
+                    "the collection has no profile yet; ingest documents, or run: "
+                    f"{suggested_command('build', collection)}"
                 )
             live_generation.choose_live(connection, collection, generations, profile)
         except NotFoundError as error:
@@ -98,7 +99,7 @@ def gather(
 
 
 def _profile(generation: Generation) -> Profile:
-    return as_built(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
+    return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
 
 
 def _read_index(
@@ -142,7 +143,7 @@ def _read_index(
 def _read_similarities(connection: Connection, generation: Generation, profile: Profile) -> Similarities:
     """The histogram in steps of 0.01 or, where that were too many, of as many hundredths as give 40 at most."""
     family = make_family(profile.recipe, "numpy")
-    threshold = METRICS[family.metric].least_similarity(profile.recipe.match.threshold)
+    threshold = METRICS[family.metric].similarity_at_threshold(profile.recipe.match.threshold)
     least = min(threshold, 1 - 10 * _STEP)
     hundredths = -(-round((1 - least) / _STEP) // _LARGEST_STEPS)
     amount = max(1, round((1 - least) / (hundredths * _STEP)))

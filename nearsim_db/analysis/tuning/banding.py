@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.distinct import DistinctSets, Floats, Ints
 from nearsim_db.analysis.tuning.pair_sample import PairSample
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.candidate_forecast import MANY
+from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
 from nearsim_db.similarity.encoder import Encoder, Features
 from nearsim_db.similarity.profile import Profile, make_family, resolve
 from nearsim_db.similarity.recipe import Recipe, override
@@ -176,7 +176,7 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
         expected = corpus.forecast(profile).candidates
         if best is None or expected < 0.8 * best[0]:
             best = expected, profile
-        if best[0] <= MANY:
+        if best[0] <= MANY_CANDIDATES:
             break
     if best is None:
         assert refused is not None
@@ -187,7 +187,11 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
 def _why_sketch(k: int, own: int, expected: float) -> str:
     if k == own:
         few = f"as the recipe had it; about {expected:,.2f} candidate pairs per document are few enough"
-        return few if expected <= MANY else "as the recipe had it; more would hardly lessen the candidates"
+        return (
+            few
+            if expected <= MANY_CANDIDATES
+            else "as the recipe had it; more would hardly lessen the candidates"
+        )
     return f"{own} would have more candidate pairs per document, or not reach the recall"
 
 

@@ -8,7 +8,7 @@ from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.labels import Told
 from nearsim_db.analysis.tuning.shingling import Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.candidate_forecast import MANY
+from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
@@ -96,7 +96,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
     found = [
         checks.check_share(
             "candidates",
-            forecast.candidates / MANY,
+            forecast.candidates / MANY_CANDIDATES,
             f"about {forecast.candidates:,.2f} candidate pairs per document are expected",
             "most will fail verification: take longer shingles, a larger sketch.k or a higher threshold",
             1.0,

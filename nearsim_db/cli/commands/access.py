@@ -7,7 +7,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.errors import counted
+from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.admin.access import Isolation
@@ -150,7 +150,7 @@ def _print_isolation(found: "Isolation") -> None:
     if found.openings:
         tables = ", ".join(sorted({f"{one.table} ({one.role})" for one in found.openings}))
         render.warn(
-            f"{counted(len(found.openings), 'right')} granted by hand on what is to be hidden: {tables}"
+            f"{count_of(len(found.openings), 'right')} granted by hand on what is to be hidden: {tables}"
         )
     if found.ungranted:
         render.warn(

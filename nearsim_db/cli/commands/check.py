@@ -62,13 +62,13 @@ def check(
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import listing, summaries
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_inputs
+    from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
 
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     given = files or []
     source = Source(given, fields)
-    refuse_inputs([rejects, output], given if vectors is None else [*given, vectors])
+    refuse_overwriting_inputs([rejects, output], given if vectors is None else [*given, vectors])
     with (
         open_vectors(vectors) as beside,
         RejectWriter(rejects) as writer,
@@ -80,7 +80,7 @@ def check(
         listing.write(listing.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
     summaries.print_rejects(summary, rejects, sys.stderr)
-    summaries.print_warnings(beside.told)
+    summaries.print_warnings(beside.warnings)
     if writer.count and not answers.count:
         raise InputError(f"none of the {writer.count:,} records that were read can be used")
     if exit_code and answers.duplicates:

@@ -52,14 +52,14 @@ def ingest(
     """
     from nearsim_db.cli.output import summaries
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, Source, open_vectors, refuse_inputs
+    from nearsim_db.readers import Fields, Source, open_vectors, refuse_overwriting_inputs
 
     if on_duplicate is not None and dry_run:
         raise UsageError("--on-duplicate goes without --dry-run; nearsim check looks up and writes nothing")
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields)
-    refuse_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
+    refuse_overwriting_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,
         progress_bars(quiet or as_json, source) as progress,
@@ -83,7 +83,7 @@ def ingest(
         )
     elif not quiet:
         summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
-    summaries.print_warnings([*beside.told, *index.warnings])
+    summaries.print_warnings([*beside.warnings, *index.warnings])
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)

@@ -10,7 +10,7 @@ from nearsim_db.cli import limits, options
 from nearsim_db.cli.commands.documents import asks, confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.errors import DEFAULT, advice
+from nearsim_db.errors import DEFAULT, suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Reindex
@@ -60,7 +60,7 @@ def start(
     if promote and detach:
         raise UsageError(
             "--promote goes without --detach: what workers build is promoted by "
-            f"{advice('reindex promote', collection, name or DEFAULT)}"
+            f"{suggested_command('reindex promote', collection, name or DEFAULT)}"
         )
     chosen = _chosen(recipe, preset, settings)
     with _reindex(collection, name, quiet or as_json) as begun:

@@ -55,7 +55,7 @@ def diff(
     from nearsim_db.cli.output import diff as diff_output
     from nearsim_db.cli.output import render
     from nearsim_db.indexing.collections import open_database
-    from nearsim_db.readers.output import replacing
+    from nearsim_db.readers.output import open_output
 
     allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     _refuse_output(output, as_json=as_json)
@@ -67,7 +67,7 @@ def diff(
         from nearsim_db.analysis.report import render_difference
 
         page = render_difference(found)
-        with replacing(output) as stream:
+        with open_output(output) as stream:
             stream.write(page)
     if as_json:
         render.document(found)

@@ -55,15 +55,15 @@ def report(
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output import render
     from nearsim_db.indexing.collections import open_database
-    from nearsim_db.readers.output import json_line, replacing
+    from nearsim_db.readers.output import json_line, open_output
 
     place = output or STANDARD_OUTPUT
-    readers.refuse_inputs([place], rejects or [])
+    readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
     with progress_bars(quiet or as_json) as progress, open_database() as database:
         found = gather(database, collection, profile, chosen, progress)
         content = json_line(found) if as_json else render_page(found)
-    with replacing(place) as stream:
+    with open_output(place) as stream:
         stream.write(content)
     if not quiet and place != STANDARD_OUTPUT:
         render.line(f"{place}: {len(content):,} bytes")

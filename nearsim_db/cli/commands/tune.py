@@ -84,11 +84,11 @@ def tune(
     _check(files, collection, recall)
     from nearsim_db.analysis.tuning import Wishes, read_labels
     from nearsim_db.analysis.tuning import tune as run
-    from nearsim_db.readers import Fields, Source, refuse_inputs
+    from nearsim_db.readers import Fields, Source, refuse_overwriting_inputs
     from nearsim_db.store.settings import from_environment
 
     given = files or []
-    refuse_inputs([output], [*given, *(one for one in (labels, recipe) if one is not None)])
+    refuse_overwriting_inputs([output], [*given, *(one for one in (labels, recipe) if one is not None)])
     start = options.chosen_recipe(recipe, preset, settings)
     judged = None if labels is None else read_labels(labels)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)

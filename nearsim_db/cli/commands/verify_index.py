@@ -105,9 +105,9 @@ def _print_faults(audit: "Audit") -> None:
 
 
 def _verdict(outcome: "Outcome", given: list[str]) -> str:
-    from nearsim_db.errors import advice
+    from nearsim_db.errors import suggested_command
 
-    anew = advice("reindex start", outcome.collection, outcome.profile)
+    anew = suggested_command("reindex start", outcome.collection, outcome.profile)
     found, after = outcome.found, outcome.after
     seen = ", ".join(
         f"{found.checked[what]:,} {told}" for what, told in _TOLD.items() if what in found.checked
@@ -123,7 +123,7 @@ def _verdict(outcome: "Outcome", given: list[str]) -> str:
     if after is not None:
         left = sum(one.count for one in after.faults)
         return f"{where} still differs after the repair: {left:,} faults are left; try again, or: {anew}"
-    repair = advice("verify-index", outcome.collection, outcome.profile, *given, "--repair")
+    repair = suggested_command("verify-index", outcome.collection, outcome.profile, *given, "--repair")
     if any(one.kind == "other_scheme" for one in found.faults):
         return f"{where} was made by another scheme; to build it anew: {anew}; or: {repair}"
     return f"{where} differs{among}{waits}; to put it right: {repair}"

@@ -10,7 +10,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.errors import NotFoundError, counted
+from nearsim_db.errors import NotFoundError, count_of
 
 if TYPE_CHECKING:
     from nearsim_db.records import CollectionId
@@ -129,7 +129,7 @@ def discard(
 
     wanted = _wanted(ids, everything)
     every = "all documents that failed or were set aside"
-    shown = every if wanted is None else counted(len(wanted), "document")
+    shown = every if wanted is None else count_of(len(wanted), "document")
     confirm(
         f"Take {shown} off the queue? What is in the index of them stays until they change again.", yes=yes
     )
@@ -179,7 +179,7 @@ def _print_totals(states: Counter[str], changes: int) -> None:
         render.line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
     if changes:
         wait, them = ("waits", "it") if changes == 1 else ("wait", "them")
-        told = f"{counted(changes, 'change')} of documents {wait} to be dispatched"
+        told = f"{count_of(changes, 'change')} of documents {wait} to be dispatched"
         render.line(f"{told}: a worker or nearsim build takes {them} in")
 
 

@@ -93,11 +93,11 @@ def worker(
 
 
 def _warn(teller: "_Teller", set_aside: int) -> None:
-    from nearsim_db.errors import counted
+    from nearsim_db.errors import count_of
     from nearsim_db.records import Notable
 
     if set_aside:
-        message = f"set aside: {counted(set_aside, 'document')}; see: nearsim work list --failed"
+        message = f"set aside: {count_of(set_aside, 'document')}; see: nearsim work list --failed"
         teller(Notable("set_aside", message, "warning", {"documents": set_aside}))
 
 

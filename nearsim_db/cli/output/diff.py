@@ -7,7 +7,7 @@ from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledPair
 from nearsim_db.admin.reindex.limits import CheckedLimit
 from nearsim_db.cli.output import render
-from nearsim_db.errors import advice
+from nearsim_db.errors import suggested_command
 from nearsim_db.store.diffs import ChangedCluster
 
 _SHOWN = 5
@@ -139,7 +139,7 @@ def _next(found: Difference) -> list[str]:
     """What may explain a difference, and what can be done."""
 
     def advised(command: str, *more: str) -> str:
-        return advice(f"reindex {command}", found.collection, found.profile, *more)
+        return suggested_command(f"reindex {command}", found.collection, found.profile, *more)
 
     waiting, lines = found.waiting, []
     if waiting.anything:

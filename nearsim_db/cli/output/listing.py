@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, assert_never
 
 from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import render
-from nearsim_db.readers.output import json_line, replacing
+from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.records import STANDARD_OUTPUT, Cluster, Document, Match, Pair
 from nearsim_db.store.work.work_items import WorkItem
 
@@ -58,7 +58,7 @@ def write(
     # Asking for the first answer shows whether there is an index to answer, before anything is written.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
-    with closing(answers), replacing(output or STANDARD_OUTPUT) as stream:
+    with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
         match format:
             case Format.JSONL:
                 written = _write_json(layout, counted, stream)

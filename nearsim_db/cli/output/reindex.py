@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from nearsim_db.admin.reindex import Reindex, Status
 from nearsim_db.cli.output import render
-from nearsim_db.errors import LimitsExceededError, advice
+from nearsim_db.errors import LimitsExceededError, suggested_command
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId
 from nearsim_db.store.catalog import Generation
@@ -39,7 +39,7 @@ def print_state(reindex: Reindex, generation: Generation, *, as_json: bool, quie
 
 
 def _next(found: Status) -> str:
-    advised, worker = found.generation.advice, advice("worker", found.generation.collection)
+    advised, worker = found.generation.advice, suggested_command("worker", found.generation.collection)
     match found.generation.state:
         case "building" if found.waits_for_worker:
             return f"left to the workers, and none is at work; start one: {worker}"
@@ -152,7 +152,7 @@ def print_status(reindex: Reindex, *, as_json: bool) -> None:
         render.document([outline(one) for one in found])
         return
     if not found:
-        build = advice("build", reindex.collection)
+        build = suggested_command("build", reindex.collection)
         render.note(f"nothing found: the collection has no profile yet; {build} makes one")
         return
     print_table([dict(zip(_COLUMNS, _row(one), strict=True)) for one in found])
@@ -237,7 +237,7 @@ def _advice(one: Status) -> str | None:
     if (remedy := one.remedy_where_refused) is not None:
         return f"cannot be written to by this version: {remedy}"
     if one.waits_for_worker:
-        worker = advice("worker", generation.collection)
+        worker = suggested_command("worker", generation.collection)
         return f"waits for a worker, and none is at work: {worker}"
     return None
 

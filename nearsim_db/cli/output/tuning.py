@@ -13,7 +13,7 @@ from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.labels import some
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.cli.output import render
-from nearsim_db.readers.output import replacing
+from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import to_mapping
 
@@ -26,7 +26,7 @@ def write_recipe(found: Tuning, output: Path | None) -> None:
     made = found.proposed
     if output is None or made is None:
         return
-    with replacing(output) as stream:
+    with open_output(output) as stream:
         stream.write(commented(made.profile.recipe, _heading(found), made.reasons).encode())
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import Tying
-from nearsim_db.similarity.clustering import connected_components, find_stragglers
+from nearsim_db.similarity.clustering import connected_components, find_split_off
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
 from nearsim_db.store.driver import Connection
@@ -150,7 +150,7 @@ class _Linking:
             found = found[np.isin(found, inside).all(axis=1)]
             edges = np.stack(connected_components(np.concatenate((edges, found))), axis=1)
             seen = np.union1d(seen, asked)
-            apart = stored.doc_ids[find_stragglers(stored.doc_ids, stored.cluster_ids, edges)]
+            apart = stored.doc_ids[find_split_off(stored.doc_ids, stored.cluster_ids, edges)]
             asked = np.setdiff1d(apart, seen)[:amount]
             amount *= 4
         return edges

@@ -5,13 +5,13 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.clustering import (
-    agreed_components,
-    bonds,
+    binding_edges,
     choose_survivors,
     connected_components,
-    find_torn,
-    in_order,
-    spread,
+    constrained_components,
+    expand_twins,
+    find_vetoed_components,
+    sort_edges,
     star_clusters,
 )
 from nearsim_db.similarity.recipe import keep_policy
@@ -100,16 +100,16 @@ class Tying:
     def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
         """Only components that hold both ends of a veto are gone through tie by tie."""
         documents, smallest = connected_components(ties.edges)
-        torn = find_torn(documents, smallest, vetoes)
+        torn = find_vetoed_components(documents, smallest, vetoes)
         if len(torn):
             some = ties.among(torn)
             judged = np.union1d(some.pins, vetoes)
             similarities = clusters.read_similarities(self._connection, self._leaves, some.pairs)
-            pairs, rows = spread(some.pairs, _judged_twins(some, judged))
+            pairs, rows = expand_twins(some.pairs, _judged_twins(some, judged))
             edges = np.concatenate(
-                (bonds(some.pins, some.twins, judged), in_order(pairs, similarities[rows]))
+                (binding_edges(some.pins, some.twins, judged), sort_edges(pairs, similarities[rows]))
             )
-            smallest[np.searchsorted(documents, torn)] = agreed_components(edges, vetoes)[1]
+            smallest[np.searchsorted(documents, torn)] = constrained_components(edges, vetoes)[1]
         return documents, smallest
 
     def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
@@ -119,8 +119,8 @@ class Tying:
             return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)
         some = ties.among(np.unique(ties.edges))
         judged = np.union1d(some.pins, vetoes)
-        pairs, _ = spread(some.pairs, _judged_twins(some, judged))
-        return star_clusters(pairs, bonds(some.pins, some.twins, judged), order, vetoes)
+        pairs, _ = expand_twins(some.pairs, _judged_twins(some, judged))
+        return star_clusters(pairs, binding_edges(some.pins, some.twins, judged), order, vetoes)
 
     def _rank(self, doc_ids: Ids) -> Ids:
         policy, sources = keep_policy(self.rules.keep)

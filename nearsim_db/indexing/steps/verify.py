@@ -52,7 +52,7 @@ def _verify_signed(
     screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
     context.count("screened", len(screened.left))
     if context.encoder.profile.recipe.match.verify == "estimate":
-        return _pairs(signed, screened, screened.guess)
+        return _pairs(signed, screened, screened.sketch_scores)
     return _exact_pairs(connection, context, signed, screened)
 
 
@@ -71,7 +71,7 @@ def _exact_pairs(
     scores = context.encoder.compare(
         [found[row] for row in order], place[screened.left], place[screened.right]
     )
-    kept = context.encoder.metric.reaching(scores, context.encoder.profile.recipe.match.threshold)
+    kept = context.encoder.metric.reaches(scores, context.encoder.profile.recipe.match.threshold)
     return _pairs(signed, screened.take(kept), scores.take(kept))
 
 

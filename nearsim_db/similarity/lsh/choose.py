@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from nearsim_db.errors import RecipeError, counted
+from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity.lsh.curve import match_probability
 
 
@@ -42,7 +42,7 @@ def choose_bands(
     best = match_probability(base, min(k, max_bands), 1, min_shared_bands)
     raise RecipeError(
         f"no bands of a sketch of k = {k} reach a recall of {recall} at the threshold {_named(base, threshold)} with "
-        f"{counted(min_shared_bands, 'shared band')}: one row per band gives {_shown(best, recall)}; "
+        f"{count_of(min_shared_bands, 'shared band')}: one row per band gives {_shown(best, recall)}; "
         "take a larger k, a higher threshold, a lower recall or fewer shared bands"
     )
 
@@ -71,7 +71,7 @@ def choose_keys(
     best = match_probability(base, most, 1, min_shared_bands)
     raise RecipeError(
         f"no number of single ids of a sketch of k = {k} reaches a recall of {recall} at the threshold "
-        f"{_named(base, threshold)} with {counted(min_shared_bands, 'shared band')}: {most} give "
+        f"{_named(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: {most} give "
         f"{_shown(best, recall)}; take a larger k, a higher threshold, a lower recall or fewer shared bands"
     )
 

@@ -13,8 +13,8 @@ from nearsim_db.similarity.metrics.jaccard import (
     intersection_size,
     intersections,
     jaccard_counts,
+    reach_mask,
     reaches,
-    which_reach,
 )
 from nearsim_db.similarity.metrics.weighted_jaccard import WeightedJaccard, weighted_jaccard
 
@@ -35,7 +35,7 @@ __all__ = [
     "intersection_size",
     "intersections",
     "jaccard_counts",
+    "reach_mask",
     "reaches",
     "weighted_jaccard",
-    "which_reach",
 ]

@@ -71,8 +71,8 @@ class Metric(Protocol):
     ) -> Scores:
         """The scores of m pairs of documents, given as int64 rows into `features`; bit-identical in any company."""
 
-    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
         """Which scores reach a recipe's threshold: bool of m."""
 
-    def least_similarity(self, threshold: float) -> float:
+    def similarity_at_threshold(self, threshold: float) -> float:
         """The similarity of a pair right at a recipe's threshold, which may be a distance."""

@@ -26,11 +26,11 @@ class Cosine:
         products = compared.sums.products
         return Scores(weighing.rounded(_ratio(products, compared.squares[left], compared.squares[right])))
 
-    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """Decided on 12 decimals; see `Metric.reaching`."""
-        return weighing.which_reach(scores.similarity, threshold)
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """KnownPairs on 12 decimals; see `Metric.reaches`."""
+        return weighing.reach_mask(scores.similarity, threshold)
 
-    def least_similarity(self, threshold: float) -> float:
+    def similarity_at_threshold(self, threshold: float) -> float:
         """The threshold itself."""
         return threshold
 

@@ -30,14 +30,14 @@ class Euclidean:
         distance = weighing.rounded(np.sqrt(squares))
         return Scores(1 / (1 + distance), distance=distance)
 
-    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """Decided on 12 decimals of the distance; of the similarity where only that is known, as of an estimate."""
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """KnownPairs on 12 decimals of the distance; of the similarity where only that is known, as of an estimate."""
         if scores.distance is None:
-            return weighing.which_reach(scores.similarity, self.least_similarity(threshold))
+            return weighing.reach_mask(scores.similarity, self.similarity_at_threshold(threshold))
         reached: NDArray[np.bool_] = scores.distance <= round(threshold, weighing.DECIMALS)
         return reached
 
-    def least_similarity(self, threshold: float) -> float:
+    def similarity_at_threshold(self, threshold: float) -> float:
         """1 / (1 + threshold)."""
         return 1 / (1 + threshold)
 

@@ -33,12 +33,12 @@ class Jaccard:
         shared, together = count_overlaps(features, left, right, backend)
         return Scores(shared / together, shared, together)
 
-    def reaching(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """Decided on the counts; see `Metric.reaching`."""
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """KnownPairs on the counts; see `Metric.reaches`."""
         assert scores.intersection is not None and scores.union is not None
-        return which_reach(scores.intersection, scores.union, threshold)
+        return reach_mask(scores.intersection, scores.union, threshold)
 
-    def least_similarity(self, threshold: float) -> float:
+    def similarity_at_threshold(self, threshold: float) -> float:
         """The threshold itself."""
         return threshold
 
@@ -85,7 +85,7 @@ def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
     return union > 0 and intersection * exact.denominator >= exact.numerator * union
 
 
-def which_reach(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
     """`reaches` for int64 arrays of m: bool of m."""
     exact = exact_threshold(threshold)
     largest = int(max(intersections.max(initial=0), unions.max(initial=0)))

@@ -66,7 +66,7 @@ def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.round(values, DECIMALS)
 
 
-def which_reach(similarity: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+def reach_mask(similarity: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
     """Which similarities are at least the threshold, both rounded to 12 decimals."""
     reached: NDArray[np.bool_] = rounded(similarity) >= round(threshold, DECIMALS)
     return reached

@@ -13,7 +13,7 @@ from nearsim_db.similarity.sketch.dart_minhash import DartMinHash
 from nearsim_db.similarity.sketch.family import FAMILIES, Family, make_family
 from nearsim_db.similarity.sketch.fast_similarity import FastSimilarity
 from nearsim_db.similarity.sketch.hyperplane import Hyperplane
-from nearsim_db.similarity.sketch.kernels import UNDECIDED, Decided
+from nearsim_db.similarity.sketch.kernels import NO_KNOWN_PAIRS, KnownPairs
 from nearsim_db.similarity.sketch.minhash import MinHash
 from nearsim_db.similarity.sketch.projection import Projection, same_bucket
 
@@ -21,13 +21,13 @@ __all__ = [
     "BAND_SCHEME_VERSION",
     "FAMILIES",
     "MAX_BANDS",
-    "UNDECIDED",
+    "NO_KNOWN_PAIRS",
     "BottomK",
     "DartMinHash",
-    "Decided",
     "Family",
     "FastSimilarity",
     "Hyperplane",
+    "KnownPairs",
     "MinHash",
     "Projection",
     "band_keys",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch import bands as cut
-from nearsim_db.similarity.sketch.kernels import Counts, Decided, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Counts, KnownPairs, sketch_kernels
 
 MAX_K = 65536
 
@@ -46,12 +46,12 @@ class Positional:
         """Which runs of `rows` positions agree; see `Family.matched_bands`."""
         return cut.matched_bands(left, right, bands, rows, scheme, seed)
 
-    def first_alike(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    def first_similar(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
     ) -> Counts:
-        """Stops at a pair as soon as the positions left change nothing; see `Family.first_alike`."""
+        """Stops at a pair as soon as the positions left change nothing; see `Family.first_similar`."""
         kernels = sketch_kernels(self._backend)
-        return kernels.first_alike_positions(sketches, present, self._least_agreeing(threshold), decided)
+        return kernels.first_similar_positions(sketches, present, self._least_agreeing(threshold), decided)
 
     def _least_agreeing(self, threshold: Fraction) -> int:
         return least_agreeing(threshold, self.k)

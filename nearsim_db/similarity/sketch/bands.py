@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import RecipeError, counted
+from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.sketch.kernels import PRIME, sketch_kernels
 from nearsim_db.similarity.sketch.mixing import random_words
@@ -115,8 +115,8 @@ def _check(bands: int, rows: int, scheme: str, k: int) -> None:
         raise RecipeError(f"{bands} bands are impossible: the band number is a byte; choose 1..{MAX_BANDS}")
     if rows < 1 or bands * rows > k:
         raise RecipeError(
-            f"{counted(bands, 'band')} of {counted(rows, 'row')} {'does' if bands == 1 else 'do'} not fit a sketch of "
-            f"{counted(k, 'position')}"
+            f"{count_of(bands, 'band')} of {count_of(rows, 'row')} {'does' if bands == 1 else 'do'} not fit "
+            f"a sketch of {count_of(k, 'position')}"
         )
 
 

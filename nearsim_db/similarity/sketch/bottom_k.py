@@ -28,7 +28,7 @@ from nearsim_db.similarity.sketch.agreement import (
     least_agreeing,
 )
 from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, mix_start
-from nearsim_db.similarity.sketch.kernels import Counts, Decided, Ids, Offsets, Weights, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.mixing import fmix32, fmix64, random_words
 
 NAME = "bottom_k"
@@ -124,13 +124,13 @@ class BottomK:
         matched[(left == right).all(axis=1)] = True
         return matched
 
-    def first_alike(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    def first_similar(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
     ) -> Counts:
-        """Stops merging as soon as the rest changes nothing; see `Family.first_alike`."""
+        """Stops merging as soon as the rest changes nothing; see `Family.first_similar`."""
         need, needs = least_agreeing(threshold, self.k), _least_shared(threshold, self.k)
         kernels = sketch_kernels(self._backend)
-        return kernels.first_alike_sorted(sketches, present, need, needs, decided)
+        return kernels.first_similar_sorted(sketches, present, need, needs, decided)
 
     def collision_probability(self, similarity: float) -> float:
         """The similarity: the probability that an id of the larger set is in the other, too, is at least that.

@@ -16,7 +16,7 @@ from nearsim_db.similarity.sketch import (
     minhash,
     projection,
 )
-from nearsim_db.similarity.sketch.kernels import Counts, Decided, Ids, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
 
 
 class Family(Protocol):
@@ -88,8 +88,8 @@ class Family(Protocol):
     ) -> NDArray[np.bool_]:
         """Which of left's band keys right has too, row by row: (m, k) and (m, k) to bool of (m, bands)."""
 
-    def first_alike(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: Decided
+    def first_similar(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
     ) -> Counts:
         """For each sketch the row of the first earlier one that stays and is alike, -1 where there is none.
 

@@ -60,7 +60,7 @@ class Directions(NamedTuple):
         return 4 if len(self.table) else 64
 
 
-class Decided(NamedTuple):
+class KnownPairs(NamedTuple):
     """Pairs of n rows that are alike, or not, whatever their sketches say.
 
     `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
@@ -70,7 +70,7 @@ class Decided(NamedTuple):
     alike: NDArray[np.bool_]
 
 
-UNDECIDED = Decided(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class Merged(NamedTuple):
@@ -147,19 +147,24 @@ class SketchKernels(Protocol):
         Two rows of fewer than k ids are merged to their end.
         """
 
-    def first_alike_sorted(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+    def first_similar_sorted(
+        self,
+        sketches: NDArray[Any],
+        present: NDArray[np.bool_],
+        need: int,
+        needs: Counts,
+        decided: KnownPairs,
     ) -> Counts:
-        """`Family.first_alike` of rows as `smallest` makes them.
+        """`Family.first_similar` of rows as `smallest` makes them.
 
         Alike are rows that share `need` of the k smallest of their union; if both have fewer than k ids, a and b of
         them, needs[a + b] of all.
         """
 
-    def first_alike_positions(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+    def first_similar_positions(
+        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
     ) -> Counts:
-        """`Family.first_alike` of rows that are alike if `need` of their positions are equal."""
+        """`Family.first_similar` of rows that are alike if `need` of their positions are equal."""
 
 
 def sketch_kernels(backend: Backend) -> SketchKernels:

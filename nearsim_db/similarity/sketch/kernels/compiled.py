@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.jit import compiled, inlined
 from nearsim_db.similarity.sketch.kernels import PRIME, ROUND_MIX, Counts, Ids, Offsets, Throws
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
-    first_alike_positions as first_alike_positions,
+    first_similar_positions as first_similar_positions,
 )
-from nearsim_db.similarity.sketch.kernels.compiled_comparison import first_alike_sorted as first_alike_sorted
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
+    first_similar_sorted as first_similar_sorted,
+)
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import merged as merged
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import smallest as smallest
 from nearsim_db.similarity.sketch.kernels.compiled_darts import dart_minhash as dart_minhash

@@ -7,7 +7,7 @@ from numba import int64, uint32
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.sketch.kernels import Counts, Decided, Merged, Offsets
+from nearsim_db.similarity.sketch.kernels import Counts, KnownPairs, Merged, Offsets
 
 _POSITIONS_AT_ONCE = 64
 
@@ -24,19 +24,19 @@ def merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
     return counts
 
 
-def first_alike_sorted(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+def first_similar_sorted(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: KnownPairs
 ) -> Counts:
     first = np.empty(len(sketches), np.int64)
-    _first_alike_sorted(sketches, present, need, needs, decided.pairs, decided.alike, first)
+    _first_similar_sorted(sketches, present, need, needs, decided.pairs, decided.alike, first)
     return first
 
 
-def first_alike_positions(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+def first_similar_positions(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
 ) -> Counts:
     first = np.empty(len(sketches), np.int64)
-    _first_alike_positions(sketches, present, need, decided.pairs, decided.alike, first)
+    _first_similar_positions(sketches, present, need, decided.pairs, decided.alike, first)
     return first
 
 
@@ -104,7 +104,7 @@ def _merged(left: NDArray[Any], right: NDArray[Any], limit: int, counts: Merged)
 
 
 @compiled
-def _first_alike_sorted(
+def _first_similar_sorted(
     sketches: NDArray[Any],
     present: NDArray[np.bool_],
     need: int,
@@ -169,7 +169,7 @@ def _share_enough(
 
 
 @compiled
-def _first_alike_positions(
+def _first_similar_positions(
     sketches: NDArray[Any],
     present: NDArray[np.bool_],
     need: int,

@@ -11,8 +11,8 @@ from nearsim_db.similarity.sketch.kernels import (
     PRIME,
     ROUND_MIX,
     Counts,
-    Decided,
     Ids,
+    KnownPairs,
     Merged,
     Offsets,
     Throws,
@@ -235,8 +235,8 @@ def _first_of_equals(rows: NDArray[Any]) -> NDArray[np.bool_]:
     return first
 
 
-def first_alike_sorted(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: Decided
+def first_similar_sorted(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: KnownPairs
 ) -> Counts:
     width = sketches.shape[1]
     own = _first_of_equals(sketches)
@@ -256,21 +256,21 @@ def first_alike_sorted(
             enough[enough] = merged(left, sketches[others[enough]], width).both >= wanted[enough]
         return enough
 
-    return _first_alike(present, decided, alike)
+    return _first_similar(present, decided, alike)
 
 
-def first_alike_positions(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: Decided
+def first_similar_positions(
+    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
 ) -> Counts:
     def alike(row: int, others: Counts) -> NDArray[np.bool_]:
         enough: NDArray[np.bool_] = (sketches[others] == sketches[row]).sum(axis=1) >= need
         return enough
 
-    return _first_alike(present, decided, alike)
+    return _first_similar(present, decided, alike)
 
 
-def _first_alike(
-    present: NDArray[np.bool_], decided: Decided, alike: Callable[[int, Counts], NDArray[np.bool_]]
+def _first_similar(
+    present: NDArray[np.bool_], decided: KnownPairs, alike: Callable[[int, Counts], NDArray[np.bool_]]
 ) -> Counts:
     size = len(present)
     known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
