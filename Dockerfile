@@ -1,4 +1,4 @@
-# nearsim with its compiled back end; the container is `nearsim`: docker run nearsim worker
+# nearsim with the numba back end. Arguments are those of the command: docker run nearsim worker
 FROM python:3.12-slim
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./

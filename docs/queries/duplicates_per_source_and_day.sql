@@ -1,6 +1,6 @@
 -- Duplicates per source and day
 SELECT collection, profile, source, CAST(published_at AS date) AS day, count(*) AS duplicates,
-    count(*) FILTER (WHERE source IS DISTINCT FROM survivor_source) AS of_other_sources
+    count(*) FILTER (WHERE source IS DISTINCT FROM survivor_source) AS from_other_sources
 FROM nearsim.duplicates
 GROUP BY collection, profile, source, day
 ORDER BY duplicates DESC, day, source

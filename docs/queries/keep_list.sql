@@ -1,7 +1,7 @@
--- One document of every cluster, and all that are in none
+-- One document of every cluster, and all documents without a cluster
 SELECT external_id, title, source, published_at
 FROM nearsim.documents AS document
-WHERE collection = 'demo' AND profile = 'default'  -- put your own
+WHERE collection = 'demo' AND profile = 'default'  -- use your own
     AND NOT EXISTS (
         SELECT FROM nearsim.duplicates
         WHERE duplicates.generation_id = document.generation_id AND duplicates.doc_id = document.doc_id)

@@ -1,4 +1,4 @@
--- The documents that one is paired with
+-- Pairs of one document
 SELECT right_external_id AS external_id, right_title AS title, right_source AS source, similarity, numbers_differ
 FROM nearsim.pairs
 WHERE left_external_id = 'story-036'

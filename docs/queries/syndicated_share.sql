@@ -1,4 +1,4 @@
--- Share of each source's documents that somebody else had first
+-- Share of each source's documents that another source published first
 SELECT collection, profile, source, count(*) AS documents, count(duplicate.doc_id) AS syndicated,
     round(100.0 * count(duplicate.doc_id) / count(*), 1) AS percent
 FROM nearsim.documents AS document

@@ -1,4 +1,4 @@
--- Who published first, and how far behind the others were
+-- Which source published first, and how far behind the others were
 WITH member AS (
     SELECT collection, profile, cluster_id, source, published_at,
         first_value(source) OVER story AS first_source, first_value(published_at) OVER story AS first_at

@@ -1,9 +1,9 @@
--- Alike but for the numbers: templates told from republications
+-- Similar pairs whose numbers differ, by source: templates rather than republications
 SELECT collection, profile, coalesce(left_source, '') AS left_source, coalesce(right_source, '') AS right_source,
-    count(*) AS pairs, count(*) FILTER (WHERE numbers_differ) AS with_other_numbers,
+    count(*) AS pairs, count(*) FILTER (WHERE numbers_differ) AS numbers_differ,
     round(100.0 * count(*) FILTER (WHERE numbers_differ) / count(*), 1) AS percent
 FROM nearsim.pairs
 WHERE similarity >= 0.8 AND are_heads
 GROUP BY collection, profile, 3, 4
-ORDER BY with_other_numbers DESC, pairs DESC, left_source, right_source
+ORDER BY numbers_differ DESC, pairs DESC, left_source, right_source
 LIMIT 20;
