@@ -48,9 +48,9 @@ class Commands(TyperGroup):
 
 
 def _complain(message: str) -> None:
-    from nearsim_db.cli.output.render import complain
+    from nearsim_db.cli.output import terminal
 
-    complain(message)
+    terminal.print_error(message)
 
 
 def _full_disk(error: NearsimError) -> str:

@@ -55,7 +55,7 @@ def grant(
     hold for all its databases. With --collection the user sees these collections where they are kept apart.
     """
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
@@ -64,12 +64,12 @@ def grant(
     with open_database() as database:
         is_new = access.grant(database, user, chosen, collection or ())
     if as_json:
-        render.document(
+        terminal.print_json(
             {"user": user, "role": f"{_PREFIX}{chosen}", "new": is_new, "collections": collection or []}
         )
     elif not quiet:
         sees = f", of {', '.join(collection)}" if collection else ""
-        render.note(f"{user} is {'now' if is_new else 'already'} a {_PREFIX}{chosen}{sees}")
+        terminal.print_info(f"{user} is {'now' if is_new else 'already'} a {_PREFIX}{chosen}{sees}")
 
 
 def revoke(
@@ -84,14 +84,14 @@ def revoke(
     With its last role a user also loses all collections it was granted in this database.
     """
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
     with open_database() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
     if as_json:
-        render.document(
+        terminal.print_json(
             {
                 "user": user,
                 "role": f"{_PREFIX}{chosen}",
@@ -101,7 +101,9 @@ def revoke(
         )
     elif not quiet:
         what = f"collection {', '.join(collection)}" if collection else f"{_PREFIX}{chosen}"
-        render.note(f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}")
+        terminal.print_info(
+            f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}"
+        )
 
 
 def isolation(
@@ -116,7 +118,7 @@ def isolation(
     from dataclasses import asdict
 
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
@@ -124,7 +126,7 @@ def isolation(
             access.set_isolation(database, wanted=wish is Wish.ON)
         found = access.read_isolation(database)
     if as_json:
-        render.document(asdict(found))
+        terminal.print_json(asdict(found))
     elif not quiet:
         _print_isolation(found)
 
@@ -137,23 +139,23 @@ def _role(given: str) -> "Role":
 
 
 def _print_isolation(found: "Isolation") -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
 
     if found.access:
         rows = [[one.collection, one.role, one.may_write] for one in found.access]
-        render.table(["collection", "role", "may_write"], rows)
-        render.line()
+        tables.print_table(["collection", "role", "may_write"], rows)
+        terminal.print_line()
     if not found.isolated:
-        render.line("collections are not kept apart: every reader sees all of them")
+        terminal.print_line("collections are not kept apart: every reader sees all of them")
         return
-    render.line("collections are kept apart: readers and writers see those that they were granted")
+    terminal.print_line("collections are kept apart: readers and writers see those that they were granted")
     if found.openings:
-        tables = ", ".join(sorted({f"{one.table} ({one.role})" for one in found.openings}))
-        render.warn(
-            f"{count_of(len(found.openings), 'right')} granted by hand on what is to be hidden: {tables}"
+        readable = ", ".join(sorted({f"{one.table} ({one.role})" for one in found.openings}))
+        terminal.print_warning(
+            f"{count_of(len(found.openings), 'right')} granted by hand on what is to be hidden: {readable}"
         )
     if found.ungranted:
-        render.warn(
+        terminal.print_warning(
             f"these were granted no collection and see nothing: {', '.join(found.ungranted)}; "
             "nearsim db grant USER ROLE --collection NAME"
         )

@@ -27,12 +27,12 @@ def pairs(
     a distance, too; only those that compare by Jaccard count features in common (intersection) and in all (union).
     """
     chosen = options.chosen_format(format, output)
-    from nearsim_db.cli.output import listing
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        layout = listing.measured(listing.PAIRS) if index.metric() == "euclidean" else listing.PAIRS
-        listing.write(layout, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
+        layout = layouts.with_distance(layouts.PAIRS) if index.metric() == "euclidean" else layouts.PAIRS
+        streams.write(layout, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
 
 
 def clusters(
@@ -48,11 +48,11 @@ def clusters(
     jsonl has on each line cluster, survivor and members (a list); csv has a row for each member.
     """
     chosen = options.chosen_format(format, output)
-    from nearsim_db.cli.output import listing
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        listing.write(listing.CLUSTERS, index.clusters(), chosen, output, limit, quiet=quiet)
+        streams.write(layouts.CLUSTERS, index.clusters(), chosen, output, limit, quiet=quiet)
 
 
 def similar(
@@ -80,7 +80,7 @@ def similar(
     if id is not None and title is not None:
         raise UsageError("--title goes with --text or --file; a document has its own")
     chosen = options.chosen_format(format, output)
-    from nearsim_db.cli.output import listing, summaries
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index
 
     body = text if file is None else _content(file)
@@ -89,9 +89,9 @@ def similar(
             found = index.similar(id, min_similarity)
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
-        layout = listing.measured(listing.MATCHES) if index.metric() == "euclidean" else listing.MATCHES
-        listing.write(layout, (match for match in found), chosen, output, limit, quiet=quiet)
-    summaries.print_warnings(index.warnings)
+        layout = layouts.with_distance(layouts.MATCHES) if index.metric() == "euclidean" else layouts.MATCHES
+        streams.write(layout, (match for match in found), chosen, output, limit, quiet=quiet)
+    terminal.print_warnings(index.warnings)
 
 
 def _content(file: Path) -> str:

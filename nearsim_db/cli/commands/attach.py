@@ -66,7 +66,8 @@ def attach(
     if table is None or id is None or text is None:
         raise UsageError("give the table, --id and --text; or --list")
     from nearsim_db.admin import attach as service
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
@@ -80,19 +81,21 @@ def attach(
         following = service.follow_table(database, table, columns, collection)
         with Index(database, following.collection, progress=progress) as index:
             swept = service.take_in(index, profile, chosen)
-            profiles = summaries.profile_stats(index)
+            profiles = profiles_output.live_profile_stats(index)
     if as_json:
-        outlines = [summaries.outline(one) for one in profiles]
-        render.document({**_started(following), **_found(swept), "profiles": outlines})
+        outlines = [profiles_output.outline(one) for one in profiles]
+        terminal.print_json({**_started(following), **_found(swept), "profiles": outlines})
     elif not quiet:
-        render.line(f"collection {following.collection} follows {following.table}: {_in_words(swept)}")
-        summaries.print_profiles(profiles)
-    summaries.print_warnings([*following.warnings, *_left_out(swept), *index.warnings])
+        terminal.print_line(
+            f"collection {following.collection} follows {following.table}: {_in_words(swept)}"
+        )
+        profiles_output.print_profiles(profiles)
+    terminal.print_warnings([*following.warnings, *_left_out(swept), *index.warnings])
 
 
 def sweep(collection: Attached, as_json: options.AsJson = False, quiet: options.Quiet = False) -> None:
     """Compare a followed table with the index and take in what its triggers missed; a worker does so every hour."""
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
     with (
@@ -101,10 +104,10 @@ def sweep(collection: Attached, as_json: options.AsJson = False, quiet: options.
     ):
         swept = index.sweep()
     if as_json:
-        render.document({"collection": collection, **_found(swept)})
+        terminal.print_json({"collection": collection, **_found(swept)})
     elif not quiet:
-        render.line(f"swept collection {collection}: {_in_words(swept)}")
-    summaries.print_warnings([*_left_out(swept), *index.warnings])
+        terminal.print_line(f"swept collection {collection}: {_in_words(swept)}")
+    terminal.print_warnings([*_left_out(swept), *index.warnings])
 
 
 def detach(
@@ -122,7 +125,7 @@ def detach(
     On a terminal it asks first.
     """
     from nearsim_db.admin import attach as service
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.indexing.collections import open_database
 
@@ -134,25 +137,25 @@ def detach(
             with Index(database, collection, progress=progress) as index:
                 index.build()
     if as_json:
-        render.document({"collection": collection, "kept": keep, "documents": documents})
+        terminal.print_json({"collection": collection, "kept": keep, "documents": documents})
     elif not quiet:
         became = "is an ordinary collection now" if keep else "is deleted"
-        render.note(f"detached: collection {collection} of {documents:,} documents {became}")
+        terminal.print_info(f"detached: collection {collection} of {documents:,} documents {became}")
 
 
 def _list(as_json: bool) -> None:
     from nearsim_db.admin import attach as service
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         found = [_shown(one) for one in service.list_attachments(database)]
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
     elif found:
-        render.table(list(found[0]), [list(one.values()) for one in found], wrap=["columns", "trouble"])
+        tables.print_table(list(found[0]), [list(one.values()) for one in found], wrap=["columns", "trouble"])
     else:
-        render.line("no collection follows a table; see: nearsim attach --help")
+        terminal.print_line("no collection follows a table; see: nearsim attach --help")
 
 
 def _shown(one: "Attachment") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
-    from nearsim_db.cli.output.listing import Check
+    from nearsim_db.cli.output.layouts import Check
     from nearsim_db.readers import RejectWriter
     from nearsim_db.records import Document, ReadDocument, Reject
 
@@ -60,7 +60,8 @@ def check(
     """
     _refuse_what_does_not_go_together(bool(files), text, title, vectors)
     chosen = options.chosen_format(format, output)
-    from nearsim_db.cli.output import listing, summaries
+    from nearsim_db.cli.output import ingest as ingest_output
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
@@ -77,10 +78,10 @@ def check(
         beside.check(source)
         asked = _Asked(beside.joined(source), writer) if text is None else [Document("", title, text)]
         answers = _Answers(index.check_many(asked, min_similarity))
-        listing.write(listing.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
+        streams.write(layouts.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
-    summaries.print_rejects(summary, rejects, sys.stderr)
-    summaries.print_warnings(beside.warnings)
+    ingest_output.print_rejects(summary, rejects, sys.stderr)
+    terminal.print_warnings(beside.warnings)
     if writer.count and not answers.count:
         raise InputError(f"none of the {writer.count:,} records that were read can be used")
     if exit_code and answers.duplicates:

@@ -17,20 +17,20 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name
 @collections.command(epilog="Example: nearsim collection create news")
 def create(name: Name, quiet: options.Quiet = False) -> None:
     """Make an empty collection; ingest makes one too when it is not there."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         database.create_collection(name)
     if not quiet:
-        render.note(f"created collection {name}")
+        terminal.print_info(f"created collection {name}")
 
 
 @collections.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(as_json: options.AsJson = False) -> None:
     """List the collections."""
     from nearsim_db.admin.attach import list_attachments
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
@@ -45,21 +45,23 @@ def list_collections(as_json: options.AsJson = False) -> None:
             for one in database.collections()
         ]
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
     elif found:
-        render.table(list(found[0]), [list(one.values()) for one in found])
+        tables.print_table(list(found[0]), [list(one.values()) for one in found])
     else:
-        render.line("there are no collections yet; ingest makes one, or: nearsim collection create NAME")
+        terminal.print_line(
+            "there are no collections yet; ingest makes one, or: nearsim collection create NAME"
+        )
 
 
 @collections.command(epilog="Example: nearsim collection delete news --yes")
 def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -> None:
     """Delete a collection with its documents, profiles and indexes. On a terminal it asks first."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import delete_collection, open_database
 
     confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
     with open_database() as database:
         documents = delete_collection(database, name)
     if not quiet:
-        render.note(f"deleted collection {name} with {documents:,} documents")
+        terminal.print_info(f"deleted collection {name} with {documents:,} documents")

@@ -123,33 +123,35 @@ def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None
 
 def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | None) -> None:
     from nearsim_db.analysis.curves import AXES
-    from nearsim_db.cli.output import plot, render
+    from nearsim_db.cli.output import plots, tables, terminal
 
     low, high = min(one.low for one in drawn), max(one.high for one in drawn)
-    plot.draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
-    render.line()
+    plots.draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
+    terminal.print_line()
     if drawn[0].metric != "jaccard":
-        render.line(f"The axis is the {AXES[drawn[0].metric]}.")
+        terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
     for number, one in enumerate(drawn):
         written = str(one.amplification)
         name = one.name if one.name == written else f"{one.name}: {written}"
-        render.line(f"{plot.mark(number)} {name}, {one.amplification.functions:,} functions")
-    render.line()
-    render.table(
+        terminal.print_line(f"{plots.mark(number)} {name}, {one.amplification.functions:,} functions")
+    terminal.print_line()
+    tables.print_table(
         ("", "steepest at", "(1/b)^(1/r)", "fixed point"),
         [
-            (plot.mark(number), known.steepest, known.approximate_steepest, known.fixed_point)
+            (plots.mark(number), known.steepest, known.approximate_steepest, known.fixed_point)
             for number, known in enumerate(figures)
         ],
     )
     if threshold is None:
         return
-    render.line()
-    render.line(f"At the threshold {threshold:g}; areas between a curve and a step, in units of the axis:")
-    render.table(
+    terminal.print_line()
+    terminal.print_line(
+        f"At the threshold {threshold:g}; areas between a curve and a step, in units of the axis:"
+    )
+    tables.print_table(
         ("", "probability", "false negatives", "false positives"),
         [
-            (plot.mark(number), known.found, known.areas.false_negatives, known.areas.false_positives)
+            (plots.mark(number), known.found, known.areas.false_negatives, known.areas.false_positives)
             for number, known in enumerate(figures)
             if known.areas is not None
         ],
@@ -157,9 +159,9 @@ def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | No
 
 
 def _print_json(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | None) -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
 
-    render.document(
+    terminal.print_json(
         {
             "metric": drawn[0].metric,
             "threshold": threshold,

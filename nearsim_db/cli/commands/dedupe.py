@@ -65,7 +65,8 @@ def dedupe(
     _check_outputs(written)
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
-    from nearsim_db.cli.output import summaries
+    from nearsim_db.cli.output import dedupe as dedupe_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Fields, Source
 
@@ -77,10 +78,10 @@ def dedupe(
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if as_json:
-        summaries.print_dedupe_document(summary, output, stream)
+        dedupe_output.print_summary_json(summary, output, stream)
     elif not quiet:
-        summaries.print_dedupe(summary, output, rejects, stream)
-    summaries.print_warnings(summary.warnings)
+        dedupe_output.print_summary(summary, output, rejects, stream)
+    terminal.print_warnings(summary.warnings)
 
 
 def _check_outputs(outputs: list[Path]) -> None:

@@ -13,13 +13,13 @@ def doctor(as_json: options.AsJson = False) -> None:
     from dataclasses import asdict
 
     from nearsim_db.admin.doctor import examine
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
 
     findings = examine()
     sound = all(one.verdict != "problem" for one in findings)
     if as_json:
-        render.document({"ok": sound, "checks": [asdict(one) for one in findings]})
+        terminal.print_json({"ok": sound, "checks": [asdict(one) for one in findings]})
     else:
-        render.checks([(one.verdict, one.check, one.finding, one.advice) for one in findings])
+        tables.print_checks([(one.verdict, one.check, one.finding, one.advice) for one in findings])
     if not sound:
         raise typer.Exit(1)

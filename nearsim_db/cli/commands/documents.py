@@ -26,7 +26,7 @@ def get(
     format: Annotated[Shape, typer.Option("--format", help="json is the whole document.")] = Shape.JSON,
 ) -> None:
     """Show a document as it is stored."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection) as index:
@@ -36,9 +36,9 @@ def get(
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     del shown["collection_id"]
     if format is Shape.JSON:
-        render.document(shown)
+        terminal.print_json(shown)
     else:
-        render.facts(shown)
+        tables.print_facts(shown)
 
 
 def delete(
@@ -64,7 +64,8 @@ def delete(
     """
     if rejects and not purge:
         raise UsageError("--rejects goes with --purge")
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import purge as purge_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
     verb = "Purge" if purge else "Delete"
@@ -77,14 +78,14 @@ def delete(
         gone = index.delete(ids) if purged is None else purged.deleted
     missing = sorted(set(ids) - set(gone)) if purged is None else purged.not_found
     if as_json:
-        found = {} if purged is None else {"purged": summaries.purged_places(purged)}
-        render.document({"deleted": gone, "not_found": missing, **found})
+        found = {} if purged is None else {"purged": purge_output.purge_document(purged)}
+        terminal.print_json({"deleted": gone, "not_found": missing, **found})
     elif not quiet:
         for deleted in gone:
-            render.line(f"deleted {deleted}")
+            terminal.print_line(f"deleted {deleted}")
         if purged is not None:
-            summaries.print_purged(purged)
-    summaries.print_warnings(index.warnings)
+            purge_output.print_purge(purged)
+    terminal.print_warnings(index.warnings)
     if missing:
         raise NotFoundError(f"collection {collection!r} has no document {', '.join(map(repr, missing))}")
 
@@ -98,16 +99,17 @@ def stats(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a collection and its index hold, in counts, bytes and probabilities."""
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
         found = index.stats(recount=recount)
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
         return
-    render.facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
-    summaries.print_curve(found)
+    tables.print_facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
+    profiles_output.print_curve(found)
 
 
 def asks(*, yes: bool) -> bool:

@@ -21,7 +21,7 @@ from nearsim_db.cli.options import Format
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
-    from nearsim_db.cli.output.listing import Layout
+    from nearsim_db.cli.output.layouts import Layout
     from nearsim_db.records import Notable
     from nearsim_db.search.events import Event
     from nearsim_db.search.events import Kind as KindName
@@ -107,7 +107,7 @@ def show(
     chosen = Format.JSONL if unasked else options.chosen_format(format, output)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow needs --format jsonl or csv")
-    from nearsim_db.cli.output import listing
+    from nearsim_db.cli.output import streams
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.search.events import Follower, choose, read
 
@@ -117,13 +117,13 @@ def show(
             follower = Follower(database, wanted, after, new=new, tell=_say, stopping=received.is_set)
             _write_on(follower.follow(), chosen, output, limit)
         else:
-            listing.write(_layout(), read(database, wanted, after), chosen, output, limit, quiet=quiet)
+            streams.write(_layout(), read(database, wanted, after), chosen, output, limit, quiet=quiet)
 
 
 @events.command(epilog='Example: nearsim events prune --older-than "2 days"')
 def prune(older_than: OlderThan, quiet: options.Quiet = False) -> None:
     """Remove old events, of all collections; workers do it by themselves."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.search import events
 
@@ -133,7 +133,7 @@ def prune(older_than: OlderThan, quiet: options.Quiet = False) -> None:
     with open_database() as database:
         removed = events.prune(database.engine, age_seconds)
     if not quiet:
-        render.note(f"removed events: {removed:,}")
+        terminal.print_info(f"removed events: {removed:,}")
 
 
 def _names(kinds: list[Kind] | None) -> "list[KindName] | None":
@@ -141,7 +141,7 @@ def _names(kinds: list[Kind] | None) -> "list[KindName] | None":
 
 
 def _layout() -> "Layout[Event]":
-    from nearsim_db.cli.output.listing import Layout
+    from nearsim_db.cli.output.layouts import Layout
 
     row = attrgetter(*_FIELDS)
     return Layout(
@@ -207,6 +207,6 @@ def _until_terminated(follow: bool) -> Iterator[Flag]:
 
 
 def _say(notable: "Notable") -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
 
-    (render.warn if notable.level == "error" else render.note)(notable.message)
+    (terminal.print_warning if notable.level == "error" else terminal.print_info)(notable.message)

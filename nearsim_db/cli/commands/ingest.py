@@ -50,7 +50,9 @@ def ingest(
     Documents are inserted or replaced by their id. Records that cannot be used are set aside and counted. A collection
     without a profile gets one from the default recipe. Run again after an interruption, it goes on where it stopped.
     """
-    from nearsim_db.cli.output import summaries
+    from nearsim_db.cli.output import ingest as ingest_output
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Fields, Source, open_vectors, refuse_overwriting_inputs
 
@@ -76,14 +78,16 @@ def ingest(
             if refused.summary is None or not as_json:
                 raise
             summary, error = refused.summary, refused
-        profiles = [] if dry_run else summaries.profile_stats(index)
+        profiles = [] if dry_run else profiles_output.live_profile_stats(index)
     if as_json:
-        summaries.print_ingest_document(
+        ingest_output.print_summary_json(
             summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
         )
     elif not quiet:
-        summaries.print_ingest(summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision)
-    summaries.print_warnings([*beside.warnings, *index.warnings])
+        ingest_output.print_summary(
+            summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
+        )
+    terminal.print_warnings([*beside.warnings, *index.warnings])
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)
@@ -103,7 +107,8 @@ def build(
     quiet: options.Quiet = False,
 ) -> None:
     """Finish an interrupted build, and take in what other applications wrote in plain SQL."""
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
     with (
@@ -111,12 +116,14 @@ def build(
         Index.connect(collection=collection, progress=progress) as index,
     ):
         index.build()
-        profiles = summaries.profile_stats(index)
+        profiles = profiles_output.live_profile_stats(index)
     if as_json:
-        render.document({"collection": collection, "profiles": [summaries.outline(one) for one in profiles]})
+        terminal.print_json(
+            {"collection": collection, "profiles": [profiles_output.outline(one) for one in profiles]}
+        )
     elif not quiet:
-        summaries.print_profiles(profiles)
-    summaries.print_warnings(index.warnings)
+        profiles_output.print_profiles(profiles)
+    terminal.print_warnings(index.warnings)
 
 
 class _UntilDamage:

@@ -28,7 +28,8 @@ def create(
     quiet: options.Quiet = False,
 ) -> None:
     """Make a profile from a recipe, the preset default if none is given; a filled collection is indexed at once."""
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
 
@@ -39,20 +40,20 @@ def create(
     ):
         known = {one.name for one in index.database.collections()}
         profile = index.create_profile(name, chosen)
-        built = [one for one in summaries.profile_stats(index) if one["profile"] == name]
+        built = [one for one in profiles_output.live_profile_stats(index) if one["profile"] == name]
     if collection not in known and not quiet:
-        render.note(f"created collection {collection}, which was not there yet")
+        terminal.print_info(f"created collection {collection}, which was not there yet")
     if as_json:
-        render.document(
+        terminal.print_json(
             {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
         )
     elif not quiet:
         state = "live" if built else "empty; documents are indexed when they come"
-        summaries.print_choice(describe(profile), name, state)
+        profiles_output.print_profile(describe(profile), name, state)
         if built:
-            render.line()
-            summaries.print_profiles(built)
-    summaries.print_warnings(index.warnings)
+            terminal.print_line()
+            profiles_output.print_profiles(built)
+    terminal.print_warnings(index.warnings)
 
 
 @profiles.command("list", epilog="Example: nearsim profile list --collection news")
@@ -60,7 +61,7 @@ def list_profiles(
     collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False
 ) -> None:
     """List the profiles of a collection."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection) as index:
@@ -76,11 +77,11 @@ def list_profiles(
             for generation, profile in index.profiles()
         ]
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
     elif found:
-        render.table(list(found[0]), [list(one.values()) for one in found])
+        tables.print_table(list(found[0]), [list(one.values()) for one in found])
     else:
-        render.line(
+        terminal.print_line(
             f"collection {collection} has no profiles; ingest makes one, or: nearsim profile create NAME"
         )
 
@@ -96,7 +97,7 @@ def list_presets(
     """List the recipes that ship with nearsim, or print one, to copy and change."""
     if as_json and name is not None:
         raise UsageError("a preset is printed as TOML; leave --json out")
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.similarity import presets
 
     if name is not None:
@@ -104,9 +105,9 @@ def list_presets(
         return
     found = {one: presets.purpose(one) for one in presets.names()}
     if as_json:
-        render.document([{"preset": one, "purpose": purpose} for one, purpose in found.items()])
+        terminal.print_json([{"preset": one, "purpose": purpose} for one, purpose in found.items()])
     else:
-        render.table(["preset", "for"], [list(one) for one in found.items()])
+        tables.print_table(["preset", "for"], [list(one) for one in found.items()])
 
 
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
@@ -119,7 +120,8 @@ def show(
     """Show a profile's recipe, what was chosen for it, and what to expect of it."""
     if as_json and as_toml:
         raise UsageError("give either --json or --toml, not both")
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import profiles as profiles_output
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
@@ -131,13 +133,13 @@ def show(
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
     ((generation, profile),) = found
     if as_json:
-        render.document({"profile": name, "state": generation.state, **describe(profile)})
+        terminal.print_json({"profile": name, "state": generation.state, **describe(profile)})
     elif as_toml:
         typer.echo(to_toml(profile.recipe), nl=False)
     else:
-        summaries.print_choice(describe(profile), name, generation.state)
+        profiles_output.print_profile(describe(profile), name, generation.state)
         typer.echo("\n" + to_toml(profile.recipe), nl=False)
-        summaries.print_warnings(recipe_warnings.of_profile(profile))
+        terminal.print_warnings(recipe_warnings.of_profile(profile))
 
 
 @profiles.command(epilog="Example: nearsim profile delete strict --yes")
@@ -148,11 +150,11 @@ def delete(
     quiet: options.Quiet = False,
 ) -> None:
     """Delete a profile and its index; the documents stay. On a terminal it asks first."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
     confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
     with Index.connect(collection=collection) as index:
         index.delete_profile(name)
     if not quiet:
-        render.note(f"deleted profile {name}")
+        terminal.print_info(f"deleted profile {name}")

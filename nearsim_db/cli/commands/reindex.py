@@ -197,17 +197,17 @@ def status(
     as_json: options.AsJson = False,
 ) -> None:
     """Show every generation of a profile, or of all, and how far each has come."""
-    from nearsim_db.cli.output import reindex as output
+    from nearsim_db.cli.output.reindex_status import print_status
 
     with _reindex(collection, name, quiet=True) as shown:
-        output.print_status(shown, as_json=as_json)
+        print_status(shown, as_json=as_json)
 
 
 @contextmanager
 def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Reindex]":
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import reindex as output
-    from nearsim_db.cli.output import summaries
+    from nearsim_db.cli.output import terminal
     from nearsim_db.errors import BuildStoppedError, NearsimError
     from nearsim_db.indexing.collections import open_database
 
@@ -222,7 +222,7 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
             output.print_left(begun.left_behind)
         raise
     finally:
-        summaries.print_warnings(warnings)
+        terminal.print_warnings(warnings)
 
 
 def _chosen(recipe: "options.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":

@@ -53,7 +53,7 @@ def diff(
     """
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
 
@@ -70,7 +70,7 @@ def diff(
         with open_output(output) as stream:
             stream.write(page)
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
     elif output != STANDARD_OUTPUT and not quiet:
         diff_output.print_difference(found, output)
     if found.exceeded:

@@ -53,7 +53,7 @@ def report(
     from nearsim_db import readers
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import json_line, open_output
 
@@ -66,4 +66,4 @@ def report(
     with open_output(place) as stream:
         stream.write(content)
     if not quiet and place != STANDARD_OUTPUT:
-        render.line(f"{place}: {len(content):,} bytes")
+        terminal.print_line(f"{place}: {len(content):,} bytes")

@@ -30,20 +30,20 @@ def init(
 ) -> None:
     """Make the schema nearsim in the database, or bring it up to date while it is used."""
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.database import Database
 
     revision = Database.initialise(
-        patience_seconds=patience, told=(lambda message: None) if quiet else render.note
+        patience_seconds=patience, told=(lambda message: None) if quiet else terminal.print_info
     )
     if quiet:
         return
-    render.note(f"the schema nearsim is at revision {revision}")
+    terminal.print_info(f"the schema nearsim is at revision {revision}")
     with open_database() as database:
         missing = access.missing_roles(database)
     if missing:
-        render.warn(
+        terminal.print_warning(
             f"this user may not make the roles {', '.join(missing)}; to let others in, have one who may run: "
             "nearsim db grant USER ROLE"
         )
@@ -53,39 +53,41 @@ def init(
 def start(quiet: options.Quiet = False) -> None:
     """Start the embedded server and keep it up until: nearsim db stop."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.store import embedded
 
     embedded.start(settings.home)
     if not quiet:
-        render.note("the embedded server is up and stays so until: nearsim db stop")
+        terminal.print_info("the embedded server is up and stays so until: nearsim db stop")
 
 
 @db.command(epilog="Example: nearsim db status --json")
 def status(as_json: options.AsJson = False) -> None:
     """Show which database is used, and whether it answers; starts nothing."""
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables, terminal
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
     found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
     if as_json:
-        render.document(found)
+        terminal.print_json(found)
     else:
         plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
-        render.facts({name.replace("_", " "): value for name, value in plain.items()})
+        tables.print_facts({name.replace("_", " "): value for name, value in plain.items()})
 
 
 @db.command(epilog="Example: nearsim db stop")
 def stop(quiet: options.Quiet = False) -> None:
     """Stop the embedded server; what is in it stays."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.store import embedded
 
     stopped = embedded.stop(settings.home)
     if not quiet:
-        render.note("stopped the embedded server" if stopped else "the embedded server was not running")
+        terminal.print_info(
+            "stopped the embedded server" if stopped else "the embedded server was not running"
+        )
 
 
 @db.command(epilog='Example: psql "$(nearsim db url)"')

@@ -110,11 +110,11 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
 
 def _tell(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> None:
     """Write and print what was found. Raises RecipeError where nothing is proposed, all else being told."""
-    from nearsim_db.cli.output import tuning
+    from nearsim_db.cli.output import tuning, tuning_json
 
     tuning.write_recipe(found, output)
     if as_json:
-        tuning.print_document(found, output)
+        tuning_json.print_document(found, output)
     elif not quiet:
         tuning.print_tuning(found, output)
     found.required()

@@ -12,7 +12,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
-    from nearsim_db.cli.output.listing import Layout
+    from nearsim_db.cli.output.layouts import Layout
     from nearsim_db.index import Index
     from nearsim_db.records import Verdict
 
@@ -114,16 +114,16 @@ def list_verdicts(
     from contextlib import closing
     from itertools import islice
 
-    from nearsim_db.cli.output import listing, render
+    from nearsim_db.cli.output import streams, terminal
 
     if as_json and (format is not None or output is not None):
         raise UsageError("give --json or --format and --output, not both")
     with _opened(collection, quiet=True) as index, closing(index.verdicts(by, undone=undone)) as found:
         if as_json:
-            render.document({"verdicts": list(islice(found, limit))})
+            terminal.print_json({"verdicts": list(islice(found, limit))})
         else:
             chosen = options.chosen_format(format, output)
-            listing.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
+            streams.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
 
 
 @contextmanager
@@ -135,17 +135,17 @@ def _opened(collection: str, quiet: bool) -> "Iterator[Index]":
 
 
 def _print(index: "Index", done: str, one: str, other: str, *, as_json: bool, quiet: bool) -> None:
-    from nearsim_db.cli.output import render, summaries
+    from nearsim_db.cli.output import terminal
 
     if as_json:
-        render.document({done: [one, other]})
+        terminal.print_json({done: [one, other]})
     elif not quiet:
-        render.line(f"{done} {one} and {other}")
-    summaries.print_warnings(index.warnings)
+        terminal.print_line(f"{done} {one} and {other}")
+    terminal.print_warnings(index.warnings)
 
 
 def _layout(*, undone: bool) -> "Layout[Verdict]":
-    from nearsim_db.cli.output.listing import Layout
+    from nearsim_db.cli.output.layouts import Layout
 
     columns = _COLUMNS + (_UNDONE_COLUMNS if undone else ())
     row = attrgetter(*columns)

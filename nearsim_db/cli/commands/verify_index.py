@@ -50,7 +50,7 @@ def verify_index(
     """
     from nearsim_db.admin.verify_index.verification import SAMPLE
     from nearsim_db.admin.verify_index.verification import verify_index as compare
-    from nearsim_db.cli.output import summaries
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
     if everything and sample is not None:
@@ -67,7 +67,7 @@ def verify_index(
             progress=progress,
             warn=warnings.append,
         )
-    summaries.print_warnings(warnings)
+    terminal.print_warnings(warnings)
     given = _given(generation, sample, everything=everything)
     _print(outcome, given, as_json=as_json, quiet=quiet)
     if not outcome.is_sound:
@@ -82,26 +82,26 @@ def _given(generation: int | None, sample: int | None, *, everything: bool) -> l
 
 
 def _print(outcome: "Outcome", given: list[str], *, as_json: bool, quiet: bool) -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
 
     if as_json:
-        render.document(_outline(outcome))
+        terminal.print_json(_outline(outcome))
         return
     if not quiet:
         _print_faults(outcome.found)
     if not quiet or not outcome.is_sound:
-        render.note(_verdict(outcome, given))
+        terminal.print_info(_verdict(outcome, given))
 
 
 def _print_faults(audit: "Audit") -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import tables
 
     if audit.faults:
         rows = [
             (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
             for one in audit.faults
         ]
-        render.table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
+        tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
 
 
 def _verdict(outcome: "Outcome", given: list[str]) -> str:

@@ -64,7 +64,7 @@ def list_work(
     from contextlib import closing
     from itertools import islice
 
-    from nearsim_db.cli.output import listing, render
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.indexing.collections import open_database
 
     if as_json and format is not None:
@@ -75,10 +75,10 @@ def list_work(
     ):
         changes = _count_changes(database, collection)
         if as_json:
-            render.document({"work": list(islice(items, limit)), "changes_waiting": changes})
+            terminal.print_json({"work": list(islice(items, limit)), "changes_waiting": changes})
             return
         chosen, states = format or options.Format.TABLE, Counter[str]()
-        listing.write(listing.WORK, _counted(items, states), chosen, None, limit, quiet=quiet)
+        streams.write(layouts.WORK, _counted(items, states), chosen, None, limit, quiet=quiet)
     if chosen is options.Format.TABLE and not quiet:
         _print_totals(states, changes)
 
@@ -95,7 +95,7 @@ def retry(
 
     Ends with exit code 1 if some of the ids neither failed nor were set aside; the others are due all the same.
     """
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
@@ -103,9 +103,9 @@ def retry(
     with open_database() as database, database.transaction() as connection:
         found = work_items.retry(connection, _collection_id(database, collection), wanted)
     if as_json:
-        render.document({"retried": sorted(found)})
+        terminal.print_json({"retried": sorted(found)})
     elif not quiet:
-        render.note(f"due again: {len(found):,}" if found else "nothing to retry")
+        terminal.print_info(f"due again: {len(found):,}" if found else "nothing to retry")
     _complain_of_unknown(wanted, found)
 
 
@@ -123,7 +123,7 @@ def discard(
     Until they change again they stay out of the index, or without part of their pairs, or in it by an older text. Ends
     with exit code 1 if some of the ids neither failed nor were set aside; the others are discarded all the same.
     """
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
@@ -136,10 +136,10 @@ def discard(
     with open_database() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
     if as_json:
-        render.document({"discarded": sorted(found)})
+        terminal.print_json({"discarded": sorted(found)})
     elif not quiet:
         stays = "what is in the index of them stays until they change again"
-        render.note(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
+        terminal.print_info(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
     _complain_of_unknown(wanted, found)
 
 
@@ -172,15 +172,15 @@ def _count_changes(database: "Database", collection: str | None) -> int:
 
 
 def _print_totals(states: Counter[str], changes: int) -> None:
-    from nearsim_db.cli.output import render
+    from nearsim_db.cli.output import terminal
 
     if states:
         named = ("waiting", "held", "being done", "failing", "set aside")
-        render.line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
+        terminal.print_line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
     if changes:
         wait, them = ("waits", "it") if changes == 1 else ("wait", "them")
         told = f"{count_of(changes, 'change')} of documents {wait} to be dispatched"
-        render.line(f"{told}: a worker or nearsim build takes {them} in")
+        terminal.print_line(f"{told}: a worker or nearsim build takes {them} in")
 
 
 def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":

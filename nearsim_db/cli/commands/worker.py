@@ -114,7 +114,7 @@ class _Teller:
 
     def write(self, notable: "Notable") -> None:
         """Write it even when quiet."""
-        from nearsim_db.cli.output import render
+        from nearsim_db.cli.output import terminal
         from nearsim_db.readers.output import json_line
 
         now = datetime.now(UTC)
@@ -122,7 +122,7 @@ class _Teller:
             told = {"time": now, "level": notable.level, "event": notable.event, "message": notable.message}
             sys.stderr.write(json_line(told | dict(notable.facts)).decode())
         else:
-            message = render.visible(" ".join(notable.message.split()))
+            message = terminal.visible(" ".join(notable.message.split()))
             level = "" if notable.level == "info" else f"{notable.level}: "
             sys.stderr.write(f"{now.isoformat(timespec='seconds')} {level}{message}\n")
         sys.stderr.flush()

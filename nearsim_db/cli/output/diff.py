@@ -6,7 +6,7 @@ from typing import Any
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledPair
 from nearsim_db.admin.reindex.limits import CheckedLimit
-from nearsim_db.cli.output import render
+from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import suggested_command
 from nearsim_db.store.diffs import ChangedCluster
 
@@ -15,7 +15,7 @@ _SHOWN = 5
 
 def print_difference(found: Difference, page: Path | None) -> None:
     """Counts and shares, what differs in the recipe, a few samples, limits, and what to do next."""
-    render.line(
+    terminal.print_line(
         f"generation {found.new.generation} ({found.new.state}) of profile {found.profile} against the live one, "
         f"generation {found.live.generation}"
     )
@@ -23,17 +23,17 @@ def print_difference(found: Difference, page: Path | None) -> None:
     _print_counts(found)
     _print_samples(found)
     if found.limits:
-        render.line()
+        terminal.print_line()
         rows = [
             [one.limit, one.allowed, _counted(one), "exceeded" if one.exceeded else "kept"]
             for one in found.limits
         ]
-        render.table(["limit", "allowed", "found", "is"], rows)
-    render.line()
+        tables.print_table(["limit", "allowed", "found", "is"], rows)
+    terminal.print_line()
     if page is not None:
-        render.line(f"{page}: texts side by side")
+        terminal.print_line(f"{page}: texts side by side")
     for line in _next(found):
-        render.line(line)
+        terminal.print_line(line)
 
 
 def _counted(limit: CheckedLimit) -> str:
@@ -46,20 +46,20 @@ def _columns(found: Difference) -> list[str]:
 
 
 def _print_recipe(found: Difference) -> None:
-    render.line()
+    terminal.print_line()
     if found.recipe:
-        render.table(
+        tables.print_table(
             ["recipe", *_columns(found)], [[key, *map(_value, both)] for key, both in found.recipe.items()]
         )
     else:
         same = found.live.fingerprint == found.new.fingerprint
-        render.line(
+        terminal.print_line(
             "both have the same recipe" + ("" if same else ", made by another version of its schemes")
         )
 
 
 def _value(value: object) -> str:
-    return render.visible(value) if value is not None else "-"
+    return terminal.visible(value) if value is not None else "-"
 
 
 def _print_counts(found: Difference) -> None:
@@ -70,8 +70,8 @@ def _print_counts(found: Difference) -> None:
         ["pairs", pairs.live, pairs.new],
         ["clusters", clusters.live, clusters.new],
     ]
-    render.line()
-    render.table(["", *_columns(found)], rows)
+    terminal.print_line()
+    tables.print_table(["", *_columns(found)], rows)
     changes: list[list[object]] = [
         ["pairs lost", pairs.lost, _percent(pairs.lost_share)],
         ["pairs gained", pairs.gained, _percent(pairs.gained_share)],
@@ -81,8 +81,8 @@ def _print_counts(found: Difference) -> None:
         *([f"clusters {name}", getattr(clusters, name), ""] for name in _QUIET),
         ["survivors changed", clusters.survivor_changed, ""],
     ]
-    render.line()
-    render.table(["what", "count", "of the live ones"], changes)
+    terminal.print_line()
+    tables.print_table(["what", "count", "of the live ones"], changes)
 
 
 _QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
@@ -105,16 +105,18 @@ def _print_samples(found: Difference) -> None:
     ]
     if pairs:
         columns = ["pair", "left", "right", *_columns(found), "why"]
-        render.line()
-        render.table(columns, pairs, shorten=["left", "right"], wrap=["why"])
+        terminal.print_line()
+        tables.print_table(columns, pairs, shorten=["left", "right"], wrap=["why"])
     clusters = [
         _cluster_row(kind, one)
         for kind, those in (("merged", samples.merged), ("split", samples.split))
         for one in those[:_SHOWN]
     ]
     if clusters:
-        render.line()
-        render.table(["cluster", "survivor", "documents", "parts", "sizes"], clusters, shorten=["survivor"])
+        terminal.print_line()
+        tables.print_table(
+            ["cluster", "survivor", "documents", "parts", "sizes"], clusters, shorten=["survivor"]
+        )
 
 
 def _pair_row(kind: str, one: SampledPair) -> list[Any]:

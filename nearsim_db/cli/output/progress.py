@@ -77,7 +77,7 @@ def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progr
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    from nearsim_db.cli.output.render import console
+    from nearsim_db.cli.output.terminal import console
 
     with RichProgress(
         TextColumn("{task.description}"),

@@ -3,19 +3,16 @@
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
 from nearsim_db.analysis.tuning.banding import Forecast
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.labels import some
-from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.cli.output import render
+from nearsim_db.cli.output import tables, terminal
 from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
-from nearsim_db.similarity.recipe import to_mapping
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
 _WIDTH = 80  # of what is written elsewhere than on a terminal
@@ -39,96 +36,22 @@ def _heading(found: Tuning) -> str:
     )
 
 
-def print_document(found: Tuning, output: Path | None) -> None:
-    """One JSON document, on standard error where the recipe is on standard output."""
-    stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    written = output if found.proposed else None
-    render.document(_document(found) | {"output": None if written is None else str(written)}, stream)
-
-
-def _document(found: Tuning) -> dict[str, Any]:
-    sample, spread = found.sample, found.histogram
-    bins = len(spread.pairs)
-    return {
-        "documents": sample.documents,
-        "sampled": len(sample.texts),
-        "characters": sample.characters,
-        "rejected": sample.rejected,
-        "identical": found.twins,
-        "different_texts": found.sets,
-        "histogram": {
-            "bins": [[at / bins, (at + 1) / bins, float(spread.pairs[at])] for at in range(bins)],
-            "identical_pairs": spread.identical,
-            "valley": found.valley,
-        },
-        "checks": [asdict(check) for check in found.checks],
-        "shingles": [_shingling_row(one) for one in found.shinglings],
-        "proposal": _proposal_document(found),
-        "refusal": found.refusal or None,
-        "alternatives": [asdict(one) for one in found.alternatives],
-        "thresholds": [asdict(one) for one in found.thresholds],
-        "labels": _labels_document(found),
-        "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
-    }
-
-
-def _proposal_document(found: Tuning) -> dict[str, Any] | None:
-    made = found.proposed
-    if made is None:
-        return None
-    return asdict(made.forecast) | {
-        "shingles": found.shingling.name,
-        "promised_recall": made.promised_recall,
-        "kept_by_bucket_limit": made.kept_by_limit,
-        "reasons": made.reasons,
-    }
-
-
-def _shingling_row(one: Shingling) -> dict[str, Any]:
-    return {
-        "scheme": one.scheme,
-        "k": one.k,
-        "near": one.near,
-        "random": one.random,
-        "gap": one.gap,
-        "shingles_per_document": one.shingles,
-        "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
-        | {"verdict": one.rule.verdict},
-        "short": one.short,
-        "best_f1": one.best_f1,
-    }
-
-
-def _labels_document(found: Tuning) -> dict[str, Any] | None:
-    if found.labels is None or found.told is None:
-        return None
-    return {
-        "duplicates": found.told.duplicates,
-        "distinct": found.told.distinct,
-        "bad_lines": found.labels.bad,
-        "unknown_pairs": found.labels.unknown,
-        "first_reasons": found.labels.reasons,
-        "best": asdict(found.told.best),
-        "points": [asdict(one) for one in found.told.points],
-    }
-
-
 def print_tuning(found: Tuning, output: Path | None) -> None:
     """Everything for people, the proposal last; on standard error where the recipe is on standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    width = render.console(stream).width if stream.isatty() else _WIDTH
+    width = terminal.console(stream).width if stream.isatty() else _WIDTH
 
     def headline(text: str) -> None:
-        render.line(stream=stream)
-        render.line(text, stream)
+        terminal.print_line(stream=stream)
+        terminal.print_line(text, stream)
 
     _print_sample(found.sample, stream)
     headline(f"Pairs by similarity as {found.shingling.name}, estimated for all; bars are logarithmic")
     for text in _bars(found, width):
-        render.line(text, stream)
+        terminal.print_line(text, stream)
     headline("Checks")
     told = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
-    render.checks(told, stream, width)
+    tables.print_checks(told, stream, width)
     headline("Shingles: 3 of 4 near pairs are above near, 1 of 1,000 random ones above random")
     _print_shinglings(found, stream)
     _print_labels(found, stream)
@@ -139,17 +62,17 @@ def print_tuning(found: Tuning, output: Path | None) -> None:
         _print_forecasts(found.alternatives, found, ("k", "asked"), stream)
     if found.proposed is not None:
         headline("Proposal")
-        render.facts(_proposal(found, found.proposed), stream, width)
+        tables.print_facts(_proposal(found, found.proposed), stream, width)
         headline(_next_step(output))
 
 
 def _print_sample(sample: Sample, stream: TextIO) -> None:
     rejected = f"; {sample.rejected:,} records cannot be used" if sample.rejected else ""
     drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
-    render.line(f"Looked at {drawn}{rejected}", stream)
+    terminal.print_line(f"Looked at {drawn}{rejected}", stream)
     for reject in sample.first_rejects:
         place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
-        render.line(f"rejected: {place}: {reject.reason}", stream)
+        terminal.print_line(f"rejected: {place}: {reject.reason}", stream)
 
 
 def _bars(found: Tuning, width: int) -> Iterator[str]:
@@ -185,27 +108,29 @@ def _print_shinglings(found: Tuning, stream: TextIO) -> None:
         ]
         for one in found.shinglings
     ]
-    render.table(columns, rows, decimals={"near": 2, "random": 2, "gap": 2, "F1": 3}, stream=stream)
+    tables.print_table(columns, rows, decimals={"near": 2, "random": 2, "gap": 2, "F1": 3}, stream=stream)
 
 
 def _print_labels(found: Tuning, stream: TextIO) -> None:
     if found.labels is None or found.told is None:
         return
     told, given = found.told, found.labels
-    render.line(stream=stream)
-    render.line(
+    terminal.print_line(stream=stream)
+    terminal.print_line(
         f"Labels: {told.duplicates:,} duplicates, {told.distinct:,} others; {given.unknown:,} pairs of documents that "
         f"are not there, {given.bad:,} bad lines",
         stream,
     )
     for reason in given.reasons:
-        render.line(f"left out: {reason}", stream)
+        terminal.print_line(f"left out: {reason}", stream)
     rows = [
         [">" if one == told.best else " ", one.threshold, one.precision, one.recall, one.f1]
         for one in some(told.points, told.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
-    render.table(("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream)
+    tables.print_table(
+        ("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream
+    )
 
 
 def _print_forecasts(
@@ -226,7 +151,7 @@ def _print_forecasts(
             ]
         )
     columns = ("", *varied, "bands", "found at", "of all", "candidates", "bytes")
-    render.table(columns, rows, decimals={"at": 2, "asked": 3, "candidates": 1}, stream=stream)
+    tables.print_table(columns, rows, decimals={"at": 2, "asked": 3, "candidates": 1}, stream=stream)
 
 
 def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:

@@ -1,78 +1,22 @@
-"""How things look on a terminal, and how they look elsewhere: nothing is cut, nothing coloured."""
+"""Tables for a terminal: columns, name-value lists and check results."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import TextIO
 
-import orjson
-import typer
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_WIDE = 100_000
+from nearsim_db.cli.output.terminal import UNLIMITED_WIDTH, console, visible
+
 _GAP = 3
 _SHORTEST = 12
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-# Titles and ids come from anywhere: what could steer a terminal is shown as what it is.
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 
 
-def console(stream: TextIO) -> Console:
-    """A console that takes text as it is; as wide as its lines where it is no terminal."""
-    return Console(
-        file=stream,
-        width=None if stream.isatty() else _WIDE,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-
-
-def visible(value: object) -> str:
-    """A value as people read it, without control characters."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:,.4f}".rstrip("0").rstrip(".")
-        case datetime():
-            return value.isoformat(sep=" ", timespec="seconds")
-        case dict() | list():
-            return orjson.dumps(value, default=str).decode().translate(_VISIBLE)
-        case _:
-            return str(value).translate(_VISIBLE)
-
-
-def complain(message: str) -> None:
-    """An error as one line on standard error."""
-    line = Text.assemble(("error: ", "bold red"), visible(" ".join(message.split())))
-    console(sys.stderr).print(line)
-
-
-def warn(message: str) -> None:
-    """Something worth knowing, on standard error."""
-    console(sys.stderr).print(Text.assemble(("warning: ", "yellow"), visible(message)))
-
-
-def note(message: str) -> None:
-    """What was done, on standard error."""
-    console(sys.stderr).print(Text(visible(message)))
-
-
-def document(value: object, stream: TextIO | None = None) -> None:
-    """One JSON document, on standard output unless told otherwise."""
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2), file=stream)
-
-
-def table(
+def print_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
@@ -105,7 +49,7 @@ def table(
         )
     for row_cells in cells:
         shown.add_row(*map(Text, row_cells))
-    _print(shown, target, _WIDE)
+    _print(shown, target, UNLIMITED_WIDTH)
 
 
 def fits(
@@ -146,7 +90,7 @@ def _widths(
     return widths
 
 
-def facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
+def print_facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
     """Names and values, one a line, on standard output unless told otherwise; broken to `width` if it is given."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="bold", no_wrap=True)
@@ -157,7 +101,7 @@ def facts(values: Mapping[str, object], stream: TextIO | None = None, width: int
     _print(shown, stream or sys.stdout, width)
 
 
-def checks(
+def print_checks(
     findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
 ) -> None:
     """(verdict, check, finding, advice), one a line, with the advice below; broken to `width` if it is given."""
@@ -178,8 +122,3 @@ def _print(shown: Table, stream: TextIO, width: int | None = None) -> None:
     with screen.capture() as captured:
         screen.print(shown)
     stream.write("".join(f"{text.rstrip()}\n" for text in captured.get().splitlines()))
-
-
-def line(text: str = "", stream: TextIO | None = None) -> None:
-    """A line for people, on standard output unless told otherwise."""
-    console(stream or sys.stdout).print(Text(visible(text)))

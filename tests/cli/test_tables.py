@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from nearsim_db.cli.output import reindex, render
+from nearsim_db.cli.output import reindex_status, tables
+from nearsim_db.cli.output.terminal import visible
 
 NUMBERS = ("similarity", "common", "union", "estimate", "bands")
 
@@ -24,7 +25,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     row = ("reuters-newswire-17", "A storm crossed the northern coast " * 5, 0.9286, 39, 42, 0.9219, 30)
-    render.table(("id", "title", *NUMBERS), [row], shorten=["title"], stream=terminal)
+    tables.print_table(("id", "title", *NUMBERS), [row], shorten=["title"], stream=terminal)
     heading, _, line = terminal.getvalue().splitlines()
     assert heading.split() == ["id", "title", *NUMBERS]
     identifier, *title, similarity, common, union, estimate, bands = line.split()
@@ -40,7 +41,7 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
 
 
 def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
-    render.table(
+    tables.print_table(
         ("id", "title", *NUMBERS), [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)], shorten=["title"], stream=terminal
     )
     assert max(map(len, terminal.getvalue().splitlines())) == 80
@@ -48,14 +49,14 @@ def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
 
 def test_a_table_is_wider_than_the_terminal_rather_than_cut(terminal: Terminal) -> None:
     long = "x" * 100
-    render.table(("left", "right", *NUMBERS), [(long, long, 1.0, 9, 9, 1.0, 32)], stream=terminal)
+    tables.print_table(("left", "right", *NUMBERS), [(long, long, 1.0, 9, 9, 1.0, 32)], stream=terminal)
     heading, _, line = terminal.getvalue().splitlines()
     assert heading.split() == ["left", "right", *NUMBERS]
     assert line.split() == [long, long, "1.0000", "9", "9", "1.0000", "32"]
 
 
 def test_pairs_of_short_ids_fit(terminal: Terminal) -> None:
-    render.table(
+    tables.print_table(
         ("left", "right", *NUMBERS),
         [("story-000017", "story-000018", 1.0, 900, 900, 1.0, 32)],
         stream=terminal,
@@ -65,7 +66,7 @@ def test_pairs_of_short_ids_fit(terminal: Terminal) -> None:
 
 def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
     ids = [f"reuters-newswire-{number:04}" for number in range(10)]
-    render.table(
+    tables.print_table(
         ("survivor", "documents", "members"),
         [(ids[0], 10, ", ".join(ids))],
         wrap=["members"],
@@ -88,7 +89,7 @@ def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
     ],
 )
 def test_values_are_shown_without_idle_digits(value: object, shown: str) -> None:
-    assert render.visible(value) == shown
+    assert visible(value) == shown
 
 
 ROW = {
@@ -109,7 +110,7 @@ def test_generations_fit_a_terminal(terminal: Terminal) -> None:
     others = [{**ROW, "profile": name} for name in ("default", "strict")]
     for rows, missing in (([ROW], {"set", "since", "profile", "size"}), (others, {"set", "since", "size"})):
         terminal.truncate(terminal.seek(0))
-        reindex.print_table(rows, terminal)
+        reindex_status.print_table(rows, terminal)
         heading, *lines = terminal.getvalue().splitlines()
         every = {"generation", "profile", "state", "progress", "waiting", "set", "size", "differs", "since"}
         assert every - set(heading.split()) == missing

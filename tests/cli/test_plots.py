@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nearsim_db.cli.output import plot
+from nearsim_db.cli.output import plots
 from nearsim_db.similarity.lsh import parse
 
 
@@ -42,7 +42,7 @@ def heights(lines: list[str], mark: str, width: int) -> list[set[float]]:
 @pytest.mark.parametrize("text", ["or(20, and(5))", "or(4, and(4, or(4, and(4))))", "and(9)", "or(30)"])
 def test_marks_stand_where_the_curve_is(text: str) -> None:
     stream, probability = Pipe("utf-8"), parse(text).probability
-    plot.draw([probability], 0, 1, None, stream)
+    plots.draw([probability], 0, 1, None, stream)
     lines = stream.text().splitlines()
     width = 80 - 7
     for column, found in enumerate(heights(lines, "o", width)):
@@ -59,7 +59,7 @@ def test_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
-    plot.draw([parse("or(4, and(4))").probability, parse("and(4, or(4))").probability], 0, 1, 0.6, stream)
+    plots.draw([parse("or(4, and(4))").probability, parse("and(4, or(4))").probability], 0, 1, 0.6, stream)
     coloured = stream.getvalue()
     lines = re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()
     assert "\x1b[" in coloured and len(lines) == 23
@@ -72,7 +72,7 @@ def test_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_pipe_that_knows_ascii_only() -> None:
     stream = Pipe("ascii")
-    plot.draw([parse("or(4, and(4))").probability], 0, 1, 0.5, stream)
+    plots.draw([parse("or(4, and(4))").probability], 0, 1, 0.5, stream)
     lines = stream.text().splitlines()
     assert "\x1b" not in stream.text() and lines[0].startswith(" 1.0 |") and "+" in lines[21]
     assert lines[22].split() == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
@@ -80,10 +80,10 @@ def test_a_pipe_that_knows_ascii_only() -> None:
 
 def test_another_axis() -> None:
     stream = Pipe("utf-8")
-    plot.draw([lambda distance: 1 / (1 + distance)], 0, 10, 2.5, stream)
+    plots.draw([lambda distance: 1 / (1 + distance)], 0, 10, 2.5, stream)
     lines = stream.text().splitlines()
     assert lines[22].split() == ["0", "2", "4", "6", "8", "10"]
     assert lines[21].index("┴") - 6 == round(0.25 * 72)
     stream = Pipe("utf-8")
-    plot.draw([lambda cosine: (1 + cosine) / 2], -1, 1, None, stream)
+    plots.draw([lambda cosine: (1 + cosine) / 2], -1, 1, None, stream)
     assert stream.text().splitlines()[22].split() == ["-1", "-0.5", "0", "0.5", "1"]

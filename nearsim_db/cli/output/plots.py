@@ -5,7 +5,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from nearsim_db.cli.output import render
+from nearsim_db.cli.output import terminal
 
 MARKS = "ox+*#@%&"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
@@ -20,7 +20,7 @@ def draw(
     curves: Sequence[Probability], low: float, high: float, threshold: float | None, stream: TextIO
 ) -> None:
     """Curves over low..high with values in 0..1, as wide as the terminal, 80 columns where there is none."""
-    screen = render.console(stream)
+    screen = terminal.console(stream)
     width = min(max(screen.width if stream.isatty() else _IN_A_PIPE, _NARROW), _WIDE) - _GUTTER - 1
     lines = _FINE if "utf" in (stream.encoding or "").lower() else _PLAIN
     held = [[list[int]() for _ in range(width)] for _ in range(_ROWS + 1)]

@@ -1,0 +1,45 @@
+"""Output of `nearsim dedupe`."""
+
+from pathlib import Path
+from typing import TextIO
+
+from nearsim_db.analysis.dedupe_files import DedupeSummary
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.ingest import print_rejects
+from nearsim_db.records import STANDARD_OUTPUT
+
+
+def print_summary_json(summary: DedupeSummary, output: Path, stream: TextIO) -> None:
+    """One JSON document."""
+    ingest, stats = summary.ingest, summary.stats
+    terminal.print_json(
+        {
+            "read": ingest.read,
+            "unique": summary.unique,
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced_characters": ingest.replaced_characters,
+            **{name: stats[name] for name in ("pairs", "clusters", "threshold", "bands", "rows")},
+            "output": str(output),
+        },
+        stream,
+    )
+
+
+def print_summary(summary: DedupeSummary, output: Path, rejects: Path | None, stream: TextIO) -> None:
+    """Counts, and the first rejects with their reasons."""
+    place = "standard output" if output == STANDARD_OUTPUT else output
+    ingest, stats = summary.ingest, summary.stats
+    tables.print_facts(
+        {
+            "read": ingest.read,
+            "unique": f"{summary.unique:,} written to {place}",
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced characters": ingest.replaced_characters,
+            "clusters": stats["clusters"],
+            "bands x rows": f"{stats['bands']} x {stats['rows']}",
+        },
+        stream,
+    )
+    print_rejects(ingest, rejects, stream)

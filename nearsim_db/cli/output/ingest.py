@@ -1,0 +1,105 @@
+"""Output of `nearsim ingest`: counts, the first rejects, the profiles."""
+
+from pathlib import Path
+from typing import Any, TextIO
+
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.profiles import outline, print_profiles
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import IngestSummary, OnDuplicate, Reject
+
+
+def print_summary_json(
+    summary: IngestSummary,
+    profiles: list[dict[str, Any]],
+    *,
+    dry_run: bool,
+    error: NearsimError | None,
+    on_duplicate: OnDuplicate | None,
+) -> None:
+    """One JSON document; `error` is null unless it ended early."""
+    terminal.print_json(
+        {
+            "read": summary.read,
+            "inserted": summary.inserted,
+            "updated": summary.updated,
+            "unchanged": summary.unchanged,
+            "rejected": summary.rejected,
+            "replaced_characters": summary.replaced_characters,
+            **({} if on_duplicate is None else _duplicates(summary)),
+            "dry_run": dry_run,
+            "error": None if error is None else str(error),
+            "first_rejects": [
+                {"file": one.file, "line": one.line, "id": one.external_id, "reason": one.reason}
+                for one in summary.first_rejects
+            ],
+            "profiles": [outline(one) for one in profiles],
+        }
+    )
+
+
+def print_summary(
+    summary: IngestSummary,
+    profiles: list[dict[str, Any]],
+    *,
+    dry_run: bool,
+    rejects: Path | None,
+    on_duplicate: OnDuplicate | None,
+) -> None:
+    """Counts, the first rejects with their reasons, and a line for each profile."""
+    if dry_run:
+        terminal.print_line("Nothing was written; this is what would happen.")
+    tables.print_facts(
+        {
+            "read": summary.read,
+            "inserted": summary.inserted,
+            "updated": summary.updated,
+            "unchanged": summary.unchanged,
+            "rejected": summary.rejected,
+            "replaced characters": summary.replaced_characters,
+        }
+        | (
+            {}
+            if on_duplicate is None
+            else {"duplicates": len(summary.duplicates), "skipped": summary.skipped}
+        )
+    )
+    print_rejects(summary, rejects)
+    if profiles:
+        terminal.print_line()
+        print_profiles(profiles)
+
+
+def _duplicates(summary: IngestSummary) -> dict[str, object]:
+    return {
+        "skipped": summary.skipped,
+        "duplicates": [
+            {
+                "id": one.external_id,
+                "duplicate_of": one.matches[0].external_id,
+                "similarity": one.matches[0].similarity,
+                "matches": len(one.matches),
+            }
+            for one in summary.duplicates
+        ],
+    }
+
+
+def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO | None = None) -> None:
+    """The first rejects with their reasons, and where all of them are."""
+    if not summary.rejected:
+        return
+    terminal.print_line(stream=stream)
+    for one in summary.first_rejects:
+        terminal.print_line(f"rejected: {_place(one)}: {one.reason}", stream)
+    more = summary.rejected - len(summary.first_rejects)
+    if more:
+        terminal.print_line(f"... and {more:,} more", stream)
+    if rejects is not None:
+        terminal.print_line(f"all of them are in {rejects}", stream)
+    elif more:
+        terminal.print_line("with --rejects PATH all of them are written there", stream)
+
+
+def _place(reject: Reject) -> str:
+    return f"{reject.file}, line {reject.line:,}" if reject.line else reject.file

@@ -1,0 +1,80 @@
+"""Output of profiles: what a recipe resolves to, and the figures of an index."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.index import Index
+
+_OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
+
+
+def live_profile_stats(index: Index) -> list[dict[str, Any]]:
+    """The statistics of every profile that answers."""
+    return [
+        index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
+    ]
+
+
+def outline(stats: dict[str, Any]) -> dict[str, Any]:
+    """The few figures of a profile that a summary shows."""
+    return {name: stats[name] for name in _OUTLINE}
+
+
+def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
+    """A line for each profile."""
+    if not profiles:
+        return
+    tables.print_table(
+        ("profile", "documents", "pairs", "clusters", "bands x rows", "candidates per document"),
+        [
+            (
+                one["profile"],
+                one["documents"],
+                one["pairs"],
+                one["clusters"],
+                f"{one['bands']} x {one['rows']}",
+                one["candidates_per_document"],
+            )
+            for one in profiles
+        ],
+        decimals={"candidates per document": 2},
+    )
+
+
+def print_profile(description: dict[str, Any], name: str, state: str) -> None:
+    """What a profile chose and what to expect of it."""
+    tables.print_facts(
+        {
+            "profile": name,
+            "state": state,
+            "fingerprint": description["fingerprint"],
+            "threshold": f"{description['threshold']:g}",
+            "window": _window(description["recipe"]["retain"]["age"]),
+            "bands x rows": f"{description['bands']} x {description['rows']}",
+            "unused rows": description["unused_rows"],
+            "amplification": description["amplification"],
+            "expected recall": f"{description['expected_recall']:.4f} at the threshold",
+            "expected bytes per document": description["expected_bytes_per_document"],
+        }
+    )
+    print_curve(description)
+
+
+def _window(age: str) -> str:
+    return "all documents" if age == "none" else f"documents of the last {age}"
+
+
+def print_curve(description: dict[str, Any]) -> None:
+    """The probability of becoming a candidate, by similarity; under projection by distance, too."""
+    curve = description["curve"]
+    terminal.print_line()
+    if description["recipe"]["sketch"]["family"] != "projection":
+        terminal.print_line("The probability that a pair of a similarity becomes a candidate:")
+        tables.print_table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
+        return
+    terminal.print_line(
+        "The probability that a pair at a distance becomes a candidate; its similarity is 1 / (1 + distance):"
+    )
+    rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
+    tables.print_table(("distance", "similarity", "probability"), rows)

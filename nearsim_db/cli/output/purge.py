@@ -1,0 +1,65 @@
+"""Output of `nearsim delete --purge`."""
+
+from dataclasses import asdict
+from typing import Any
+
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.indexing.purge import Purged
+
+
+def purge_document(purged: Purged) -> dict[str, Any]:
+    """Every place that a purge removed something from, with how many rows or lines that were."""
+    return {
+        "document": len(purged.deleted),
+        "generations": [
+            {
+                "profile": generation.profile,
+                "generation": generation.generation_id,
+                "state": generation.state,
+                **asdict(traces),
+            }
+            for generation, traces in purged.generations
+        ],
+        "later": [
+            {"profile": generation.profile, "generation": generation.generation_id, "state": generation.state}
+            for generation in purged.later
+        ],
+        "work": purged.work,
+        "changes": purged.changes,
+        "probes": purged.probes,
+        "events": purged.events,
+        "verdicts": purged.verdicts,
+        "rejects": [{"path": str(path), "lines": lines} for path, lines in purged.rejects],
+        "caches": f"emptied at {purged.caches_emptied_at.isoformat()}",
+    }
+
+
+def print_purge(purged: Purged) -> None:
+    """The same for people."""
+    terminal.print_line()
+    tables.print_facts(
+        {
+            "documents": len(purged.deleted),
+            **{
+                f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
+                    f"{traces.signatures:,} signatures, {traces.bands:,} bands, {traces.pairs:,} pairs, "
+                    f"{traces.cluster_rows:,} cluster rows"
+                )
+                for generation, traces in purged.generations
+            },
+            **{
+                f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
+                    "is being built right now, and loses it when it has caught up with the documents; to be rid of it "
+                    f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
+                )
+                for generation in purged.later
+            },
+            "work": purged.work,
+            "changes": purged.changes,
+            "probes": purged.probes,
+            "events": purged.events,
+            "verdicts": purged.verdicts,
+            **{f"rejects in {path}": f"{lines:,} lines" for path, lines in purged.rejects},
+            "caches": f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}",
+        }
+    )

@@ -1,0 +1,124 @@
+"""Answers streamed as a table, JSON lines or CSV, to standard output or a file."""
+
+import csv
+import heapq
+import io
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO, assert_never
+
+from nearsim_db.cli.options import Format
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.layouts import Answer, Layout
+from nearsim_db.readers.output import json_line, open_output
+from nearsim_db.records import STANDARD_OUTPUT
+
+_TABLE_ROWS = 50
+
+
+def write(
+    layout: Layout[Answer],
+    answers: Generator[Answer, None, None],
+    format: Format,
+    output: Path | None,
+    limit: int | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Write answers as they come; a table that is not for a file is limited, to 50 unless told otherwise.
+
+    It says how many more there are, unless `quiet`.
+    """
+    to_file = output is not None and output != STANDARD_OUTPUT
+    # Asking for the first answer shows whether there is an index to answer, before anything is written.
+    every = chain(list(islice(answers, 1)), answers)
+    counted = _Counted(every if format is Format.TABLE else islice(every, limit))
+    with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
+        match format:
+            case Format.JSONL:
+                written = _write_json(layout, counted, stream)
+            case Format.CSV:
+                written = _write_csv(layout, counted, stream)
+            case Format.TABLE:
+                most = limit if limit or to_file else _TABLE_ROWS
+                written = _write_table(layout, counted, stream, most, count=not quiet)
+            case unknown:
+                assert_never(unknown)
+    if to_file and not quiet:
+        terminal.print_info(f"wrote {layout.plural} to {output}: {written:,}")
+
+
+class _Counted(Iterator[Answer]):
+    """Answers as they come, and how many came."""
+
+    def __init__(self, answers: Iterator[Answer]) -> None:
+        self._answers = answers
+        self.count = 0
+
+    def __next__(self) -> Answer:
+        answer = next(self._answers)
+        self.count += 1
+        return answer
+
+
+def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
+    for answer in answers:
+        stream.write(json_line(layout.as_json(answer)))
+    return answers.count
+
+
+def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
+    with _as_text(stream) as text:
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(layout.csv_columns)
+        for answer in answers:
+            rows.writerows(layout.csv_rows(answer))
+    return answers.count
+
+
+def _write_table(
+    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, limit: int | None, *, count: bool
+) -> int:
+    shown = _first(layout, answers, limit)
+    for _ in answers:
+        pass
+    with _as_text(stream) as text:
+        if shown:
+            rows = map(layout.table_row, shown)
+            tables.print_table(
+                layout.table_columns, rows, shorten=layout.shorten, wrap=layout.wrap, stream=text
+            )
+        if count:
+            text.write(_count(layout.plural, len(shown), answers.count))
+    return len(shown)
+
+
+def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None) -> list[Answer]:
+    if layout.order is None:
+        return list(islice(answers, limit))
+    return (
+        sorted(answers, key=layout.order) if limit is None else heapq.nsmallest(limit, answers, layout.order)
+    )
+
+
+@contextmanager
+def _as_text(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
+    """Write text to a stream that stays open."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
+def _count(plural: str, shown: int, seen: int) -> str:
+    if not seen:
+        return f"no {plural}\n"
+    more = seen - shown
+    if not more:
+        return f"\n{plural}: {seen:,}\n"
+    return (
+        f"\n{plural}: {seen:,}, of which {more:,} are not shown; --limit {seen} or --format jsonl shows all\n"
+    )

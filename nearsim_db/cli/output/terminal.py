@@ -1,0 +1,80 @@
+"""Terminal and plain output: messages, JSON documents, and values as text.
+
+On a terminal, output is coloured and fits the width; elsewhere nothing is cut or coloured.
+"""
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TextIO
+
+import orjson
+import typer
+from rich.console import Console
+from rich.text import Text
+
+UNLIMITED_WIDTH = 100_000
+# Titles and ids are untrusted: control characters are escaped so that they cannot affect the terminal.
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+
+
+def console(stream: TextIO) -> Console:
+    """Return a console that prints text verbatim; unlimited in width unless the stream is a terminal."""
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else UNLIMITED_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def visible(value: object) -> str:
+    """Return a value as readable text, control characters escaped."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.4f}".rstrip("0").rstrip(".")
+        case datetime():
+            return value.isoformat(sep=" ", timespec="seconds")
+        case dict() | list():
+            return orjson.dumps(value, default=str).decode().translate(_VISIBLE)
+        case _:
+            return str(value).translate(_VISIBLE)
+
+
+def print_error(message: str) -> None:
+    """Print an error as one line on standard error."""
+    text = visible(" ".join(message.split()))
+    console(sys.stderr).print(Text.assemble(("error: ", "bold red"), text))
+
+
+def print_warning(message: str) -> None:
+    """Print a warning on standard error."""
+    console(sys.stderr).print(Text.assemble(("warning: ", "yellow"), visible(message)))
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print each warning on standard error."""
+    for warning in warnings:
+        print_warning(warning)
+
+
+def print_info(message: str) -> None:
+    """Print an informational line on standard error."""
+    console(sys.stderr).print(Text(visible(message)))
+
+
+def print_json(value: object, stream: TextIO | None = None) -> None:
+    """Print one JSON document, on standard output by default."""
+    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2), file=stream)
+
+
+def print_line(text: str = "", stream: TextIO | None = None) -> None:
+    """Print a line of text, on standard output by default."""
+    console(stream or sys.stdout).print(Text(visible(text)))
