@@ -1,5 +1,6 @@
 """nearsim: near-duplicate detection that lives in PostgreSQL."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from nearsim_db.errors import DuplicateError, NearsimError
@@ -44,6 +45,9 @@ _HEAVY = {
     "Deduper": "nearsim_db.search.result_set",
     "Index": "nearsim_db.index",
 }
+
+
+logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:

@@ -167,21 +167,6 @@ class Verdict:
     undone_at: datetime | None
 
 
-Level = Literal["info", "warning", "error"]
-
-
-@dataclass(frozen=True, slots=True)
-class Notable:
-    """Something worth a line: the event by its name, a message for people, and the facts in it for programs."""
-
-    event: str
-    message: str
-    level: Level = "info"
-    facts: Mapping[str, object] = field(default_factory=dict)
-
-
-Tell = Callable[[Notable], None]
-
 # (what is being done, how much is done, how much there is or None when that is not known)
 Progress = Callable[[str, int, int | None], None]
 

@@ -1,5 +1,6 @@
 """Which tests run and on which server, and a fresh database for each."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -9,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from xdist.scheduler import LoadScopeScheduling
 
 from nearsim_db.store.driver.engine import open_engine
+from tests.builders.workers import WorkerLog
 from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.programs import newest_major, oldest_major, programs
@@ -138,3 +140,10 @@ def connection(engine: Engine) -> Iterator[Connection]:
     """A connection to a fresh database."""
     with engine.connect() as connection:
         yield connection
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> WorkerLog:
+    """What workers in this process log."""
+    caplog.set_level(logging.INFO, "nearsim")
+    return WorkerLog(caplog)

@@ -1,5 +1,6 @@
 """Events: what happened to pairs, clusters and survivors, read once or followed; and how long they are kept."""
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from functools import partial
@@ -7,7 +8,6 @@ from functools import partial
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, NearsimError, NotFoundError, RecipeError
-from nearsim_db.records import Notable, Tell
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import catalog, events
 from nearsim_db.store.database import Database
@@ -22,6 +22,8 @@ _PRUNED_AT_ONCE = 10_000
 _POLL_SECONDS = 1.0
 _SLICE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 30.0
+
+_log = logging.getLogger("nearsim.events")
 
 
 def choose(
@@ -74,7 +76,6 @@ class Follower:
         after: int | None = None,
         *,
         new: bool = False,
-        tell: Tell = lambda notable: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.after = 0 if after is None else after
@@ -82,7 +83,6 @@ class Follower:
         self._wanted = wanted
         self._may_miss = after is None
         self._new = new
-        self._tell = tell
         self._stopping = stopping
         self._lost = False
 
@@ -95,7 +95,7 @@ class Follower:
             retry=retry_if_exception_type(DatabaseError),
             wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
             sleep=self._pause,
-            before_sleep=self._say_lost,
+            before_sleep=self._log_lost,
         )
         for attempt in attempts:
             with attempt:
@@ -126,7 +126,7 @@ class Follower:
             while not self._stopping():
                 before = self.after
                 batch = self.read_on(connection)
-                self._say_found()
+                self._log_reconnected()
                 yield batch
                 if self.after == before:
                     self._rest(connection)
@@ -142,16 +142,16 @@ class Follower:
         while not self._stopping() and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _say_lost(self, state: RetryCallState) -> None:
+    def _log_lost(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if not self._lost:
             self._lost = True
-            self._tell(Notable("lost", f"{error}; trying again until it answers", "error"))
+            _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
-    def _say_found(self) -> None:
+    def _log_reconnected(self) -> None:
         if self._lost:
             self._lost = False
-            self._tell(Notable("reconnected", "the database answers again"))
+            _log.info("reconnected to the database", extra={"event": "reconnected"})
 
 
 def kept_seconds(age: str) -> int | None:

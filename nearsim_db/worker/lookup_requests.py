@@ -1,9 +1,11 @@
-"""Probes: texts that applications ask about from SQL, answered by workers beside their other work."""
+"""Lookup requests: texts that applications pass to `nearsim.probe` in SQL, answered beside a worker's other work."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
+
+from cachetools import LRUCache
 
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.context import Context
@@ -20,93 +22,89 @@ from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_passing, translated
 from nearsim_db.store.lookup_requests import Answer, Probe, ProbeMatch
 
-_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
+_REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
 _POLL_SECONDS = 0.25
-_LOOK_SECONDS = 1.0
-_KEPT_LOOKUPS = 64  # each may keep features of texts in memory
-_UNNAMED = ""  # no document has this external_id
+_REFRESH_SECONDS = 1.0
+_LOOKUPS_KEPT = 64  # each may cache features of texts
+_NO_ID = ""  # no document has this external_id
 
-_Asked = tuple[CollectionId, str, str | None]  # of a probe: the collection, its name, and the profile
+_Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 
 
-class Prober:
-    """Answers the probes of one collection, or of all, exactly as `Index.check` would.
+class LookupRequestService:
+    """Answers the requests of one collection, or of all, exactly as `Index.check` would.
 
-    It has a thread and connections of its own, so that nobody waits for a batch of documents. Who is killed leaves the
-    probes at hand to the others.
+    It has a thread and connections of its own, so that no request waits for a batch of documents. If the worker is
+    killed, other workers answer its requests.
     """
 
     def __init__(self, database: Database, collection: str | None) -> None:
         self._database = database
         self._collection = collection
-        self._over = Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-probes")
-        self._lookups: dict[_Asked, Lookups] = {}
-        self._known: object = None
-        self._look_at = 0.0
+        self._stopped = Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-lookups")
+        self._lookups: LRUCache[_Target, Lookups] = LRUCache(_LOOKUPS_KEPT)
+        self._seen: object = None
+        self._refresh_at = 0.0
         self._running: Future[None] = self._pool.submit(self._run)
 
     def check(self) -> None:
-        """Raise what ended it, if anything did."""
+        """Raise the exception that ended the service, if one did."""
         if self._running.done():
             self._running.result()
 
-    def end(self) -> None:
-        """Finish what is at hand and end."""
-        self._over.set()
+    def stop(self) -> None:
+        """Finish the current requests and end."""
+        self._stopped.set()
         self._pool.shutdown()
 
     def _run(self) -> None:
         engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
         with translated(), engine.connect() as connection:
             notify.listen(connection)
-            self._warm_up()
-            while not self._over.is_set():
-                self._let_go(connection)
-                if not self._answer_some(connection):
+            self._load_kernels()
+            while not self._stopped.is_set():
+                self._refresh(connection)
+                if not self._answer_batch(connection):
                     notify.await_notice(connection, _POLL_SECONDS)
 
-    def _warm_up(self) -> None:
-        """Load the kernels, for which the first to ask would wait else."""
-        encode(Encoder(resolve(Recipe()), self._database.settings.backend), Document(_UNNAMED, body="a text"))
+    def _load_kernels(self) -> None:
+        """Encode a text once, so that the first request does not wait for the kernels to compile."""
+        encode(Encoder(resolve(Recipe()), self._database.settings.backend), Document(_NO_ID, body="a text"))
 
-    def _let_go(self, connection: Connection) -> None:
-        """Keep nothing of generations that do not serve any more, nor of texts that were purged."""
-        if time.monotonic() >= self._look_at:
-            self._look_at = time.monotonic() + _LOOK_SECONDS
-            known = catalog.list_live(connection), catalog.read_purges(connection)
-            if known != self._known:
+    def _refresh(self, connection: Connection) -> None:
+        """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
+        if time.monotonic() >= self._refresh_at:
+            self._refresh_at = time.monotonic() + _REFRESH_SECONDS
+            now = catalog.list_live(connection), catalog.read_purges(connection)
+            if now != self._seen:
                 self._lookups.clear()
-                self._known = known
+                self._seen = now
 
-    def _answer_some(self, connection: Connection) -> bool:
-        """One transaction: the most urgent probes, in which they stay locked; whether there were any."""
+    def _answer_batch(self, connection: Connection) -> bool:
+        """Answer the most urgent requests in one transaction, which locks them; return whether there were any."""
         with autocommitting(connection).transaction():
-            taken = lookup_requests.take(connection, self._collection, _AT_ONCE)
-            if taken:
-                lookup_requests.answer(connection, [self._answer(probe) for probe in taken])
-        return bool(taken)
+            requests = lookup_requests.take(connection, self._collection, _REQUESTS_AT_ONCE)
+            if requests:
+                lookup_requests.answer(connection, [self._answer(one) for one in requests])
+        return bool(requests)
 
-    def _answer(self, probe: Probe) -> Answer:
+    def _answer(self, request: Probe) -> Answer:
         try:
-            found = self._lookups_for(probe).find_all(Document(_UNNAMED, probe.title, probe.body))
+            found = self._lookups_for(request).find_all(Document(_NO_ID, request.title, request.body))
         except Exception as error:
-            if _is_passing(error):
+            if _is_transient(error):
                 raise
-            told = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
-            return Answer(probe.probe_id, error=clean(told)[0])
-        return Answer(
-            probe.probe_id,
-            [_match(one) for one in found if one.match.similarity >= probe.min_similarity],
-        )
+            reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
+            return Answer(request.probe_id, error=clean(reason)[0])
+        matches = [_match(one) for one in found if one.match.similarity >= request.min_similarity]
+        return Answer(request.probe_id, matches)
 
-    def _lookups_for(self, probe: Probe) -> Lookups:
-        asked = probe.collection_id, probe.collection, probe.profile
-        if asked not in self._lookups:
-            if len(self._lookups) >= _KEPT_LOOKUPS:
-                del self._lookups[next(iter(self._lookups))]
-            self._lookups[asked] = Lookups(self._database, partial(self._resolve, *asked))
-        return self._lookups[asked]
+    def _lookups_for(self, request: Probe) -> Lookups:
+        target = request.collection_id, request.collection, request.profile
+        if target not in self._lookups:
+            self._lookups[target] = Lookups(self._database, partial(self._resolve, *target))
+        return self._lookups[target]
 
     def _resolve(self, collection_id: CollectionId, collection: str, profile: str | None) -> Serving:
         with self._database.transaction() as connection:
@@ -130,7 +128,7 @@ def _match(found: Found) -> ProbeMatch:
     )
 
 
-def _is_passing(error: Exception) -> bool:
-    """Whether the database was lost, by which the probe is as unanswered as before."""
+def _is_transient(error: Exception) -> bool:
+    """Whether the database was lost, so that the request is still to be answered."""
     cause = error.__cause__
     return is_passing(cause if isinstance(error, DatabaseError) and isinstance(cause, Exception) else error)

@@ -1,4 +1,4 @@
-"""What a worker shows of itself: its metrics, and whether it is well."""
+"""A worker's metrics and health."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +18,16 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 
 
 class Monitor:
-    """Counts what a worker does, in a registry of its own, and knows when it last showed a sign of life.
+    """Metrics of one worker in a registry of their own, and the times from which its health follows.
 
-    What waits in the database is read by `read_backlog` when the metrics are asked for, from any thread.
+    `read_backlog` counts the queue whenever the metrics are requested, from any thread; None without a database.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry = CollectorRegistry()
         self.documents = Counter(
             "nearsim_documents",
-            "Documents that went through a stage, by what came of it: done, failed or set_aside",
+            "Documents processed by stage and outcome: done, failed or set_aside",
             ["stage", "outcome"],
             registry=self.registry,
         )
@@ -35,82 +35,80 @@ class Monitor:
         self.failures = Counter("nearsim_failures", "Batches that failed", ["stage"], registry=self.registry)
         self.seconds = Histogram(
             "nearsim_batch_seconds",
-            "How long batches took, by stage",
+            "Duration of batches, by stage",
             ["stage"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.lost = Counter(
-            "nearsim_database_lost", "How often the database was lost", registry=self.registry
-        )
-        build = Gauge("nearsim_info", "The version at work", ["version"], registry=self.registry)
+        self.lost = Counter("nearsim_database_lost", "Lost database connections", registry=self.registry)
+        build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)
         build.labels(version("nearsim-db")).set(1)
-        self.registry.register(_Waiting(self))
+        self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
         self._clock = clock
         self._round_at: float | None = None
         self._batch: tuple[str, float] | None = None
-        self._trouble = "it has not reached the database yet"
+        self._problem = "not connected to the database yet"
 
-    def count(self, stage: str, taken: int, came: Mapping[str, int]) -> None:
-        """A batch of a stage: how many documents were taken, and the pairs, failures and documents set aside."""
-        failed, set_aside = came.get("failed", 0), came.get("set aside", 0)
+    def count_batch(self, stage: str, taken: int, counts: Mapping[str, int]) -> None:
+        """Count a batch: its documents, and of these "failed" and "set aside", and the "pairs" stored."""
+        failed, set_aside = counts.get("failed", 0), counts.get("set aside", 0)
         outcomes = {"done": taken - failed - set_aside, "failed": failed, "set_aside": set_aside}
         for outcome, documents in outcomes.items():
             self.documents.labels(stage, outcome).inc(max(0, documents))
         self.failures.labels(stage).inc(int(failed + set_aside > 0))
-        self.pairs.inc(came.get("pairs", 0))
+        self.pairs.inc(counts.get("pairs", 0))
 
     def round_done(self) -> None:
-        """The worker has been to the database and back."""
+        """Record that the worker completed a round of work."""
         self._round_at = self._clock()
 
-    def troubled(self, reason: str) -> None:
-        """The database was lost."""
-        self._trouble = reason
+    def database_lost(self, reason: str) -> None:
+        """Record that the connection to the database was lost."""
+        self._problem = reason
         self._round_at = None
         self.read_backlog = None
         self.lost.inc()
 
     @contextmanager
     def batch(self, stage: str) -> Iterator[None]:
-        """A batch is at hand in the block."""
-        self.batch_goes_on(stage)
-        begun = self._clock()
+        """Time the block as a batch of a stage."""
+        self.batch_progressed(stage)
+        began = self._clock()
         try:
             yield
-            self.seconds.labels(stage).observe(self._clock() - begun)
+            self.seconds.labels(stage).observe(self._clock() - began)
         finally:
             self._batch = None
 
-    def batch_goes_on(self, stage: str) -> None:
-        """What is at hand takes long, but is coming on."""
+    def batch_progressed(self, stage: str) -> None:
+        """Record that a long batch made progress."""
         self._batch = (stage, self._clock())
 
     def health(self) -> tuple[bool, str]:
-        """Whether the worker is well, and why or why not."""
+        """Return whether the worker is healthy, and the reason."""
         now, batch, round_at = self._clock(), self._batch, self._round_at
         if batch is not None:
             stage, since = batch
             seconds = now - since
-            return seconds < _BATCH_SECONDS, f"{stage}: at the batch at hand for {seconds:.0f} s"
+            return seconds < _BATCH_SECONDS, f"{stage}: no progress in the current batch for {seconds:.0f} s"
         if round_at is None:
-            return False, self._trouble
+            return False, self._problem
         return now - round_at < _ROUND_SECONDS, f"last round {now - round_at:.1f} s ago"
 
     def exposition(self) -> bytes:
-        """The metrics as Prometheus reads them; without those of the database where it cannot be read."""
+        """Return the metrics in Prometheus' text format; those of the queue only while the database can be read."""
         return generate_latest(self.registry)
 
 
-class _Waiting(Collector):
-    """The gauges that are read from the database."""
+class _BacklogCollector(Collector):
+    """Gauges that are read from the database."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What waits now."""
+        """Yield the gauges, none if the database cannot be read."""
         read = self._monitor.read_backlog
         if read is None:
             return
@@ -119,16 +117,16 @@ class _Waiting(Collector):
         except NearsimError:
             return
         stages = GaugeMetricFamily(
-            "nearsim_backlog", "Work that waits or is being done, by stage", labels=["stage"]
+            "nearsim_backlog", "Queued work, including what is in progress, by stage", labels=["stage"]
         )
-        for stage, waiting in backlog.by_stage.items():
-            stages.add_metric([stage], waiting)
+        for stage, queued in backlog.by_stage.items():
+            stages.add_metric([stage], queued)
         yield stages
-        for name, told, value in (
+        for name, help, value in (
             ("set_aside", "Work set aside after its last attempt", backlog.set_aside),
-            ("oldest_waiting_seconds", "The age of the oldest work or change", backlog.oldest_seconds),
-            ("changes_waiting", "Changes of documents that are not work yet", backlog.changes),
-            ("leases", "Processes at work", backlog.leases),
-            ("held", "Work that waits until an index is built or resumed", backlog.held),
+            ("oldest_waiting_seconds", "Age of the oldest queued work or change", backlog.oldest_seconds),
+            ("changes_waiting", "Changes of documents that are not dispatched yet", backlog.changes),
+            ("leases", "Workers and other processes with a lease", backlog.leases),
+            ("held", "Work that waits until an index is built or its build resumed", backlog.held),
         ):
-            yield GaugeMetricFamily(f"nearsim_{name}", told, value)
+            yield GaugeMetricFamily(f"nearsim_{name}", help, value)

@@ -1,327 +1,158 @@
-"""A shift: a worker at work, from the moment it has the database until it stops or loses it."""
+"""A worker's session: from the connection to the database until the worker stops or the connection is lost."""
 
-import os
-import socket
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
-from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, count_of, suggested_command
-from nearsim_db.indexing import attached_table, drop_generation, promotion_events, retention, work_queue
-from nearsim_db.indexing.context import Context, Contexts
-from nearsim_db.records import CollectionId, GenerationId, Notable, Tell
+from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.records import GenerationId
 from nearsim_db.search import events
-from nearsim_db.store import catalog, generations, lookup_requests, partitions
-from nearsim_db.store.attached import attachments
+from nearsim_db.store import lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import translated
-from nearsim_db.store.driver.locks import Lock, give_lock_back
-from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.work import backlog, leases, queue
+from nearsim_db.store.work import backlog
 from nearsim_db.store.work.backlog import Backlog
-from nearsim_db.store.work.queue import Stage
-from nearsim_db.worker.lookup_requests import Prober
+from nearsim_db.store.work.leases import SILENCE_SECONDS
+from nearsim_db.worker import maintenance
+from nearsim_db.worker.attached_tables import AttachedTables
+from nearsim_db.worker.contexts import Contexts
+from nearsim_db.worker.lease import HEARTBEAT_SECONDS, WorkerLease
+from nearsim_db.worker.lookup_requests import LookupRequestService
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.unattended_builds import Orphans
+from nearsim_db.worker.notices import Notices
+from nearsim_db.worker.queued_work import QueuedWork
+from nearsim_db.worker.scope import Scope
+from nearsim_db.worker.service import Schedule, Service
+from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
-_SWEEP_SECONDS = 60.0
-_LOOK_SECONDS = 10.0
+_MAINTENANCE_SECONDS = 60.0
+_NOTICE_SECONDS = 10.0
 _DROP_SECONDS = 3.0
-_EVENTS_AT_ONCE = 100_000
 
 
-@dataclass(slots=True)
-class Duty:
-    """Something to be done besides the work, every so many seconds."""
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What a worker works on: one collection, or all lasting ones if it is None.
 
-    period_seconds: float
-    do: Callable[[], None]
-    due_at: float = 0.0
+    Work of leases without a heartbeat for `silence_seconds` is freed. Events older than `keep_events` are deleted: an
+    age such as "7 days", "none" to keep all, or None for what the settings say.
+    """
+
+    collection: str | None = None
+    silence_seconds: float = SILENCE_SECONDS
+    keep_events: str | None = None
 
 
-class Shift:
-    """One worker with the database. Work is taken under its lease, which others can see, and which it renews."""
+class Session:
+    """Queued work, and the services that run beside it, each with its period."""
 
     def __init__(
         self,
-        database: Database,
-        pool: ThreadPoolExecutor,
-        connections: tuple[Connection, Connection],
-        collection: str | None,
-        tell: Tell,
+        scope: Scope,
+        lease: WorkerLease,
+        listening: Connection,
         monitor: Monitor,
-        stopping: Callable[[], bool],
-        silence_seconds: float,
-        keep_events: str,
+        keep_events_seconds: int | None,
     ) -> None:
-        self._engine = database.engine
-        self._events_age_seconds = events.kept_seconds(keep_events)
-        self._holding, self._listening = connections
-        self._collection = collection
-        self._collection_id: CollectionId | None = None
-        self._tell = tell
+        self._scope = scope
+        self._lease = lease
+        self._listening = listening
         self._monitor = monitor
-        self._stopping = stopping
-        self._silence_seconds = silence_seconds
-        self._contexts = Contexts(database.settings, pool, tell)
-        self._told_of: set[CollectionId] = set()
-        self._troubled: set[tuple[str, str]] = set()
-        self._told_left: set[GenerationId] = set()
-        self.lease_id = self._open_lease()
-        heartbeat = Duty(1.0, self._beat)
-        self._orphans = Orphans(
-            self._engine, self._contexts, tell, monitor, stopping, lambda: self._go_on([heartbeat])
-        )
-        self._duties = [
-            heartbeat,
-            Duty(1.0, self._free_lost_work),
-            Duty(1.0, self._refresh),
-            Duty(1.0, lambda: self._prober.check()),
-            Duty(_SWEEP_SECONDS, self._drop_old_probes),
-            Duty(_SWEEP_SECONDS, self._prune_events),
-            Duty(_SWEEP_SECONDS, self._analyze_outgrown),
-            Duty(1.0, lambda: self._orphans.build(self._collection_id)),
-            Duty(1.0, self._mark_ready),
-            Duty(_LOOK_SECONDS, self._tell_of_left_behind),
-            Duty(_DROP_SECONDS, self._drop_left),
-            Duty(1.0, lambda: self._sweep_sources(lambda: _see_to([heartbeat]))),
-            Duty(_LOOK_SECONDS, self._tell_of_unindexed),
-            Duty(_SWEEP_SECONDS, lambda: self._sweep(lambda: _see_to([heartbeat]))),
-        ]
-        self._prober = Prober(database, collection)
+        self._queued = QueuedWork(scope, lease, monitor)
+        self._builds = UnattendedBuilds(scope, monitor, self._queued.run_during_build)
+        self._keep_events_seconds = keep_events_seconds
+        self._lookups = LookupRequestService(scope.database, scope.collection)
+        self._schedule = Schedule(self._services())
 
-    def round(self) -> bool:
-        """Do what is due, dispatch, and take a batch of every stage of every generation that has work; whether any."""
-        self.attend()
-        done = self._follow(self.attend)
+    def _services(self) -> list[Service]:
+        scope, keep_alive = self._scope, self._lease.keep_alive
+        notices, attached = Notices(scope), AttachedTables(scope, keep_alive)
+        drop_lookups = partial(maintenance.drop_old_lookup_requests, scope.database)
+        prune_events = partial(maintenance.prune_events, scope.engine, self._keep_events_seconds)
+        analyze = partial(maintenance.analyze_tables, scope.engine)
+        remove_expired = partial(maintenance.remove_expired_documents, scope, keep_alive)
+        return [
+            Service("heartbeat", HEARTBEAT_SECONDS, keep_alive),
+            Service("lost leases", 1.0, self._lease.free_lost_work),
+            Service("scope", 1.0, scope.refresh),
+            Service("lookup requests", 1.0, self._lookups.check),
+            Service("old lookup requests", _MAINTENANCE_SECONDS, drop_lookups),
+            Service("old events", _MAINTENANCE_SECONDS, prune_events),
+            Service("statistics", _MAINTENANCE_SECONDS, analyze),
+            Service("unattended builds", 1.0, self._builds.run),
+            Service("ready generations", 1.0, notices.mark_ready),
+            Service("builds left behind", _NOTICE_SECONDS, notices.log_left_behind),
+            Service("dropped generations", _DROP_SECONDS, partial(maintenance.drop_generations, scope)),
+            Service("attached tables", 1.0, attached.sweep_due),
+            Service("unindexed collections", _NOTICE_SECONDS, notices.log_unindexed),
+            Service("retention", _MAINTENANCE_SECONDS, remove_expired),
+        ]
+
+    def run_once(self) -> bool:
+        """Run the services that are due and one batch of each stage that has work; return whether any work was done."""
+        self._schedule.run_due()
+        done = self._queued.run(self._schedule.run_due)
         self._monitor.round_done()
         return done
 
-    def _go_on(self, duties: list[Duty]) -> None:
-        """Between two batches of a build: what is built already goes on following its documents."""
-        _see_to(duties)
-        self._follow(lambda: _see_to(duties))
-
-    def _follow(self, between: Callable[[], None]) -> bool:
-        done = work_queue.dispatch(self._engine) > 0
-        with self._engine.connect() as connection:
-            found = queue.find_work(connection, self._collection_id)
-            contexts = [(id, self._contexts.find(connection, id), stage) for id, stage in found]
-        for id, context, stage in contexts:
-            if context is not None and not self._stopping():
-                done |= self._work(context, stage) > 0
-                between()
-            elif stage == "tell" and not self._stopping():
-                done |= promotion_events.tell_once(self._engine, Leaves(id), self.lease_id) > 0
-                between()
-        return done
-
-    def attend(self) -> None:
-        """See to the duties that are due."""
-        _see_to(self._duties)
-
-    def rest(self) -> None:
-        """Wait until somebody says that there is something to do, or until it is time to look."""
+    def wait(self) -> None:
+        """Wait for a notification of work, at most until the next poll."""
         notify.await_notice(self._listening, _POLL_SECONDS)
 
-    def is_anything_left(self) -> bool:
-        """Whether anything is still to be done by anyone, but what was set aside or cannot be done here."""
-        with self._engine.connect() as connection:
+    def has_work(self) -> bool:
+        """Whether any process has work left, except what was set aside or cannot be done here."""
+        scope = self._scope
+        with scope.engine.connect() as connection:
             return backlog.is_anything_left(
-                connection, self._collection_id, list(self.troubles)
-            ) or lookup_requests.is_any_waiting(connection, self._collection)
+                connection, scope.collection_id, list(self.failures)
+            ) or lookup_requests.is_any_waiting(connection, scope.collection)
 
     def read_backlog(self) -> Backlog:
-        """What waits now; any thread may ask."""
-        with translated(), self._engine.connect() as connection:
-            return backlog.read_backlog(connection, self._collection_id, self.troubles)
+        """Count the work in the queue; thread-safe."""
+        with translated(), self._scope.engine.connect() as connection:
+            return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
 
     @property
-    def troubles(self) -> dict[GenerationId, NearsimError]:
-        """Generations that cannot be worked on or built here, each with the reason."""
-        return self._contexts.refused | self._orphans.failed
+    def failures(self) -> dict[GenerationId, NearsimError]:
+        """Generations that this worker cannot work on or build, each with the error."""
+        return self._scope.contexts.refused | self._builds.failed
 
-    def end(self) -> None:
-        """Give the lease back; what it still had is free at once."""
-        self._prober.end()
-        leases.close_lease(self._holding, self.lease_id)
-        self._holding.commit()
-
-    def _work(self, context: Context, stage: Stage) -> int:
-        before = context.tally.copy()
-        heard: list[Notable] = []
-        with self._monitor.batch(stage), self._contexts.telling(heard.append):
-            taken = work_queue.work_once(self._engine, context, stage, self.lease_id)
-        came = context.tally - before
-        self._monitor.count(stage, taken, came)
-        if came["set aside"]:
-            # What was heard says that, and of which error; both are told as one.
-            message = "; ".join([*(one.message for one in heard), "see: nearsim work list --failed"])
-            facts = {"stage": stage, "documents": came["set aside"]}
-            heard = [Notable("set_aside", message, "error", self._contexts.facts(context.generation) | facts)]
-        for notable in heard:
-            self._tell(notable)
-        return taken
-
-    def _open_lease(self) -> int:
-        lease_id = leases.open_lease(self._holding, f"{socket.gethostname()}:{os.getpid()}")
-        self._holding.commit()
-        return lease_id
-
-    def _beat(self) -> None:
-        alive = leases.beat(self._holding, self.lease_id)
-        self._holding.commit()
-        if not alive:
-            give_lock_back(self._holding, Lock.WORKER, self.lease_id)
-            self.lease_id = self._open_lease()
-            message = "others took this worker for dead and took its work over; it begins anew"
-            self._tell(Notable("lease_lost", message, "warning"))
-
-    def _free_lost_work(self) -> None:
-        freed = leases.free_lost_work(self._holding, self._silence_seconds)
-        self._holding.commit()
-        if freed:
-            had, are = ("that a lost worker had", "is") if freed == 1 else ("that lost workers had", "are")
-            message = f"{count_of(freed, 'document')} {had} {are} free again"
-            self._tell(Notable("freed", message, "warning", {"documents": freed}))
-
-    def _drop_old_probes(self) -> None:
-        lookup_requests.drop_old(self._holding)
-        self._holding.commit()
-
-    def _prune_events(self) -> None:
-        if self._events_age_seconds is not None:
-            events.prune(self._engine, self._events_age_seconds, _EVENTS_AT_ONCE)
-
-    def _analyze_outgrown(self) -> None:
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            partitions.analyze_outgrown(connection)
-
-    def _refresh(self) -> None:
-        with self._engine.connect() as connection:
-            if self._collection is not None:
-                self._collection_id = catalog.get_collection(connection, self._collection).collection_id
-            self._contexts.refresh(connection)
-
-    def _mark_ready(self) -> None:
-        with self._engine.connect() as connection:
-            ready = generations.mark_ready(connection)
-            connection.commit()
-            found = [self._contexts.find(connection, one) for one in ready]
-        for one in [context.generation for context in found if context is not None]:
-            compare, promote = one.advice("reindex diff"), one.advice("reindex promote")
-            told = f"{self._contexts.shown(one)} has caught up; compare: {compare}; then: {promote}"
-            self._tell(Notable("ready", told, facts=self._contexts.facts(one)))
-
-    def _tell_of_left_behind(self) -> None:
-        with self._engine.connect() as connection:
-            left = generations.find_left(connection, self._collection_id)
-        for one in left:
-            if one.generation_id not in self._told_left:
-                facts = {"profile": one.profile, "generation": one.generation_id}
-                told = (
-                    f"generation {one.generation_id} of profile {one.profile} of collection {one.collection} was left "
-                    "behind by who built it"
-                )
-                choice = f"to go on: {one.advice('reindex resume')}; to give it up: {one.advice('reindex abandon')}"
-                self._tell(Notable("left_behind", f"{told}; {choice}", "warning", facts))
-        self._told_left = {one.generation_id for one in left}
-
-    def _drop_left(self) -> None:
-        """Drop what others could not, because somebody read it."""
-        with self._engine.connect() as connection:
-            there = catalog.list_generations(connection, self._collection_id)
-        for generation in [one for one in there if one.dropping]:
-            if drop_generation.finish(self._engine, generation, patience_seconds=0.0).finished:
-                facts = {"profile": generation.profile, "generation": generation.generation_id}
-                told = f"dropped generation {generation.generation_id} of profile {generation.profile}"
-                self._tell(Notable("dropped", told, facts=facts))
-
-    def _tell_of_unindexed(self) -> None:
-        with self._engine.connect() as connection:
-            found = catalog.list_unindexed(connection)
-        for one in found:
-            mine = self._collection_id in (None, one.collection_id)
-            if mine and one.collection_id not in self._told_of:
-                self._told_of.add(one.collection_id)
-                build = suggested_command("build", one.name)
-                message = f"collection {one.name} has documents and no profile: {build} makes one"
-                self._tell(Notable("no_profile", message, "warning", {"collection": one.name}))
-
-    def _sweep_sources(self, meanwhile: Callable[[], None]) -> None:
-        """Sweep the tables that collections follow, as they are due, and tell of those that cannot be followed."""
-        with self._engine.connect() as connection:
-            due = attachments.find_due_sweeps(connection, self._collection_id)
-        for collection_id in due:
-            # What is wrong with a table is written down there, for all workers to tell of.
-            with suppress(NotFoundError):
-                attached_table.sweep(
-                    self._engine, collection_id, wait=False, meanwhile=meanwhile, stopping=self._stopping
-                )
-        with self._engine.connect() as connection:
-            there = attachments.list_attachments(connection, self._collection_id)
-        troubled = {(one.collection, one.problem) for one in there if one.problem is not None}
-        for collection, trouble in sorted(troubled - self._troubled):
-            self._tell(Notable("not_followed", trouble, "error", {"collection": collection}))
-        self._troubled = troubled
-
-    def _sweep(self, meanwhile: Callable[[], None]) -> None:
-        with self._engine.connect() as connection:
-            lasting = {one.collection_id for one in catalog.list_collections(connection)}
-            there = catalog.list_generations(connection, self._collection_id)
-            found = [
-                self._contexts.find(connection, one.generation_id)
-                for one in there
-                if one.collection_id in lasting
-            ]
-        for context in found:
-            if context is not None and not self._stopping():
-                retention.sweep(self._engine, context, meanwhile)
+    def close(self) -> None:
+        """Finish the lookups in progress and end the lease, which frees its work."""
+        self._lookups.stop()
+        self._lease.close()
 
 
 @contextmanager
-def begin(
-    database: Database,
-    collection: str | None,
-    tell: Tell,
-    monitor: Monitor,
-    stopping: Callable[[], bool],
-    silence_seconds: float = leases.SILENCE_SECONDS,
-    keep_events: str | None = None,
-) -> Iterator[Shift]:
-    """Begin a shift, which ends with the block; errors of the database leave it as ours."""
+def open_session(
+    database: Database, options: WorkerOptions, monitor: Monitor, stopping: Callable[[], bool]
+) -> Iterator[Session]:
+    """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`."""
     engine = database.engine
-    kept = keep_events or database.settings.keep_events
-    autocommit = {"isolation_level": "AUTOCOMMIT"}
     with (
         translated(),
         ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim") as pool,
-        engine.connect() as holding,
-        engine.connect().execution_options(**autocommit) as listening,
+        engine.connect() as leasing,
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as listening,
     ):
         notify.listen(listening)
-        connections = (holding, listening)
-        shift = Shift(database, pool, connections, collection, tell, monitor, stopping, silence_seconds, kept)
-        monitor.read_backlog = shift.read_backlog
+        scope = Scope(database, options.collection, Contexts(database.settings, pool), stopping)
+        keep_events_seconds = events.kept_seconds(options.keep_events or database.settings.keep_events)
+        lease = WorkerLease(leasing, options.silence_seconds)
+        session = Session(scope, lease, listening, monitor, keep_events_seconds)
+        monitor.read_backlog = session.read_backlog
         try:
-            yield shift
+            yield session
         except BaseException:
-            # Where the database was lost, that is worth more than that the lease cannot be given back.
+            # A lost connection is the error to report, not that the lease could not be ended over it.
             with suppress(DatabaseError), translated():
-                shift.end()
+                session.close()
             raise
         else:
-            shift.end()
+            session.close()
         finally:
             monitor.read_backlog = None
-
-
-def _see_to(duties: Iterable[Duty]) -> None:
-    for duty in duties:
-        if time.monotonic() >= duty.due_at:
-            duty.do()
-            duty.due_at = time.monotonic() + duty.period_seconds

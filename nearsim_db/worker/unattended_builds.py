@@ -1,67 +1,63 @@
-"""Generations that were to be built and that nobody builds: a killed ingest left them, they wait for documents, or they
-were left to the workers. What somebody began to build beside a live one, and was killed, is for a person to resume."""
+"""Builds that no other process is running.
 
+A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
+left to the workers. A build beside a live index that lost its process is for a person to resume.
+"""
+
+import logging
 import time
 from collections.abc import Callable
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
-from nearsim_db.indexing.context import Context, Contexts
-from nearsim_db.records import CollectionId, GenerationId, Notable, Tell
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import GenerationId
 from nearsim_db.store import catalog, documents
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_passing
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
 from nearsim_db.worker.metrics import Monitor
+from nearsim_db.worker.scope import Scope
 
-_AGAIN_SECONDS = 60.0
+_RETRY_SECONDS = 60.0
+
+_log = logging.getLogger("nearsim.worker")
 
 
 class _Stopped(Exception):
-    """The worker shall stop; the build goes on where it was, by whoever builds next."""
+    """The worker was asked to stop during a build; the next build resumes it."""
 
 
-class Orphans:
-    """Builds them. `failed` are those that could not be built here, each with the reason; they are tried again later.
+class UnattendedBuilds:
+    """Builds generations of a worker's scope. `failed` are those whose build failed, with the error; retried later.
 
-    `meanwhile` is called now and then during a build; when `stopping` says so, the build ends early.
+    `between` is called now and then during a build.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        contexts: Contexts,
-        tell: Tell,
-        monitor: Monitor,
-        stopping: Callable[[], bool],
-        meanwhile: Callable[[], None],
-    ) -> None:
+    def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
         self.failed: dict[GenerationId, NearsimError] = {}
-        self._again_at: dict[GenerationId, float] = {}
-        self._engine = engine
-        self._contexts = contexts
-        self._tell = tell
+        self._retry_at: dict[GenerationId, float] = {}
+        self._scope = scope
         self._monitor = monitor
-        self._stopping = stopping
-        self._meanwhile = meanwhile
+        self._between = between
 
-    def build(self, collection_id: CollectionId | None) -> None:
-        """Build those of one collection, or of all lasting ones."""
-        with self._engine.connect() as connection:
+    def run(self) -> None:
+        """Build each generation that is unattended and due."""
+        with self._scope.engine.connect() as connection:
             lasting = {one.collection_id for one in catalog.list_collections(connection)}
-            generations = catalog.list_generations(connection, collection_id)
-        there = {one.generation_id for one in generations}
-        self.failed = {id: error for id, error in self.failed.items() if id in there}
+            generations = catalog.list_generations(connection, self._scope.collection_id)
+        existing = {one.generation_id for one in generations}
+        self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in generations:
-            due = time.monotonic() >= self._again_at.get(generation.generation_id, 0.0)
-            mine = generation.is_first_build or (generation.state == "building" and generation.detached)
-            if mine and generation.collection_id in lasting and due:
-                with self._engine.connect() as connection:
-                    self._build_if_free(connection, generation)
+            is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
+            is_ours = generation.is_first_build or (generation.state == "building" and generation.detached)
+            if is_ours and generation.collection_id in lasting and is_due:
+                with self._scope.engine.connect() as connection:
+                    self._build_if_unlocked(connection, generation)
 
-    def _build_if_free(self, connection: Connection, generation: Generation) -> None:
-        # What is empty waits for its documents: most of them come at once, and are then built in bulk.
+    def _build_if_unlocked(self, connection: Connection, generation: Generation) -> None:
+        # An empty collection waits for its documents: most arrive together, and are then built in bulk.
         if generation.is_first_build and not documents.any_document(connection, generation.collection_id):
             return
         lock, id = (
@@ -72,41 +68,43 @@ class Orphans:
         if not take_lock(connection, lock, id, wait=False):
             return
         try:
-            now = {one.generation_id: one.state for one in catalog.list_generations(connection)}
-            context = self._contexts.find(connection, generation.generation_id)
+            states = {one.generation_id: one.state for one in catalog.list_generations(connection)}
+            context = self._scope.contexts.find(connection, generation.generation_id)
             connection.commit()
-            if context is not None and now.get(generation.generation_id) == "building":
-                self._build_one(context)
+            if context is not None and states.get(generation.generation_id) == "building":
+                self._build(context)
         finally:
             give_lock_back(connection, lock, id)
             connection.commit()
 
-    def _build_one(self, context: Context) -> None:
-        generation = context.generation
-        shown, facts = self._contexts.shown(generation), self._contexts.facts(generation)
-        self._tell(Notable("build", f"building {shown}", facts=facts))
+    def _build(self, context: Context) -> None:
+        generation, contexts = context.generation, self._scope.contexts
+        name, extra = contexts.describe(generation), {"event": "build", "facts": contexts.facts(generation)}
+        _log.info(f"building {name}", extra=extra)
         try:
             with self._monitor.batch("build"):
-                build.build(self._engine, context, self._goes_on)
+                build.build(self._scope.engine, context, self._on_progress)
         except BuildStoppedError as error:
-            self._tell(Notable("build", f"{shown}: {error}", facts=facts))
+            _log.info(f"{name}: {error}", extra=extra)
         except _Stopped:
-            self._tell(
-                Notable("build", f"{shown} goes on where it stopped when it is built next", facts=facts)
-            )
+            _log.info(f"the build of {name} was interrupted; the next build resumes it", extra=extra)
         except Exception as error:
             if is_passing(error):
                 raise
-            told = f"{shown} cannot be built: {type(error).__name__}: {error}"
-            self.failed[generation.generation_id] = NearsimError(told)
-            self._again_at[generation.generation_id] = time.monotonic() + _AGAIN_SECONDS
-            self._tell(Notable("build_failed", told, "error", facts))
+            self._record_failure(context, error)
         else:
             self.failed.pop(generation.generation_id, None)
-            self._tell(Notable("build", f"built {shown}", facts=facts))
+            _log.info(f"built {name}", extra=extra)
 
-    def _goes_on(self, step: str, done: int, total: int | None) -> None:
-        self._monitor.batch_goes_on("build")
-        self._meanwhile()
-        if self._stopping():
+    def _record_failure(self, context: Context, error: Exception) -> None:
+        generation, contexts = context.generation, self._scope.contexts
+        message = f"{contexts.describe(generation)} cannot be built: {type(error).__name__}: {error}"
+        self.failed[generation.generation_id] = NearsimError(message)
+        self._retry_at[generation.generation_id] = time.monotonic() + _RETRY_SECONDS
+        _log.error(message, extra={"event": "build_failed", "facts": contexts.facts(generation)})
+
+    def _on_progress(self, step: str, done: int, total: int | None) -> None:
+        self._monitor.batch_progressed("build")
+        self._between()
+        if self._scope.stopping():
             raise _Stopped

@@ -1,5 +1,6 @@
-"""The worker: follows documents as they change, through lost databases, until it is told to stop."""
+"""The worker: keeps indexes up to date with their documents until it is stopped, across lost connections."""
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,21 +9,21 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.indexing.collections import open_database
-from nearsim_db.records import Notable, Tell
 from nearsim_db.store.work.leases import SILENCE_SECONDS
-from nearsim_db.worker import session
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.session import Shift
+from nearsim_db.worker.session import Session, WorkerOptions, open_session
 
 _LONGEST_PAUSE_SECONDS = 30.0
 _SLICE_SECONDS = 0.1
 
+_log = logging.getLogger("nearsim.worker")
+
 
 class Worker:
-    """Works on one collection, or on all lasting ones; any number of workers may, on any number of machines.
+    """Works on one collection, or on all lasting ones; any number of workers may run, on any number of machines.
 
-    `url` as in `Database.connect`. Work of workers that were silent for `silence_seconds` is taken from them. Events
-    older than `keep_events` are removed: an age such as "7 days", or none, if given, else as the settings say.
+    `url` as in `Database.connect`; the rest as in `WorkerOptions`. Events are logged to the logger `nearsim.worker`:
+    each record has `event`, its name, and mostly `facts`, a mapping.
     """
 
     def __init__(
@@ -30,91 +31,79 @@ class Worker:
         url: str | None = None,
         collection: str | None = None,
         *,
-        tell: Tell = lambda notable: None,
         monitor: Monitor | None = None,
         silence_seconds: float = SILENCE_SECONDS,
         keep_events: str | None = None,
     ) -> None:
         self.monitor = monitor or Monitor()
         self._url = url
-        self._collection = collection
-        self._tell = tell
-        self._silence_seconds = silence_seconds
-        self._keep_events = keep_events
+        self._options = WorkerOptions(collection, silence_seconds, keep_events)
         self._stopping = False
         self._lost = False
 
     def stop(self) -> None:
-        """Finish the batch at hand and end; to be called from anywhere, a signal's handler too."""
+        """Finish the current batch and end; safe to call from other threads and from signal handlers."""
         self._stopping = True
 
     def run(self) -> None:
-        """Work until stopped. A lost database is waited for, with growing pauses."""
+        """Work until stopped. A lost connection is retried with growing pauses."""
         attempts = Retrying(
             retry=retry_if_exception_type(DatabaseError),
             wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
             sleep=self._pause,
-            before_sleep=self._say_lost,
+            before_sleep=self._log_lost,
         )
         for attempt in attempts:
             with attempt:
-                self._work(attempt.retry_state)
+                self._run_session(attempt.retry_state)
 
     def drain(self) -> int:
-        """Work until nothing is left to do, what others are at included; returns how many documents are set aside.
+        """Work until no work is left, for other processes neither; return how many documents are set aside.
 
-        Raises the errors of the database, and those of generations that cannot be worked on here.
+        Raises DatabaseError, and the error of any generation that cannot be worked on here.
         """
-        with self._shift() as at_work:
+        with self._session() as session:
             while not self._stopping:
-                if not at_work.round():
-                    if not at_work.is_anything_left():
+                if not session.run_once():
+                    if not session.has_work():
                         break
-                    at_work.rest()
-            for error in at_work.troubles.values():
+                    session.wait()
+            for error in session.failures.values():
                 raise error
-            return at_work.read_backlog().set_aside
+            return session.read_backlog().set_aside
 
-    def _work(self, state: RetryCallState) -> None:
+    def _run_session(self, state: RetryCallState) -> None:
         if self._stopping:
             return
-        with self._shift() as at_work:
+        with self._session() as session:
             while not self._stopping:
-                done = at_work.round()
+                done = session.run_once()
                 state.attempt_number = 1
-                self._say_found()
+                self._log_reconnected()
                 if not done:
-                    at_work.rest()
+                    session.wait()
 
     @contextmanager
-    def _shift(self) -> Iterator[Shift]:
+    def _session(self) -> Iterator[Session]:
         with (
             open_database(self._url) as database,
-            session.begin(
-                database,
-                self._collection,
-                self._tell,
-                self.monitor,
-                lambda: self._stopping,
-                self._silence_seconds,
-                self._keep_events,
-            ) as begun,
+            open_session(database, self._options, self.monitor, lambda: self._stopping) as session,
         ):
-            yield begun
+            yield session
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self._stopping and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _say_lost(self, state: RetryCallState) -> None:
+    def _log_lost(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        self.monitor.troubled(str(error))
+        self.monitor.database_lost(str(error))
         if not self._lost:
             self._lost = True
-            self._tell(Notable("lost", f"{error}; trying again until it answers", "error"))
+            _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
-    def _say_found(self) -> None:
+    def _log_reconnected(self) -> None:
         if self._lost:
             self._lost = False
-            self._tell(Notable("reconnected", "the database answers again"))
+            _log.info("reconnected to the database", extra={"event": "reconnected"})

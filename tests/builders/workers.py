@@ -6,16 +6,46 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
 
 import psycopg
+import pytest
 
 PATIENCE_SECONDS = 60.0
 IDLE = "SELECT NOT EXISTS (SELECT FROM nearsim.change) AND NOT EXISTS (SELECT FROM nearsim.work)"
 BLOCKED = "SELECT count(*) > 0 FROM pg_catalog.pg_locks WHERE NOT granted"
 
 Application = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class LoggedEvent:
+    """An event as a worker logged it."""
+
+    event: str
+    level: str
+    message: str
+    facts: Mapping[str, object]
+
+
+class WorkerLog:
+    """The events that were logged so far, of one name or all."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    def events(self, name: str | None = None, level: str | None = None) -> list[LoggedEvent]:
+        """The events in order."""
+        records = [one for one in self._caplog.records if one.name.startswith("nearsim.")]
+        found = [
+            LoggedEvent(
+                one.__dict__["event"], one.levelname.lower(), one.getMessage(), one.__dict__.get("facts", {})
+            )
+            for one in records
+        ]
+        return [one for one in found if name in (None, one.event) and level in (None, one.level)]
 
 
 class WorkerProcess:

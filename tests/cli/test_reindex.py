@@ -143,7 +143,7 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
         return
     with running(url) as worker, application(url) as looking:
-        worker.says("generation 2 of profile default of collection default was left behind")
+        worker.says("the build of generation 2 of profile default of collection default was left behind")
         nearsim.succeed("reindex", "resume", "--detach")
         worker.says("has caught up; compare: nearsim reindex diff; then: nearsim reindex promote")
         wait_until(looking, "SELECT state = 'ready' FROM nearsim.generation WHERE generation_id = 2")

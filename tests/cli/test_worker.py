@@ -147,11 +147,11 @@ def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
             assert state is not None
             state.process.kill()
             state.process.wait(20)
-            assert "trying again" in worker.says("error: ")
+            assert "retrying" in worker.says("error: ")
             assert get(f"{address}/healthz")[0] == 503
             assert "nearsim_backlog{" not in get(f"{address}/metrics")[1]
             cluster.start()
-            worker.says("answers again")
+            worker.says("reconnected")
             with application(cluster.dsn("living")) as other:
                 other.execute(INSERT, (100, 199))
                 wait_until(other, IDLE)

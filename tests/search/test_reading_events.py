@@ -7,12 +7,11 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import MissedEventsError, NearsimError, NotFoundError
-from nearsim_db.records import Notable
 from nearsim_db.search import events
 from nearsim_db.search.events import Event, Follower, Wanted, choose, kept_seconds, prune, read
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.worker.worker import Worker
-from tests.builders.workers import Application, application, ask
+from tests.builders.workers import Application, WorkerLog, application, ask
 
 DAY_SECONDS = 86_400
 ALIKE = "one two three four five six"
@@ -117,9 +116,10 @@ def test_ages_of_events() -> None:
         kept_seconds("long")
 
 
-def test_following_goes_on_through_a_lost_database(index: Index, database_url: str) -> None:
-    heard: list[Notable] = []
-    follower = Follower(index.database, Wanted(), tell=heard.append)
+def test_following_goes_on_through_a_lost_database(
+    index: Index, database_url: str, logged: WorkerLog
+) -> None:
+    follower = Follower(index.database, Wanted())
     following = follower.follow()
     first = list(islice(following, 4))
     with application(database_url) as writing, Index.connect(database_url) as other:
@@ -131,7 +131,7 @@ def test_following_goes_on_through_a_lost_database(index: Index, database_url: s
     event = next(following)
     assert (event.kind, event.right) == ("pair_found", "d3")
     assert event.event_id > first[-1].event_id
-    assert [one.event for one in heard] == ["lost", "reconnected"]
+    assert [one.event for one in logged.events()] == ["lost", "reconnected"]
     following.close()
 
 

@@ -332,5 +332,5 @@ def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other
             number = put(other, body)
             wait_until(other, BLOCKED)
             other.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE NOT granted")
-        worker.says("trying again until it answers")
+        worker.says("retrying until the server answers")
         assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []

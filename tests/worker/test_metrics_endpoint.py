@@ -1,6 +1,7 @@
-"""When a worker counts as well, by a clock of the test's own."""
+"""When a worker counts as healthy, by the test's own clock; its metrics and its services."""
 
 from nearsim_db.worker.metrics import Monitor
+from nearsim_db.worker.service import Schedule, Service
 
 
 class Clock:
@@ -13,10 +14,10 @@ class Clock:
         return self.now
 
 
-def test_health_needs_a_round_of_late_or_a_batch_that_is_young() -> None:
+def test_a_worker_is_healthy_after_a_recent_round_or_in_a_recent_batch() -> None:
     clock = Clock()
     monitor = Monitor(clock)
-    assert monitor.health() == (False, "it has not reached the database yet")
+    assert monitor.health() == (False, "not connected to the database yet")
     monitor.round_done()
     clock.now += 9
     assert monitor.health() == (True, "last round 9.0 s ago")
@@ -24,22 +25,42 @@ def test_health_needs_a_round_of_late_or_a_batch_that_is_young() -> None:
         clock.now += 299
         assert monitor.health()[0]
         clock.now += 2
-        assert monitor.health() == (False, "sign: at the batch at hand for 301 s")
-        monitor.batch_goes_on("sign")
+        assert monitor.health() == (False, "sign: no progress in the current batch for 301 s")
+        monitor.batch_progressed("sign")
         assert monitor.health()[0]
     assert not monitor.health()[0]
     monitor.round_done()
-    monitor.troubled("the server is gone")
+    monitor.database_lost("the server is gone")
     assert monitor.health() == (False, "the server is gone")
 
 
-def test_what_came_of_batches_is_counted() -> None:
+def test_batches_are_counted_by_outcome() -> None:
     monitor = Monitor()
-    monitor.count("sign", 10, {"failed": 2, "set aside": 1})
-    monitor.count("search", 5, {"pairs": 7})
+    monitor.count_batch("sign", 10, {"failed": 2, "set aside": 1})
+    monitor.count_batch("search", 5, {"pairs": 7})
     shown = monitor.exposition().decode().splitlines()
     assert 'nearsim_documents_total{outcome="done",stage="sign"} 7.0' in shown
     assert 'nearsim_documents_total{outcome="set_aside",stage="sign"} 1.0' in shown
     assert 'nearsim_failures_total{stage="sign"} 1.0' in shown
     assert 'nearsim_failures_total{stage="search"} 0.0' in shown
     assert "nearsim_pairs_stored_total 7.0" in shown
+
+
+def test_services_run_in_order_when_their_period_has_passed() -> None:
+    clock, runs = Clock(), list[str]()
+
+    def work() -> None:
+        runs.append("slow")
+        clock.now += 5
+
+    schedule = Schedule([Service("slow", 60, work), Service("fast", 1, lambda: runs.append("fast"))], clock)
+    schedule.run_due()
+    assert runs == ["slow", "fast"]
+    schedule.run_due()
+    assert runs == ["slow", "fast"]
+    clock.now += 1
+    schedule.run_due()
+    assert runs == ["slow", "fast", "fast"]
+    clock.now += 59
+    schedule.run_due()
+    assert runs == ["slow", "fast", "fast", "slow", "fast"]

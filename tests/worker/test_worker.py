@@ -8,16 +8,17 @@ from sqlalchemy import Engine
 
 from nearsim_db import Index
 from nearsim_db.errors import FingerprintError, NearsimError
-from nearsim_db.records import Notable
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.work import leases, queue, work_items
 from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.worker.notices import Notices
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import (
     BLOCKED,
     IDLE,
     Application,
+    WorkerLog,
     WorkerProcess,
     application,
     ask,
@@ -109,17 +110,16 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
 
 
 def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
-    database_url: str, other: Application
+    database_url: str, other: Application, logged: WorkerLog
 ) -> None:
-    told: list[Notable] = []
     with running(database_url) as silent:
         stop_in_the_middle(database_url, other, silent)
-        assert Worker(database_url, tell=told.append, silence_seconds=2.5).drain() == 0
-        assert [one.facts["documents"] for one in told if one.event == "freed"] == [200]
+        assert Worker(database_url, silence_seconds=2.5).drain() == 0
+        assert [one.facts["documents"] for one in logged.events("freed")] == [200]
         assert pairs(database_url) == PAIRS
         before = ask(other, SIGNED)
         silent.signal(signal.SIGCONT)
-        silent.says("took this worker for dead")
+        silent.says("this worker's lease expired")
         wait_until(other, IDLE)
         assert ask(other, SIGNED) == before
         silent.signal(signal.SIGTERM)
@@ -128,11 +128,10 @@ def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
 
 
 def test_what_cannot_be_done_is_set_aside_alone(
-    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:
     other.execute(WRITE)
-    told: list[Notable] = []
-    worker = Worker(database_url, tell=told.append)
+    worker = Worker(database_url)
     assert worker.drain() == 0
     other.execute("UPDATE nearsim.document SET body = body || ' poison' WHERE external_id = 'd9'")
     other.execute("UPDATE nearsim.document SET body = body || ' anew' WHERE external_id <> 'd9'")
@@ -141,13 +140,13 @@ def test_what_cannot_be_done_is_set_aside_alone(
     (item,) = failed(engine)
     assert (item.id, item.stage, item.state, item.attempts) == ("d9", "sign", "set aside", 5)
     assert item.error == "ValueError: this text is poison"
-    (given_up,) = [one for one in told if one.event == "set_aside"]
-    assert given_up.level == "error" and told[-1] is given_up
+    (given_up,) = logged.events("set_aside")
+    assert given_up.level == "error" and logged.events()[-1] == given_up
     assert given_up.facts["collection"] == given_up.facts["profile"] == "default"
     assert given_up.message.startswith("default/default: sign of 1 ")
     assert given_up.message.endswith(": ValueError: this text is poison; see: nearsim work list --failed")
-    # A batch of all, smaller ones, then it alone: each failure is told once.
-    assert len(told) == len([one for one in told if "this text is poison" in one.message]) == 5
+    # A batch of all, smaller ones, then it alone: each failure is logged once.
+    assert ["this text is poison" in one.message for one in logged.events()] == [True] * 5
 
     poison.undo()
     assert worker.drain() == 1
@@ -158,7 +157,7 @@ def test_what_cannot_be_done_is_set_aside_alone(
     assert failed(engine) == []
 
 
-def test_what_fails_is_due_at_once_when_told_and_can_be_discarded(
+def test_what_fails_is_due_at_once_when_retried_and_can_be_discarded(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:
     poison.setattr(queue, "DELAYS_SECONDS", (3600.0, 3600.0))
@@ -166,36 +165,38 @@ def test_what_fails_is_due_at_once_when_told_and_can_be_discarded(
         "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'd1', 'poison')"
     )
     worker = Worker(database_url)
-    with worker._shift() as shift:
-        while shift.round():
+    with worker._session() as session:
+        while session.run_once():
             pass
         assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
-        assert not shift.round()
+        assert not session.run_once()
         with engine.begin() as connection:
             assert work_items.retry(connection, None, None) == ["d1"]
-        assert shift.round()
+        assert session.run_once()
     assert [(one.state, one.attempts) for one in failed(engine)] == [("failing", 2)]
     with engine.begin() as connection:
         assert work_items.discard(connection, None, ["d1", "d2"]) == ["d1"]
         assert work_items.discard(connection, None, None) == []
 
 
-def test_a_collection_without_a_profile_is_told_of_once(database_url: str, other: Application) -> None:
+def test_a_collection_without_a_profile_is_logged_once(
+    database_url: str, other: Application, logged: WorkerLog
+) -> None:
     other.execute("INSERT INTO nearsim.collection (name) VALUES ('news'), ('empty')")
     other.execute(
         "INSERT INTO nearsim.document (collection_id, external_id)"
         " SELECT collection_id, 'a' FROM nearsim.collection WHERE name = 'news'"
     )
-    told: list[Notable] = []
-    worker = Worker(database_url, tell=told.append)
-    with worker._shift() as shift:
+    worker = Worker(database_url)
+    with worker._session() as session:
+        notices = Notices(session._scope)
         for _ in range(2):
-            shift._tell_of_unindexed()
-    assert [(one.message, one.level) for one in told] == [
-        ("collection news has documents and no profile: nearsim build -c news makes one", "warning")
+            notices.log_unindexed()
+    assert [(one.message, one.level) for one in logged.events()] == [
+        ("collection news has documents but no profile; create one: nearsim build -c news", "warning")
     ]
-    Worker(database_url, "default", tell=told.append).drain()
-    assert len(told) == 1
+    Worker(database_url, "default").drain()
+    assert len(logged.events()) == 1
 
 
 def test_another_text_needs_no_retry(
@@ -228,16 +229,17 @@ def test_what_is_discarded_stays_out_until_it_changes(
     assert pairs(database_url) == {pair for pair in PAIRS if "d10" not in pair}
 
 
-def test_a_generation_of_another_version_stops_no_other(database_url: str, other: Application) -> None:
+def test_a_generation_of_another_version_stops_no_other(
+    database_url: str, other: Application, logged: WorkerLog
+) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("older", Recipe())
         index.build()
     other.execute("UPDATE nearsim.generation SET fingerprint = 'older' WHERE generation_id = 2")
     other.execute(WRITE)
-    told: list[Notable] = []
     with pytest.raises(FingerprintError):
-        Worker(database_url, tell=told.append).drain()
-    assert [one.facts for one in told if one.event == "refused"] == [
+        Worker(database_url).drain()
+    assert [one.facts for one in logged.events("refused")] == [
         {"collection": "default", "profile": "older", "generation": 2}
     ]
     assert ask(other, "SELECT array_agg(DISTINCT generation_id)::text FROM nearsim.work") == "{2}"
@@ -264,16 +266,15 @@ def test_a_profile_that_nobody_builds_is_built_when_it_has_documents(
 
 
 def test_a_build_that_fails_stops_no_other(
-    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
+    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:
     other.execute(WRITE)
     other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id = 'd9'")
     with Index.connect(database_url) as index, pytest.raises(ValueError, match="poison"):
         index.create_profile("second", Recipe())
-    told: list[Notable] = []
     with pytest.raises(NearsimError, match="cannot be built: ValueError: this text is poison"):
-        Worker(database_url, tell=told.append).drain()
-    assert [one.level for one in told if one.event == "build_failed"] == ["error"]
+        Worker(database_url).drain()
+    assert [one.level for one in logged.events("build_failed")] == ["error"]
     with Index.connect(database_url, profile="default") as index:
         assert len(list(index.pairs())) == len(PAIRS) - 3
     poison.undo()
@@ -287,11 +288,11 @@ def test_a_build_that_fails_stops_no_other(
 def test_features_are_forgotten_when_texts_are_purged(database_url: str, other: Application) -> None:
     other.execute(WRITE)
     worker = Worker(database_url)
-    with worker._shift() as shift:
-        while shift.round() or shift.is_anything_left():
-            shift.rest()
-        (context,) = shift._contexts._kept.values()
+    with worker._session() as session:
+        while session.run_once() or session.has_work():
+            session.wait()
+        (context,) = session._scope.contexts._contexts.values()
         assert context.cache._kept
         other.execute("UPDATE nearsim.collection SET purged_at = now()")
-        shift._refresh()
+        session._scope.refresh()
         assert not context.cache._kept

@@ -22,7 +22,6 @@ from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
     from nearsim_db.cli.output.layouts import Layout
-    from nearsim_db.records import Notable
     from nearsim_db.search.events import Event
     from nearsim_db.search.events import Kind as KindName
 
@@ -108,14 +107,16 @@ def show(
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow needs --format jsonl or csv")
     from nearsim_db.cli.output import streams
+    from nearsim_db.cli.output.logs import NoteHandler, logged_to
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.search.events import Follower, choose, read
 
     with open_database() as database, _until_terminated(follow) as received:
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
-            follower = Follower(database, wanted, after, new=new, tell=_say, stopping=received.is_set)
-            _write_on(follower.follow(), chosen, output, limit)
+            follower = Follower(database, wanted, after, new=new, stopping=received.is_set)
+            with logged_to(NoteHandler(), "nearsim.events"):
+                _write_on(follower.follow(), chosen, output, limit)
         else:
             streams.write(_layout(), read(database, wanted, after), chosen, output, limit, quiet=quiet)
 
@@ -204,9 +205,3 @@ def _until_terminated(follow: bool) -> Iterator[Flag]:
         yield received
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _say(notable: "Notable") -> None:
-    from nearsim_db.cli.output import terminal
-
-    (terminal.print_warning if notable.level == "error" else terminal.print_info)(notable.message)

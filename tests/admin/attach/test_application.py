@@ -6,12 +6,11 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.records import Notable
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write
-from tests.builders.workers import Application, application, ask
+from tests.builders.workers import Application, WorkerLog, application, ask
 
 
 def test_a_role_without_rights_writes_its_table(story: Index, app: Application, database: Database) -> None:
@@ -44,7 +43,7 @@ def test_writers_wait_for_nobody(story: Index, app: Application, database_url: s
 
 
 def test_a_renamed_column_refuses_no_write(
-    story: Index, app: Application, database: Database, database_url: str
+    story: Index, app: Application, database: Database, database_url: str, logged: WorkerLog
 ) -> None:
     warnings: list[str] = []
     app.add_notice_handler(lambda notice: warnings.append(notice.message_primary or ""))
@@ -57,9 +56,8 @@ def test_a_renamed_column_refuses_no_write(
         NotFoundError, match=r"'story' cannot follow table public\.story: its column 'body' is gone"
     ):
         story.build()
-    told: list[Notable] = []
-    assert Worker(database_url, tell=told.append).drain() == 0
-    assert [one.event for one in told if one.level == "error"] == ["not_followed"]
+    assert Worker(database_url).drain() == 0
+    assert [one.event for one in logged.events(level="error")] == ["not_followed"]
     app.execute("ALTER TABLE story RENAME content TO body")
     story.build()
     assert_as_ingested(database, app, story)
@@ -84,15 +82,16 @@ def test_other_columns_from_now_on(story: Index, app: Application, database: Dat
     assert_as_ingested(database, app, index)
 
 
-def test_a_table_that_is_gone(story: Index, app: Application, database: Database, database_url: str) -> None:
+def test_a_table_that_is_gone(
+    story: Index, app: Application, database: Database, database_url: str, logged: WorkerLog
+) -> None:
     before = pairs(story)
     app.execute("DROP TABLE story")
     app.execute("INSERT INTO nearsim.change (collection_id) SELECT collection_id FROM nearsim.collection")
     with pytest.raises(NotFoundError, match="follows a table that is gone; run: nearsim detach story"):
         story.build()
-    told: list[Notable] = []
-    assert Worker(database_url, tell=told.append).drain() == 0
-    assert [one.message for one in told if one.level == "error"] == [
+    assert Worker(database_url).drain() == 0
+    assert [one.message for one in logged.events(level="error")] == [
         "collection 'story' follows a table that is gone; run: nearsim detach story"
     ]
     assert pairs(story) == before

@@ -257,7 +257,7 @@ def test_texts_that_are_not_what_they_were_are_found_when_they_are_read(
     assert pairs(other) == pairs(reference) == pairs(first)
     unseen(app, "UPDATE story SET body = 'changed again where nobody looked' WHERE id = 3")
     write(app, 20, words(1, 20))
-    worker = Worker(database_url, tell=lambda notable: None)
+    worker = Worker(database_url)
     assert worker.drain() == 0
     assert pairs(first) == pairs(other) == pairs(twin(database, app))
     unseen(app, "UPDATE story SET body = 'back' WHERE id = 5")
@@ -333,7 +333,7 @@ def test_batches_in_slices(story: Index, database: Database, monkeypatch: pytest
 def test_written_while_workers_follow(app: Application, database: Database, where: str) -> None:
     """Two writers, a worker and sweeps at once; then the work is drained, and nothing is missing."""
     index = attached(database)
-    worker = Worker(where, tell=lambda notable: None)
+    worker = Worker(where)
     (attachment,) = attach.list_attachments(database)
 
     def sweep() -> None:
@@ -354,5 +354,5 @@ def test_written_while_workers_follow(app: Application, database: Database, wher
         finally:
             worker.stop()
         running.result()
-    assert Worker(where, tell=lambda notable: None).drain() == 0
+    assert Worker(where).drain() == 0
     assert_as_ingested(database, app, index)

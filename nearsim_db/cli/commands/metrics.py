@@ -1,4 +1,4 @@
-"""The small web server of a worker: /healthz and /metrics."""
+"""The HTTP server of a worker: /healthz and /metrics."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @contextmanager
 def serve(monitor: Monitor, host: str, port: int) -> Iterator[str]:
-    """Answer in the block; yields the address. Port 0 takes a free one. Raises NearsimError where it is taken."""
+    """Serve during the block; yields the address. Port 0 chooses a free one. Raises NearsimError if it is taken."""
     try:
         server = ThreadingHTTPServer((host, port), _handler(monitor))
     except OSError as error:
         raise NearsimError(
-            f"cannot serve at {host}, port {port}: {error.strerror or error}; give another with --http"
+            f"cannot serve at {host}, port {port}: {error.strerror or error}; choose another port with --http"
         ) from error
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, name="nearsim-http", daemon=True)
@@ -35,24 +35,24 @@ def serve(monitor: Monitor, host: str, port: int) -> Iterator[str]:
 
 def _handler(monitor: Monitor) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers for one worker."""
+        """Handles requests for one worker."""
 
         def do_GET(self) -> None:
-            """Health, metrics, or 404."""
+            """Send health, metrics, or 404."""
             match self.path.partition("?")[0]:
                 case "/healthz":
-                    well, reason = monitor.health()
-                    body = orjson.dumps({"ok": well, "reason": reason})
-                    self._answer(200 if well else 503, "application/json", body)
+                    healthy, reason = monitor.health()
+                    body = orjson.dumps({"ok": healthy, "reason": reason})
+                    self._send(200 if healthy else 503, "application/json", body)
                 case "/metrics":
-                    self._answer(200, _METRICS_TYPE, monitor.exposition())
+                    self._send(200, _METRICS_TYPE, monitor.exposition())
                 case _:
-                    self._answer(404, "text/plain", b"there are /healthz and /metrics\n")
+                    self._send(404, "text/plain", b"not found; see /healthz and /metrics\n")
 
         def log_message(self, format: str, *args: object) -> None:
-            """Requests are not worth a line."""
+            """Log no requests."""
 
-        def _answer(self, status: int, kind: str, body: bytes) -> None:
+        def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

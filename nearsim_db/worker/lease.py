@@ -1,0 +1,64 @@
+"""The lease under which a worker takes work."""
+
+import logging
+import os
+import socket
+import time
+
+from nearsim_db.errors import count_of
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.locks import Lock, give_lock_back
+from nearsim_db.store.work import leases
+
+HEARTBEAT_SECONDS = 1.0
+
+_log = logging.getLogger("nearsim.worker")
+
+
+class WorkerLease:
+    """A lease on a connection of its own: while its heartbeat is recent, no other worker takes its work.
+
+    Work of leases without a heartbeat for `silence_seconds` is freed.
+    """
+
+    def __init__(self, connection: Connection, silence_seconds: float) -> None:
+        self._connection = connection
+        self._silence_seconds = silence_seconds
+        self._due_at = 0.0
+        self.lease_id = self._open()
+
+    def keep_alive(self) -> None:
+        """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
+        if time.monotonic() < self._due_at:
+            return
+        is_valid = leases.beat(self._connection, self.lease_id)
+        self._connection.commit()
+        if not is_valid:
+            give_lock_back(self._connection, Lock.WORKER, self.lease_id)
+            self.lease_id = self._open()
+            _log.warning(
+                f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was freed for "
+                "other workers, and it continues under a new lease",
+                extra={"event": "lease_lost"},
+            )
+        self._due_at = time.monotonic() + HEARTBEAT_SECONDS
+
+    def free_lost_work(self) -> None:
+        """Free the work of workers that died or sent no heartbeat."""
+        freed = leases.free_lost_work(self._connection, self._silence_seconds)
+        self._connection.commit()
+        if freed:
+            _log.warning(
+                f"work on {count_of(freed, 'document')} of workers without a heartbeat was freed",
+                extra={"event": "freed", "facts": {"documents": freed}},
+            )
+
+    def close(self) -> None:
+        """End the lease and free its work."""
+        leases.close_lease(self._connection, self.lease_id)
+        self._connection.commit()
+
+    def _open(self) -> int:
+        lease_id = leases.open_lease(self._connection, f"{socket.gethostname()}:{os.getpid()}")
+        self._connection.commit()
+        return lease_id

@@ -1,0 +1,78 @@
+"""Work from the queues of all generations, taken in batches."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from nearsim_db.indexing import promotion_events, work_queue
+from nearsim_db.indexing.context import Context
+from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import Stage
+from nearsim_db.worker.lease import WorkerLease
+from nearsim_db.worker.metrics import Monitor
+from nearsim_db.worker.scope import Scope
+
+_log = logging.getLogger("nearsim.worker")
+
+
+class QueuedWork:
+    """Dispatches changes and works on what is queued, under the worker's lease."""
+
+    def __init__(self, scope: Scope, lease: WorkerLease, monitor: Monitor) -> None:
+        self._scope = scope
+        self._lease = lease
+        self._monitor = monitor
+
+    def run(self, between: Callable[[], None]) -> bool:
+        """Dispatch changes, then take a batch of each stage that has work; return whether anything was done.
+
+        `between` is called after each batch.
+        """
+        scope = self._scope
+        done = work_queue.dispatch(scope.engine) > 0
+        with scope.engine.connect() as connection:
+            queued = queue.find_work(connection, scope.collection_id)
+            batches = [(id, scope.contexts.find(connection, id), stage) for id, stage in queued]
+        for id, context, stage in batches:
+            if scope.stopping():
+                break
+            if context is not None:
+                done |= self._work(context, stage) > 0
+            elif stage == "tell":
+                done |= promotion_events.tell_once(scope.engine, Leaves(id), self._lease.lease_id) > 0
+            else:
+                continue
+            between()
+        return done
+
+    def run_during_build(self) -> None:
+        """Keep the lease, and the generations that are built already, up to date during a long build."""
+        self._lease.keep_alive()
+        self.run(self._lease.keep_alive)
+
+    def _work(self, context: Context, stage: Stage) -> int:
+        before = context.tally.copy()
+        warnings: list[str] = []
+        with self._monitor.batch(stage):
+            collecting = replace(context, warn=warnings.append)
+            taken = work_queue.work_once(self._scope.engine, collecting, stage, self._lease.lease_id)
+        counts = context.tally - before
+        self._monitor.count_batch(stage, taken, counts)
+        if counts["set aside"]:
+            self._log_set_aside(context, stage, counts, warnings)
+        else:
+            for message in warnings:
+                context.warn(message)
+        return taken
+
+    def _log_set_aside(
+        self, context: Context, stage: Stage, counts: Counter[str], warnings: Sequence[str]
+    ) -> None:
+        """Log one error that includes the warnings, which name the cause."""
+        contexts, generation = self._scope.contexts, context.generation
+        place = contexts.place(generation)
+        message = "; ".join([*(f"{place}: {one}" for one in warnings), "see: nearsim work list --failed"])
+        facts = contexts.facts(generation) | {"stage": stage, "documents": counts["set aside"]}
+        _log.error(message, extra={"event": "set_aside", "facts": facts})
