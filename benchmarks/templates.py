@@ -21,7 +21,7 @@ BODY_SLOTS = 8
 LEAST_SIMILARITY = 0.8
 
 
-def similarity_at_threshold(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
+def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
     """The lowest Jaccard, over word shingles, that two fillings of the slots can have, in [0, 1].
 
     Let c be the distinct shingles clear of all slots, and s the windows that touch one. Both fillings have
@@ -50,11 +50,9 @@ class Template:
         self._slots = np.linspace(10, len(self._body) - 10, BODY_SLOTS).astype(np.int64)
         title, text = self.fill(0, rng)
         slots = [TITLE_WORDS, *(TITLE_WORDS + 1 + self._slots).tolist()]
-        self.similarity_at_threshold = similarity_at_threshold([*title.split(), *text.split()], slots)
-        if self.similarity_at_threshold < LEAST_SIMILARITY:
-            raise ValueError(
-                f"the template guarantees only {self.similarity_at_threshold:.3f}; use another seed"
-            )
+        self.least_similarity = least_similarity([*title.split(), *text.split()], slots)
+        if self.least_similarity < LEAST_SIMILARITY:
+            raise ValueError(f"the template guarantees only {self.least_similarity:.3f}; use another seed")
 
     def fill(self, number: int, rng: np.random.Generator) -> tuple[str, str]:
         """Title and text of one member; the title ends with its number, which makes it distinct."""

@@ -49,29 +49,29 @@ def test_the_outermost_step_comes_first(text: str, expected: Amplification) -> N
 def test_cascades_of_many_steps() -> None:
     deep = "or(1, " * 63 + "and(3)" + ")" * 63
     assert parse(deep).functions == 3 and str(parse(deep)) == deep
-    with pytest.raises(RecipeError, match="at character 385: at most 64 steps"):
+    with pytest.raises(RecipeError, match="at character 385: expected at most 64 steps"):
         parse("or(1, " * 64 + "and(3)" + ")" * 64)
 
 
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("", 1, "and(n), or(n) or at_least(m, n) is expected, not the end"),
-        ("xor(4)", 1, "is expected, not 'xor'"),
-        ("or 4", 4, "( is expected, not '4'"),
-        ("or(4", 5, "a comma or ) is expected, not the end"),
-        ("or(four)", 4, "a whole number of at most 9 digits is expected, not 'four'"),
-        ("or(4.5)", 5, "a comma or ) is expected, not '.'"),
-        ("or(-1)", 4, "a whole number of at most 9 digits is expected, not '-'"),
+        ("", 1, "expected and(n), or(n) or at_least(m, n), found the end"),
+        ("xor(4)", 1, ", found 'xor'"),
+        ("or 4", 4, "expected (, found '4'"),
+        ("or(4", 5, "expected a comma or ), found the end"),
+        ("or(four)", 4, "expected a whole number of at most 9 digits, found 'four'"),
+        ("or(4.5)", 5, "expected a comma or ), found '.'"),
+        ("or(-1)", 4, "expected a whole number of at most 9 digits, found '-'"),
         ("or(1234567890)", 4, "at most 9 digits"),
-        ("or(4, 3)", 7, "and, or, at_least is expected, not '3'"),
-        ("or(4, and(3)", 13, ") is expected, not the end"),
-        ("or(4, and(3)) or(2)", 15, "the end is expected, not 'or'"),
-        ("and(4 or(4))", 7, "a comma or ) is expected, not 'or'"),
-        ("at_least(3)", 11, "a comma, and how many there are is expected, not ')'"),
-        ("or(4, at_least(5, 3))", 7, "at_least(5, 3) is impossible; ask for 1 to 3 of 3"),
-        ("or(4, and(0))", 7, "and(0) is impossible"),
-        ("or(65537)", 1, "at most 65,536"),
+        ("or(4, 3)", 7, "expected and, or, at_least, found '3'"),
+        ("or(4, and(3)", 13, "expected ), found the end"),
+        ("or(4, and(3)) or(2)", 15, "expected the end, found 'or'"),
+        ("and(4 or(4))", 7, "expected a comma or ), found 'or'"),
+        ("at_least(3)", 11, "expected a comma and the count, found ')'"),
+        ("or(4, at_least(5, 3))", 7, "at_least(5, 3) is out of range; require 1 to 3 of 3"),
+        ("or(4, and(0))", 7, "and(0) is out of range"),
+        ("or(65537)", 1, "combine 1 to 65,536"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, place: int, reason: str) -> None:

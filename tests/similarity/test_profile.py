@@ -68,8 +68,8 @@ def test_bands_that_are_given_are_taken() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        (["sketch.k=2", "match.threshold=0.5"], "take a larger k"),
-        (["sketch.k=3", "sketch.family=bottom_k"], "3 give 0.9730; take a larger k"),
+        (["sketch.k=2", "match.threshold=0.5"], "raise sketch.k or match.threshold"),
+        (["sketch.k=3", "sketch.family=bottom_k"], "3 give 0.9730; raise sketch.k"),
         (["shingle.stem=klingon"], "no stemmer for 'klingon'"),
         (["shingle.stopwords=klingon"], "no list for 'klingon'"),
     ],
@@ -235,7 +235,7 @@ def test_bands_and_a_minimum_are_an_amplification(rules: list[str], written: str
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        (["match.amplification=or(4, and)"], r"match.amplification: .* at character 10: \( is expected"),
+        (["match.amplification=or(4, and)"], r"match.amplification: .* at character 10: expected \("),
         (["match.amplification=or(43, and(3))"], r"uses 129 values, the sketch has k = 128; raise sketch.k"),
         (["match.amplification=or(257)", "sketch.k=512"], "uses 257 bands; there can be at most 256"),
         (

@@ -211,5 +211,5 @@ def test_what_is_no_vector_is_refused(vector: Any) -> None:
 
 
 def test_weights_below_0_have_no_weighted_jaccard() -> None:
-    with pytest.raises(InputError, match="0 and more"):
+    with pytest.raises(InputError, match="0 or more"):
         metrics.weighted_jaccard([1.0, -1.0], [1.0])

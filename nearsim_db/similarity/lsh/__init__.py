@@ -1,4 +1,4 @@
-"""Locality-sensitive hashing: how probable it is that a pair becomes a candidate, and how to choose bands."""
+"""Locality-sensitive hashing: the probability that a pair becomes a candidate, and the choice of bands."""
 
 from nearsim_db.similarity.lsh.amplification import Amplification, Sensitivity, and_, at_least, banding, or_
 from nearsim_db.similarity.lsh.choose import BandChoice, choose_bands, choose_keys, pick_bands

@@ -1,10 +1,11 @@
-"""The algebra of amplification: hash functions combined by "all agree", "any agrees" and "at least m agree".
+"""Amplification: hash functions combined by "all agree", "any agrees" and "at least m agree".
 
-Read from the outside in: or_(4, and_(4)) calls a pair alike if any of 4 groups of 4 functions agrees throughout. The
-slides of Stanford's CS246 name constructions in the order in which they are applied, so that one is their AND-OR.
+Constructions are read from the outside in: or_(4, and_(4)) accepts a pair if any of 4 groups of 4 functions
+agrees throughout. The slides of Stanford's CS246 name the steps in the order of application and call this one
+AND-OR.
 
-In an index the functions are the values of a sketch, and the innermost "and" is a band: its rows are hashed together.
-Every construction is monotone, and without a shared band it never agrees: so the candidates of any are among the
+In an index the functions are the values of a sketch, and the innermost "and" is a band, whose rows are hashed
+together. Every construction is monotone and rejects a pair that shares no band, so its candidates are always
 documents that share a bucket.
 """
 
@@ -26,10 +27,10 @@ MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """A (d1, d2, p1, p2)-sensitive family: what it promises of near and of far pairs.
+    """A (d1, d2, p1, p2)-sensitive family: its bounds for near and for far pairs.
 
-    Pairs at a distance of at most `near_distance` agree with probability at least `near_probability`, pairs
-    at `far_distance` or more with at most `far_probability`.
+    Pairs at a distance of at most `near_distance` agree with probability at least `near_probability`, pairs at
+    `far_distance` or more with probability at most `far_probability`.
     """
 
     near_distance: float
@@ -41,28 +42,34 @@ class Sensitivity:
     def of(
         cls, near_distance: float, far_distance: float, agreement: Callable[[float], float]
     ) -> "Sensitivity":
-        """A family for which the probability of agreement falls with the distance, as `agreement` tells."""
+        """Return the sensitivity of a family whose probability of agreement falls with the distance.
+
+        `agreement` maps a distance to that probability.
+        """
         return cls(near_distance, far_distance, agreement(near_distance), agreement(far_distance))
 
     @classmethod
     def of_minhash(cls, near_distance: float, far_distance: float) -> "Sensitivity":
-        """MinHash is (d1, d2, 1 - d1, 1 - d2)-sensitive for any Jaccard distances d1 < d2."""
+        """Return that of MinHash: (d1, d2, 1 - d1, 1 - d2) for any Jaccard distances d1 < d2."""
         return cls.of(near_distance, far_distance, lambda distance: 1 - distance)
 
     @classmethod
     def of_hyperplanes(cls, near_degrees: float, far_degrees: float) -> "Sensitivity":
-        """Random hyperplanes are (d1, d2, 1 - d1/180, 1 - d2/180)-sensitive for any angles d1 < d2 in degrees."""
+        """Return that of random hyperplanes: (d1, d2, 1 - d1/180, 1 - d2/180) for any angles d1 < d2 in degrees."""
         return cls.of(near_degrees, far_degrees, lambda degrees: 1 - degrees / 180)
 
     @classmethod
     def of_projections(cls, width: float) -> "Sensitivity":
-        """A random line in the plane of two points, in buckets of width a: (a/2, 2a, 1/2, 1/3)-sensitive."""
+        """Return that of a random line in the plane of two points, in buckets of width a: (a/2, 2a, 1/2, 1/3)."""
         return cls(width / 2, 2 * width, 1 / 2, 1 / 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Amplification:
-    """`count` copies of `inner` (None: one base function), of which `least` must agree: all for "and", 1 for "or"."""
+    """`count` copies of `inner` (None: one base function), of which at least `least` must agree.
+
+    `least` is `count` for "and" and 1 for "or".
+    """
 
     kind: Kind
     count: int
@@ -72,49 +79,49 @@ class Amplification:
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
             raise RecipeError(
-                f"{self.kind}({self.count}) is impossible; combine 1 function or more, at most {MAX_COUNT:,}"
+                f"{self.kind}({self.count}) is out of range; combine 1 to {MAX_COUNT:,} functions"
             )
         if self.kind != "at_least":
             object.__setattr__(self, "least", self.count if self.kind == "and" else 1)
         elif not 1 <= self.least <= self.count:
             raise RecipeError(
-                f"at_least({self.least}, {self.count}) is impossible; ask for 1 to {self.count} of {self.count}"
+                f"at_least({self.least}, {self.count}) is out of range; require 1 to {self.count} of {self.count}"
             )
 
     def __str__(self) -> str:
-        """As a recipe says it, from the outside in; `parse` reads it back."""
-        wanted = f"{self.least}, {self.count}" if self.kind == "at_least" else str(self.count)
-        return f"{self.kind}({wanted}, {self.inner})" if self.inner else f"{self.kind}({wanted})"
+        """Return the notation used in recipes, from the outside in; `parse` reads it."""
+        arguments = f"{self.least}, {self.count}" if self.kind == "at_least" else str(self.count)
+        return f"{self.kind}({arguments}, {self.inner})" if self.inner else f"{self.kind}({arguments})"
 
     @property
     def levels(self) -> tuple["Amplification", ...]:
-        """The steps of the construction, the outermost first."""
+        """The steps of the construction, outermost first."""
         return (self, *self.inner.levels) if self.inner else (self,)
 
     @property
     def functions(self) -> int:
-        """How many base functions the construction uses."""
+        """The number of base functions."""
         return self.count * (self.inner.functions if self.inner else 1)
 
     @property
     def rows(self) -> int:
-        """How many functions make a band: those of the innermost "and", else 1."""
+        """The number of functions in a band: the count of the innermost "and", else 1."""
         innermost = self.levels[-1]
         return innermost.count if innermost.kind == "and" else 1
 
     @property
     def bands(self) -> int:
-        """How many bands there are at the bottom."""
+        """The number of bands."""
         return self.functions // self.rows
 
     @property
     def groupings(self) -> tuple["Amplification", ...]:
-        """The steps above the bands, the outermost first."""
+        """The steps above the bands, outermost first."""
         return self.levels[:-1] if self.levels[-1].kind == "and" else self.levels
 
     @property
     def min_shared_bands(self) -> int | None:
-        """How many shared bands meet the construction, wherever they are; None where it matters which they are."""
+        """The number of shared bands that satisfies the construction, or None where their positions matter."""
         match self.groupings:
             case ():
                 return 1
@@ -124,12 +131,12 @@ class Amplification:
                 return None
 
     def probability(self, base: float) -> float:
-        """The probability that a pair agrees, where one base function agrees with probability `base`."""
-        once = self.inner.probability(base) if self.inner else base
-        return binomial.at_least(self.least, self.count, once)
+        """Return the probability that a pair agrees, if one base function agrees with probability `base`."""
+        each = self.inner.probability(base) if self.inner else base
+        return binomial.at_least(self.least, self.count, each)
 
     def applied_to(self, family: Sensitivity) -> Sensitivity:
-        """The sensitivity of the family that this construction makes of another."""
+        """Return the sensitivity of the family that this construction makes from another."""
         return Sensitivity(
             family.near_distance,
             family.far_distance,
@@ -138,7 +145,7 @@ class Amplification:
         )
 
     def evaluate(self, matched: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which pairs agree, by which of their bands do: (m, bands) of bool to bool of m.
+        """Return which pairs agree, given which bands they share: (m, bands) of bool to bool of m.
 
         The groups of a step are consecutive: the first of b copies has the first bands.
         """
@@ -161,11 +168,11 @@ def or_(count: int, inner: Amplification | None = None) -> Amplification:
 
 
 def at_least(least: int, count: int, inner: Amplification | None = None) -> Amplification:
-    """`least` or more of `count` must agree: p becomes the upper tail of the binomial distribution."""
+    """At least `least` of `count` must agree: p becomes the upper tail of the binomial distribution."""
     return Amplification("at_least", count, inner, least)
 
 
 def banding(bands: int, rows: int, min_shared_bands: int = 1) -> Amplification:
-    """At least so many of b bands of r rows: an AND of r, and above it an OR, or m of b."""
+    """At least `min_shared_bands` of `bands` bands of `rows` rows: an AND of rows below an OR, or m of b."""
     band = and_(rows) if rows > 1 else None
     return or_(bands, band) if min_shared_bands == 1 else at_least(min_shared_bands, bands, band)

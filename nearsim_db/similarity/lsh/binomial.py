@@ -1,4 +1,4 @@
-"""The upper tail of the binomial distribution, with all its digits."""
+"""The upper tail of the binomial distribution, to full precision."""
 
 import math
 
@@ -6,10 +6,10 @@ _NEGLIGIBLE = 1e-18
 
 
 def at_least(least: int, trials: int, chance: float) -> float:
-    """The probability that at least `least` of `trials` independent trials succeed, each with probability `chance`.
+    """Return the probability of at least `least` successes in `trials` trials of probability `chance`.
 
-    The sum over i of C(n, i) p^i (1 - p)^(n - i), from the side of the tail: nothing overflows, and what is left of 0
-    or of 1 is not lost in rounding.
+    The sum over i of C(n, i) p^i (1 - p)^(n - i), computed from the end of the smaller tail: nothing overflows,
+    and results close to 0 or 1 keep their digits.
     """
     if least <= 0 or chance >= 1:
         return float(least <= trials)
@@ -25,7 +25,7 @@ def at_least(least: int, trials: int, chance: float) -> float:
 
 
 def _sum_up(least: int, trials: int, chance: float) -> float:
-    """The tail from its first and largest term on."""
+    """Sum the tail, starting with its largest term."""
     odds = chance / (1 - chance)
     term = math.exp(
         _log_choose(trials, least) + least * math.log(chance) + (trials - least) * math.log1p(-chance)
@@ -39,5 +39,5 @@ def _sum_up(least: int, trials: int, chance: float) -> float:
     return min(total, 1.0)
 
 
-def _log_choose(all_of: int, some: int) -> float:
-    return math.lgamma(all_of + 1) - math.lgamma(some + 1) - math.lgamma(all_of - some + 1)
+def _log_choose(n: int, i: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)

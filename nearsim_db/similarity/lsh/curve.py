@@ -15,18 +15,18 @@ _STEPS = 512
 
 
 def match_probability(similarity: float, bands: int, rows: int, min_shared_bands: int = 1) -> float:
-    """The probability that a pair of this similarity shares at least `min_shared_bands` bands.
+    """Return the probability that a pair of this similarity shares at least `min_shared_bands` bands.
 
-    A band of r rows is shared with probability p = s^r, and the count is binomial: the sum over i of
-    C(b, i) p^i (1 - p)^(b - i). With a minimum of 1 that is 1 - (1 - s^r)^b (Leskovec, Rajaraman, Ullman:
-    Mining of Massive Datasets, section 3.4).
+    A band of r rows is shared with probability p = s^r, and the count is binomial: the sum over i of C(b, i)
+    p^i (1 - p)^(b - i). With a minimum of 1 that is 1 - (1 - s^r)^b (Leskovec, Rajaraman, Ullman: Mining of
+    Massive Datasets, section 3.4).
     """
     _check(bands, rows)
     if not 0 <= similarity <= 1:
         raise RecipeError(f"a similarity of {similarity} is outside 0..1")
     if min_shared_bands < 1:
-        raise RecipeError(f"a minimum of {min_shared_bands} shared bands is impossible; choose 1 or more")
-    # Not binomial.at_least: where a recall is met exactly, rounding decides, and bands of old indexes must stay.
+        raise RecipeError(f"a minimum of {min_shared_bands} shared bands is out of range; choose 1 or more")
+    # Not binomial.at_least: where a recall is met exactly, rounding decides which bands an existing index has.
     shared = similarity**rows
     tail = math.fsum(
         math.comb(bands, count) * shared**count * (1 - shared) ** (bands - count)
@@ -36,7 +36,7 @@ def match_probability(similarity: float, bands: int, rows: int, min_shared_bands
 
 
 def steepest_point(bands: int, rows: int) -> float:
-    """The similarity where 1 - (1 - s^r)^b rises fastest: ((r - 1) / (b r - 1))^(1 / r).
+    """Return the similarity where 1 - (1 - s^r)^b rises fastest: ((r - 1) / (b r - 1))^(1 / r).
 
     One band rises fastest at 1, several bands of one row at 0. One band of one row is a straight line: 1.0.
     """
@@ -47,13 +47,13 @@ def steepest_point(bands: int, rows: int) -> float:
 
 
 def approximate_steepest_point(bands: int, rows: int) -> float:
-    """The usual rule of thumb for the steepest point: (1 / b)^(1 / r), good for large b and r."""
+    """Return the usual approximation of the steepest point, good for large b and r: (1 / b)^(1 / r)."""
     _check(bands, rows)
     return float((1 / bands) ** (1 / rows))
 
 
 def steepest(curve: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
-    """Where a curve between two similarities rises fastest, to about three digits; the first place of several."""
+    """Return where a curve rises fastest between two similarities, to about three digits; the first of several."""
     for _ in range(2):
         points = np.linspace(low, high, _STEPS + 1)
         rises = np.diff([curve(point) for point in points.tolist()])
@@ -63,16 +63,17 @@ def steepest(curve: Callable[[float], float], low: float = 0.0, high: float = 1.
 
 
 def fixed_point(amplification: Amplification) -> float | None:
-    """The one probability between 0 and 1 that a construction leaves as it is: smaller ones fall, larger ones rise.
+    """Return the probability strictly between 0 and 1 that a construction leaves unchanged.
 
-    There is one where no single function can decide for or against a pair, and never a second (Moore and Shannon:
-    Reliable circuits using less reliable relays, 1956); None where there is none, or where nothing changes.
+    Smaller probabilities fall and larger ones rise. It exists, and is unique, where no single function can
+    accept or reject a pair (Moore and Shannon: Reliable circuits using less reliable relays, 1956); else None,
+    also where the construction changes no probability.
     """
-    deciding_for = deciding_against = 1
+    needed_to_accept = needed_to_reject = 1
     for step in amplification.levels:
-        deciding_for *= step.least
-        deciding_against *= step.count - step.least + 1
-    if deciding_for == 1 or deciding_against == 1:
+        needed_to_accept *= step.least
+        needed_to_reject *= step.count - step.least + 1
+    if needed_to_accept == 1 or needed_to_reject == 1:
         return None
     low, high = 0.0, 1.0
     for _ in range(100):
@@ -83,7 +84,7 @@ def fixed_point(amplification: Amplification) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """How many pairs, or which share of them, have a similarity from `low` to `high`, spread evenly."""
+    """The number or share of pairs with a similarity from `low` to `high`, spread evenly."""
 
     low: float
     high: float
@@ -95,9 +96,10 @@ UNIFORM = (Bin(0.0, 1.0, 1.0),)
 
 @dataclass(frozen=True, slots=True)
 class ErrorAreas:
-    """What a curve gets wrong at a threshold, in the weights of the bins.
+    """The errors of a curve at a threshold, in the weights of the bins.
 
-    `false_negatives` lie above the curve from the threshold on, `false_positives` below it before the threshold.
+    `false_negatives` is the area above the curve from the threshold on, `false_positives` the area below it
+    before the threshold.
     """
 
     false_negatives: float
@@ -107,22 +109,22 @@ class ErrorAreas:
 def error_areas(
     curve: Callable[[float], float], threshold: float, histogram: Sequence[Bin] = UNIFORM
 ) -> ErrorAreas:
-    """The areas between an S-curve and the step that it stands for, by numerical integration.
+    """Return the areas between an S-curve and the step function that it approximates, by numerical integration.
 
-    Without a histogram every similarity in 0..1 counts alike, so that areas are at most 1; with one, a bin counts with
+    Without a histogram all similarities in 0..1 weigh equally, so areas are at most 1. With one, each bin has
     its weight: pairs at or above the threshold that do not become candidates, and pairs below it that do.
     """
-    missed = met_in_vain = 0.0
-    for one in histogram:
-        middle = min(max(threshold, one.low), one.high)
-        density = one.weight / (one.high - one.low)
-        met_in_vain += density * _integral(curve, one.low, middle)
-        missed += density * _integral(lambda similarity: 1 - curve(similarity), middle, one.high)
-    return ErrorAreas(missed, met_in_vain)
+    false_negatives = false_positives = 0.0
+    for bin in histogram:
+        middle = min(max(threshold, bin.low), bin.high)
+        density = bin.weight / (bin.high - bin.low)
+        false_positives += density * _integral(curve, bin.low, middle)
+        false_negatives += density * _integral(lambda similarity: 1 - curve(similarity), middle, bin.high)
+    return ErrorAreas(false_negatives, false_positives)
 
 
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
-    """By Gauss and Legendre, panel by panel."""
+    """Integrate by Gauss-Legendre quadrature, panel by panel."""
     edges = np.linspace(low, high, max(1, round(_PANELS * min(high - low, 1))) + 1)
     middles, halves = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     points = middles[:, None] + halves[:, None] * _NODES
@@ -131,18 +133,19 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 
 def similarities_around(similarity: float) -> list[float]:
-    """Similarities in steps of 0.05 from 0.25 below one to 0.25 above it, in 0..1."""
+    """Return similarities in steps of 0.05 from 0.25 below one to 0.25 above it, within 0..1."""
     steps = (round(similarity + step * 0.05, 10) for step in range(-5, 6))
-    return [one for one in steps if 0 <= one <= 1]
+    return [step for step in steps if 0 <= step <= 1]
 
 
 def curve(bands: int, rows: int, min_shared_bands: int = 1, around: float = 0.5) -> list[tuple[float, float]]:
-    """Points (similarity, probability) around a similarity."""
+    """Return points (similarity, probability) around a similarity."""
     return [
-        (one, match_probability(one, bands, rows, min_shared_bands)) for one in similarities_around(around)
+        (point, match_probability(point, bands, rows, min_shared_bands))
+        for point in similarities_around(around)
     ]
 
 
 def _check(bands: int, rows: int) -> None:
     if bands < 1 or rows < 1:
-        raise RecipeError(f"{bands} bands of {rows} rows are impossible; both must be 1 or more")
+        raise RecipeError(f"{bands} bands of {rows} rows are out of range; both must be 1 or more")

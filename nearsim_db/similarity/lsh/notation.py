@@ -1,7 +1,7 @@
-"""Amplifications as text: "or(40, and(3))" is 40 bands of 3 rows, "at_least(3, 40, and(3))" wants 3 of them.
+"""The notation of amplifications: "or(40, and(3))" is 40 bands of 3 rows, "at_least(3, 40, and(3))" needs 3 of them.
 
-Read from the outside in, the other way round than the slides of CS246 name constructions, which is the order in which
-they are applied: their AND-OR of 4 and 4 is "or(4, and(4))", their OR-AND "and(4, or(4))".
+The notation is read from the outside in, the reverse of the names in the slides of CS246, which follow the
+order of application: their AND-OR of 4 and 4 is "or(4, and(4))", their OR-AND "and(4, or(4))".
 """
 
 import re
@@ -16,26 +16,26 @@ _LONGEST_NUMBER = 9
 
 
 def parse(text: str) -> Amplification:
-    """The amplification that a text such as "or(4, and(4, or(4)))" describes.
+    """Parse an amplification such as "or(4, and(4, or(4)))".
 
-    Raises RecipeError for anything else, with the place of the mistake, counted in characters from 1.
+    Raises RecipeError for a syntax error, with its position in characters from 1.
     """
-    return _Reader(text).read()
+    return _Parser(text).parse()
 
 
-class _Reader:
-    """One text, read token by token."""
+class _Parser:
+    """A recursive-descent parser of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = [match for match in _TOKEN.finditer(text) if match.lastgroup]
         self._at = 0
 
-    def read(self) -> Amplification:
-        found = self._amplification(1)
+    def parse(self) -> Amplification:
+        amplification = self._amplification(1)
         if self._at < len(self._tokens):
-            self._refuse("the end")
-        return found
+            self._fail("the end")
+        return amplification
 
     def _amplification(self, depth: int) -> Amplification:
         start = self._at
@@ -44,11 +44,11 @@ class _Reader:
         )
         if depth > MAX_DEPTH:
             self._at = start
-            self._refuse(f"at most {MAX_DEPTH} steps")
+            self._fail(f"at most {MAX_DEPTH} steps")
         self._take("sign", "(", ("(",))
         least = count = self._number()
         if kind == "at_least":
-            self._take("sign", "a comma, and how many there are", (",",))
+            self._take("sign", "a comma and the count", (",",))
             count = self._number()
         inner = None
         if self._take("sign", "a comma or )", (",", ")")) == ",":
@@ -65,21 +65,21 @@ class _Reader:
     def _take(self, kind: str, expected: str, allowed: tuple[str, ...] | None = None) -> str:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token is None or token.lastgroup != kind:
-            self._refuse(expected)
+            self._fail(expected)
         found = token[kind]
         if (allowed is not None and found not in allowed) or (
             kind == "number" and len(found) > _LONGEST_NUMBER
         ):
-            self._refuse(expected)
+            self._fail(expected)
         self._at += 1
         return found
 
-    def _refuse(self, expected: str) -> NoReturn:
+    def _fail(self, expected: str) -> NoReturn:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
         found = "the end" if token is None else repr(token[0].strip()[:20])
         raise RecipeError(
-            f"{self._where(self._at)}: {expected} is expected, not {found}; "
-            'an amplification is written from the outside in, as in "or(40, and(3))" for 40 bands of 3 rows, '
+            f"{self._where(self._at)}: expected {expected}, found {found}; "
+            'amplifications are written from the outside in, as in "or(40, and(3))" for 40 bands of 3 rows, '
             '"and(4, or(4))" or "at_least(3, 40, and(3))"'
         )
 

@@ -1,4 +1,4 @@
-"""Exact measures of how alike two documents are: the truth that a sketch estimates."""
+"""Exact similarity measures of two documents, which sketches estimate."""
 
 from nearsim_db.similarity.metrics.angle import angle
 from nearsim_db.similarity.metrics.containment import containment
@@ -18,7 +18,9 @@ from nearsim_db.similarity.metrics.jaccard import (
 )
 from nearsim_db.similarity.metrics.weighted_jaccard import WeightedJaccard, weighted_jaccard
 
-METRICS: dict[str, Metric] = {one.name: one for one in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())}
+METRICS: dict[str, Metric] = {
+    metric.name: metric for metric in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())
+}
 
 __all__ = [
     "FEATURE",

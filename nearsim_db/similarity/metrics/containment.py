@@ -1,4 +1,4 @@
-"""How much of a set is in another one."""
+"""Containment: the share of one set that is in another."""
 
 import math
 
@@ -7,9 +7,9 @@ from nearsim_db.similarity.sketch.kernels import Ids
 
 
 def containment(left: Ids, right: Ids) -> tuple[float, float]:
-    """|A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
+    """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
 
-    The share of an empty set is NaN. Sketches of `BottomK` estimate it.
+    The share of an empty set is NaN. `BottomK` sketches estimate both.
     """
     shared = intersection_size(left, right)
     of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))

@@ -1,4 +1,4 @@
-"""The contract of a metric, and what it says of pairs."""
+"""The contract of a metric, and the scores it computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.sketch.kernels import Counts
 
-# A weighted feature: documents are sorted by id, each id once, no weight is 0.
+# A weighted feature. A document is sorted by id, has each id once and no weight of 0.
 FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How alike m pairs are, each field of length m.
+    """The similarity of m pairs, each field of length m.
 
-    `similarity` is float64, at most 1. `intersection` and `union` are int64 where the metric counts features, else
-    None; `distance` is float64 where it measures one, else None.
+    `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
+    None; `distance` is float64 if it measures one, else None.
     """
 
     similarity: NDArray[np.float64]
@@ -27,7 +27,7 @@ class Scores:
     distance: NDArray[np.float64] | None = None
 
     def take(self, chosen: NDArray[Any]) -> "Scores":
-        """The scores that a mask or rows choose."""
+        """Return the scores selected by a mask or by rows."""
         return Scores(
             self.similarity[chosen],
             None if self.intersection is None else self.intersection[chosen],
@@ -37,11 +37,11 @@ class Scores:
 
     @classmethod
     def joined(cls, parts: Sequence["Scores"]) -> "Scores":
-        """The scores of one metric one after the other; there is at least one part."""
+        """Concatenate the scores of one metric; at least one part is required."""
 
         def join(values: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-            there = [value for value in values if value is not None]
-            return np.concatenate(there) if there else None
+            present = [value for value in values if value is not None]
+            return np.concatenate(present) if present else None
 
         return cls(
             np.concatenate([part.similarity for part in parts]),
@@ -52,11 +52,11 @@ class Scores:
 
 
 class Metric(Protocol):
-    """A way to say how alike two documents are, exactly, from their features."""
+    """An exact measure of the similarity of two documents, computed from their features."""
 
     @property
     def name(self) -> str:
-        """What sketch families call it: jaccard, weighted_jaccard, cosine, euclidean."""
+        """Its name in sketch families: jaccard, weighted_jaccard, cosine, euclidean."""
 
     @property
     def weighted(self) -> bool:
@@ -64,15 +64,18 @@ class Metric(Protocol):
 
     @property
     def signed(self) -> bool:
-        """Whether weights may be below 0; where they may not, a document that has such has no features."""
+        """Whether weights may be negative; if not, a document with a negative weight has no features."""
 
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
-        """The scores of m pairs of documents, given as int64 rows into `features`; bit-identical in any company."""
+        """Score m pairs of documents, given as int64 rows into `features`.
+
+        The scores of a pair do not depend on the other pairs of the batch, to the last bit.
+        """
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """Which scores reach a recipe's threshold: bool of m."""
+        """Return which scores reach a recipe's threshold: bool of m."""
 
     def similarity_at_threshold(self, threshold: float) -> float:
-        """The similarity of a pair right at a recipe's threshold, which may be a distance."""
+        """Return the similarity of a pair exactly at a recipe's threshold, which may be a distance."""

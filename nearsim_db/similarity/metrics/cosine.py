@@ -1,4 +1,4 @@
-"""Exact cosine similarity: of the angle between two vectors, whatever their lengths."""
+"""Exact cosine similarity: of the angle between two vectors, independent of their lengths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.metrics import weighing
+from nearsim_db.similarity.metrics import weighted_features
 from nearsim_db.similarity.metrics.contract import Scores
 from nearsim_db.similarity.sketch.kernels import Counts
 
 
 class Cosine:
-    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for those that have no feature in common."""
+    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for those that share no feature."""
 
     name = "cosine"
     weighted = True
@@ -21,26 +21,29 @@ class Cosine:
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
-        """The cosine, to 12 decimals; see `Metric.compare`."""
-        compared = weighing.compare(features, left, right, backend)
+        """Compute the cosines to 12 decimals; see `Metric.compare`."""
+        compared = weighted_features.compare(features, left, right, backend)
         products = compared.sums.products
-        return Scores(weighing.rounded(_ratio(products, compared.squares[left], compared.squares[right])))
+        return Scores(
+            weighted_features.rounded(_ratio(products, compared.squares[left], compared.squares[right]))
+        )
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """KnownPairs on 12 decimals; see `Metric.reaches`."""
-        return weighing.reach_mask(scores.similarity, threshold)
+        """Compare to 12 decimals; see `Metric.reaches`."""
+        return weighted_features.reach_mask(scores.similarity, threshold)
 
     def similarity_at_threshold(self, threshold: float) -> float:
-        """The threshold itself."""
+        """Return the threshold itself."""
         return threshold
 
 
-def cosine(left: weighing.Weighted, right: weighing.Weighted) -> float:
-    """The cosine of the angle between two vectors or arrays of `FEATURE`, in [-1, 1]; NaN if one has length 0.
+def cosine(left: weighted_features.Weighted, right: weighted_features.Weighted) -> float:
+    """Return the cosine of the angle between two vectors or arrays of `FEATURE`, in [-1, 1]; NaN if one has length
+    0.
 
-    Numbers whose squares float64 cannot hold, above 1e150 or below 1e-150, must be scaled first.
+    Scale numbers whose squares float64 cannot represent (above 1e150 or below 1e-150) first.
     """
-    compared = weighing.compare_two(left, right)
+    compared = weighted_features.compare_two(left, right)
     if not compared.squares.all():
         return float("nan")
     return float(_ratio(compared.sums.products, compared.squares[:1], compared.squares[1:])[0])
@@ -49,7 +52,7 @@ def cosine(left: weighing.Weighted, right: weighing.Weighted) -> float:
 def _ratio(
     products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Dot products over the root of the product of squared lengths: exactly 1 for a vector and itself."""
+    """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
     # Two roots where the product could leave the range of float64.
     lengths = np.sqrt(left) * np.sqrt(right)
     product = left * right

@@ -1,4 +1,4 @@
-"""Exact Jaccard similarity of sets of ids: the truth that a sketch estimates.
+"""Exact Jaccard similarity of sets of ids.
 
 Thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary.
 """
@@ -29,27 +29,27 @@ class Jaccard:
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
-        """Intersection, union and their ratio; see `Metric.compare`."""
-        shared, together = count_overlaps(features, left, right, backend)
-        return Scores(shared / together, shared, together)
+        """Count intersections and unions, and divide them; see `Metric.compare`."""
+        intersection, union = count_overlaps(features, left, right, backend)
+        return Scores(intersection / union, intersection, union)
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """KnownPairs on the counts; see `Metric.reaches`."""
+        """Compare the counts; see `Metric.reaches`."""
         assert scores.intersection is not None and scores.union is not None
         return reach_mask(scores.intersection, scores.union, threshold)
 
     def similarity_at_threshold(self, threshold: float) -> float:
-        """The threshold itself."""
+        """Return the threshold itself."""
         return threshold
 
 
 def intersection_size(left: Ids, right: Ids) -> int:
-    """How many ids two sorted arrays of distinct ids have in common."""
+    """Return the number of ids that two sorted arrays of distinct ids share."""
     return len(np.intersect1d(left, right, assume_unique=True))
 
 
 def jaccard_counts(left: Ids, right: Ids) -> tuple[int, int]:
-    """The sizes of the intersection and of the union of two sorted arrays of distinct ids."""
+    """Return the sizes of the intersection and of the union of two sorted arrays of distinct ids."""
     intersection = intersection_size(left, right)
     return intersection, len(left) + len(right) - intersection
 
@@ -57,7 +57,7 @@ def jaccard_counts(left: Ids, right: Ids) -> tuple[int, int]:
 def intersections(
     ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
 ) -> Counts:
-    """How many ids two documents of a batch share, for m pairs of documents: int64 of m.
+    """Return the number of ids that two documents of a batch share, for m pairs of documents: int64 of m.
 
     Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct; `left_rows` and `right_rows` are int64
     of m.
@@ -68,7 +68,7 @@ def intersections(
 def count_overlaps(
     features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
 ) -> tuple[Counts, Counts]:
-    """Intersection and union sizes of pairs of documents, given as int64 rows into `features`: two int64 of m."""
+    """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
     sizes = np.array([len(ids) for ids in features], np.int64)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
@@ -77,7 +77,7 @@ def count_overlaps(
 
 
 def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
-    """Whether intersection / union is at least the threshold, taken as the decimal it is written as.
+    """Whether intersection / union is at least the threshold, read as the decimal it is written as.
 
     Two documents without features (union 0) reach no threshold.
     """
@@ -86,7 +86,7 @@ def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
 
 
 def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
-    """`reaches` for int64 arrays of m: bool of m."""
+    """Apply `reaches` to int64 arrays of m: bool of m."""
     exact = exact_threshold(threshold)
     largest = int(max(intersections.max(initial=0), unions.max(initial=0)))
     if max(exact.numerator, exact.denominator) * largest > _LARGEST:
@@ -96,5 +96,5 @@ def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> N
 
 
 def exact_threshold(threshold: Threshold) -> Fraction:
-    """The threshold as a fraction: 0.7 is 7/10, not the binary number next to it."""
+    """Return the threshold as a fraction: 0.7 is 7/10, not the nearest binary number."""
     return threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))

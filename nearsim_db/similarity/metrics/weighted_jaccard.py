@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
-from nearsim_db.similarity.metrics import weighing
+from nearsim_db.similarity.metrics import weighted_features
 from nearsim_db.similarity.metrics.contract import Scores
 from nearsim_db.similarity.sketch.kernels import Counts
 
 
 class WeightedJaccard:
-    """The sum of min(x, y) over the sum of max(x, y), of weights above 0 (Ruzicka 1958; Ioffe 2010).
+    """The sum of min(x, y) over the sum of max(x, y), for positive weights (Ruzicka 1958; Ioffe 2010).
 
-    In [0, 1], and the Jaccard similarity where all weights are 1. A document with a weight below 0 has no features
-    under this metric. Where weights are whole numbers both sums are exact: 7 of 10 reaches 0.7.
+    In [0, 1]; equal to the Jaccard similarity if all weights are 1. A document with a negative weight has no
+    features under this metric. With integer weights both sums are exact: 7 of 10 reaches 0.7.
     """
 
     name = "weighted_jaccard"
@@ -26,28 +26,29 @@ class WeightedJaccard:
     def compare(
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
-        """The ratio, to 12 decimals; see `Metric.compare`."""
-        sums = weighing.compare(features, left, right, backend).sums
-        return Scores(weighing.rounded(sums.least / sums.most))
+        """Compute the ratios to 12 decimals; see `Metric.compare`."""
+        sums = weighted_features.compare(features, left, right, backend).sums
+        return Scores(weighted_features.rounded(sums.least / sums.most))
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
-        """KnownPairs on 12 decimals; see `Metric.reaches`."""
-        return weighing.reach_mask(scores.similarity, threshold)
+        """Compare to 12 decimals; see `Metric.reaches`."""
+        return weighted_features.reach_mask(scores.similarity, threshold)
 
     def similarity_at_threshold(self, threshold: float) -> float:
-        """The threshold itself."""
+        """Return the threshold itself."""
         return threshold
 
 
-def weighted_jaccard(left: weighing.Weighted, right: weighing.Weighted) -> float:
-    """The weighted Jaccard similarity of two vectors or arrays of `FEATURE`, in [0, 1]; NaN if both are empty.
+def weighted_jaccard(left: weighted_features.Weighted, right: weighted_features.Weighted) -> float:
+    """Return the weighted Jaccard similarity of two vectors or arrays of `FEATURE`, in [0, 1]; NaN if both are
+    empty.
 
-    Raises InputError for a weight below 0, of which the ratio says nothing.
+    Raises InputError for a negative weight, for which the ratio is meaningless.
     """
-    one, other = weighing.as_features(left), weighing.as_features(right)
+    one, other = weighted_features.as_features(left), weighted_features.as_features(right)
     if (one["weight"] < 0).any() or (other["weight"] < 0).any():
         raise InputError(
-            "weighted Jaccard compares weights of 0 and more; take cosine for vectors with signs"
+            "weighted Jaccard requires weights of 0 or more; use cosine for vectors with negative numbers"
         )
-    sums = weighing.compare_two(one, other).sums
+    sums = weighted_features.compare_two(one, other).sums
     return float(sums.least[0] / sums.most[0]) if sums.most[0] else float("nan")

@@ -1,4 +1,4 @@
-"""Sums over the features of two documents, twice: plain NumPy and compiled by numba, equal to the last bit."""
+"""Sums over the features of two documents, in plain NumPy and compiled by numba, bit-identical."""
 
 from typing import NamedTuple, Protocol
 
@@ -10,10 +10,10 @@ from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 
 
 class Sums(NamedTuple):
-    """Sums over the features that one or both of two documents have, a weight that is not there being 0; float64 of m.
+    """Sums over the features of two documents, a missing weight being 0; float64 of m.
 
-    `products` is the sum of the products of both weights, `least` of the smaller weights, `most` of the larger ones,
-    `squares` of the squared differences.
+    `products` sums the products of both weights, `least` the smaller weights, `most` the larger ones, `squares`
+    the squared differences.
     """
 
     products: NDArray[np.float64]
@@ -23,18 +23,19 @@ class Sums(NamedTuple):
 
 
 class MetricKernels(Protocol):
-    """What a back end offers."""
+    """The kernels that a back end implements."""
 
     def sums(self, ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
-        """The sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct.
+        """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
+        distinct.
 
-        Each begins with 0 and adds one feature after the other, by ascending id, every step rounded to float64: so a
-        pair has the same sums in any company, and whichever document comes first.
+        Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
+        step. So a pair has the same sums in any batch, and in either order.
         """
 
 
 def metric_kernels(backend: Backend) -> MetricKernels:
-    """The kernels of a back end; numba is imported here and not before."""
+    """Return the kernels of a back end; numba is only imported if it is requested."""
     if backend == "numba":
         from nearsim_db.similarity.metrics.kernels import compiled
 

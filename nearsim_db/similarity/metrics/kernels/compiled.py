@@ -34,7 +34,7 @@ def _sums(
                 one = weights[left]
             if has_right and (not has_left or ids[right] <= ids[left]):
                 other = weights[right]
-            # No weight is 0, so what is not 0 was taken.
+            # No weight is 0, so a nonzero one was read and is passed.
             left += np.int64(one != 0.0)
             right += np.int64(other != 0.0)
             products += one * other

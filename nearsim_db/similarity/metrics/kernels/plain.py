@@ -33,25 +33,25 @@ def _sums(
     places, pair_of = np.concatenate((left_at, right_at)), np.concatenate((left_of, right_of))
     order = np.lexsort((ids[places], pair_of))
     own_ids, pair_of = ids[places][order], pair_of[order]
-    # The two weights of an id that both have come next to each other.
-    fresh = np.ones(len(order), bool)
-    fresh[1:] = (own_ids[1:] != own_ids[:-1]) | (pair_of[1:] != pair_of[:-1])
-    feature, is_left = np.cumsum(fresh) - 1, order < len(left_at)
-    one, other = np.zeros((2, int(fresh.sum())))
+    # The two weights of a shared id are adjacent.
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (own_ids[1:] != own_ids[:-1]) | (pair_of[1:] != pair_of[:-1])
+    feature, is_left = np.cumsum(is_first) - 1, order < len(left_at)
+    one, other = np.zeros((2, int(is_first.sum())))
     one[feature[is_left]] = weights[places[order[is_left]]]
     other[feature[~is_left]] = weights[places[order[~is_left]]]
     terms = (one * other, np.minimum(one, other), np.maximum(one, other), (one - other) * (one - other))
-    return [add_up(pair_of[fresh], term, pairs) for term in terms]
+    return [add_up(pair_of[is_first], term, pairs) for term in terms]
 
 
 def add_up(owners: Counts, terms: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """The sums of the terms of each of so many owners, adding one after the other; np.sum would add pairwise."""
+    """Sum the terms of each owner, one after the other; np.sum would add pairwise."""
     added: NDArray[Any] = np.bincount(owners, terms, count)
     return added
 
 
 def _places(offsets: Offsets, rows: Counts) -> tuple[Counts, Counts]:
-    """Where the features of some documents stand, and the number in `rows` of the document each is of."""
+    """Return the positions of the features of some documents, and each one's index into `rows`."""
     sizes = offsets[rows + 1] - offsets[rows]
     of = np.repeat(np.arange(len(rows)), sizes)
     return np.arange(len(of)) + (offsets[rows] - np.cumsum(sizes) + sizes)[of], of

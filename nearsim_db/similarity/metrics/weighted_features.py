@@ -1,4 +1,4 @@
-"""What the metrics of weighted features share: features of plain vectors, sums over pairs, rounded decisions."""
+"""Weighted features: conversion from plain vectors, sums over pairs, comparison to 12 decimals."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ Weighted = NDArray[Any] | ArrayLike
 
 
 class Compared(NamedTuple):
-    """The sums of m pairs, and of each document the sum of its squared weights in order of ids."""
+    """The sums of m pairs, and each document's sum of squared weights, added in order of ids."""
 
     sums: Sums
     squares: NDArray[np.float64]
@@ -28,8 +28,8 @@ class Compared(NamedTuple):
 def compare(
     features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
 ) -> Compared:
-    """The sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
-    sizes = np.array([len(one) for one in features], np.int64)
+    """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
+    sizes = np.array([len(document) for document in features], np.int64)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     flat = np.concatenate([np.zeros(0, FEATURE), *features])
     ids, weights = np.ascontiguousarray(flat["id"]), np.ascontiguousarray(flat["weight"])
@@ -39,34 +39,34 @@ def compare(
 
 
 def as_features(vector: Weighted) -> NDArray[Any]:
-    """A plain vector of finite numbers as an array of `FEATURE`, its zeros left out; such an array as it is.
+    """Convert a plain vector of finite numbers to an array of `FEATURE` without its zeros.
 
-    Raises InputError for what is neither.
+    Arrays of `FEATURE` are returned unchanged. Raises InputError for anything else.
     """
-    given = np.asarray(vector)
-    if given.dtype == FEATURE:
-        return given
-    numbers = given.astype(np.float64)
+    array = np.asarray(vector)
+    if array.dtype == FEATURE:
+        return array
+    numbers = array.astype(np.float64)
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise InputError("a vector to compare is one row of finite numbers, or of ids with weights")
-    places = np.flatnonzero(numbers)
-    features = np.empty(len(places), FEATURE)
-    features["id"], features["weight"] = places, numbers[places]
+        raise InputError("a vector to compare must be one row of finite numbers, or of ids with weights")
+    dimensions = np.flatnonzero(numbers)
+    features = np.empty(len(dimensions), FEATURE)
+    features["id"], features["weight"] = dimensions, numbers[dimensions]
     return features
 
 
 def compare_two(left: Weighted, right: Weighted) -> Compared:
-    """The sums of two vectors or documents."""
+    """Compute the sums of two vectors or documents."""
     first, second = np.zeros(1, np.int64), np.ones(1, np.int64)
     return compare([as_features(left), as_features(right)], first, second, "numpy")
 
 
 def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values to 12 decimals, so that sums of rounded numbers can reach 1, 0.9 or 0 exactly."""
+    """Round to 12 decimals, so that sums of rounded numbers can reach 1, 0.9 or 0 exactly."""
     return np.round(values, DECIMALS)
 
 
 def reach_mask(similarity: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
-    """Which similarities are at least the threshold, both rounded to 12 decimals."""
+    """Return which similarities are at least the threshold, both rounded to 12 decimals."""
     reached: NDArray[np.bool_] = rounded(similarity) >= round(threshold, DECIMALS)
     return reached
