@@ -59,10 +59,10 @@ class Notices:
 
 
 def _left_behind(generation: Generation) -> str:
-    resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
+    remedy = generations.remedy(generation, attended=False)
     return (
         f"the build of generation {generation.generation_id} of profile {generation.profile} of collection "
-        f"{generation.collection} was left behind: its process ended; to resume: {resume}; to abandon: {abandon}"
+        f"{generation.collection} was left behind: its process ended; {remedy}"
     )
 
 

@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of an embedded server that nothing may start: its address names another kind of database."""
     monkeypatch.delenv("NEARSIM_DATABASE_URL", raising=False)
     monkeypatch.setenv("NEARSIM_HOME", str(tmp_path))
-    monkeypatch.setattr("nearsim_db.admin.doctor.database_url", lambda: "sqlite://")
+    monkeypatch.setattr("nearsim_db.admin.doctor.checks.database_url", lambda: "sqlite://")
     return tmp_path
 
 
@@ -38,5 +38,5 @@ def test_data_of_another_major_version_are_a_problem(home: Path) -> None:
 def test_no_free_disk_is_a_problem(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000))
     found = embedded_server()
-    assert (found.verdict, "without room" in found.finding) == ("problem", True)
-    assert "make room" in found.advice
+    assert (found.verdict, "no room" in found.finding) == ("problem", True)
+    assert "free some space" in found.advice

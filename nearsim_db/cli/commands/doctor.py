@@ -6,9 +6,9 @@ from nearsim_db.cli import options
 
 
 def doctor(as_json: options.AsJson = False) -> None:
-    """Look for what could keep nearsim from working well here, and say what to do about it.
+    """Check the installation, the server and the indexes, with advice on what to change.
 
-    Ends with exit code 1 if there is a problem; warnings do not count.
+    The exit code is 1 if there is a problem; warnings do not count.
     """
     from dataclasses import asdict
 
@@ -16,10 +16,10 @@ def doctor(as_json: options.AsJson = False) -> None:
     from nearsim_db.cli.output import tables, terminal
 
     findings = examine()
-    sound = all(one.verdict != "problem" for one in findings)
+    is_sound = all(one.verdict != "problem" for one in findings)
     if as_json:
-        terminal.print_json({"ok": sound, "checks": [asdict(one) for one in findings]})
+        terminal.print_json({"ok": is_sound, "checks": [asdict(one) for one in findings]})
     else:
         tables.print_checks([(one.verdict, one.check, one.finding, one.advice) for one in findings])
-    if not sound:
+    if not is_sound:
         raise typer.Exit(1)

@@ -1,0 +1,123 @@
+"""Checks of the indexes: builds, queue, workers, reindexes, leftovers."""
+
+from collections.abc import Iterator
+
+from nearsim_db.admin.doctor.findings import Finding
+from nearsim_db.errors import count_of, suggested_command
+from nearsim_db.indexing import profiles
+from nearsim_db.store import catalog, documents, generations
+from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.work import backlog, leases, queue
+
+
+def check(connection: Connection) -> Iterator[Finding]:
+    """Run all checks of the indexes."""
+    yield from _check_builds(connection)
+    yield from _check_profiles(connection)
+    yield _check_workers(connection)
+    yield _check_set_aside(connection)
+    yield from _check_reindexes(connection)
+    yield _check_temporary(connection)
+
+
+def _check_builds(connection: Connection) -> Iterator[Finding]:
+    is_finished = True
+    for collection in catalog.list_collections(connection):
+        unfinished = _unfinished(connection, collection)
+        if not unfinished:
+            continue
+        is_finished = False
+        if _is_unlocked(connection, Lock.BUILD, collection):
+            remedy = f"start a worker: nearsim worker; or: {suggested_command('build', collection.name)}"
+            yield Finding(
+                "builds", "warning", f"collection {collection.name}: {', '.join(unfinished)}", remedy
+            )
+        else:
+            yield Finding("builds", "ok", f"collection {collection.name} is being built or written to")
+    if is_finished:
+        yield Finding("builds", "ok", "none unfinished")
+
+
+def _unfinished(connection: Connection, collection: Collection) -> list[str]:
+    if not documents.any_document(connection, collection.collection_id):
+        return []
+    existing = catalog.list_generations(connection, collection.collection_id)
+    live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]
+    queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
+    unfinished = [f"profile {one.profile} is not built" for one in existing if one.is_first_build]
+    return [*unfinished, f"{count_of(queued, 'document')} to be indexed"] if queued else unfinished
+
+
+def _check_profiles(connection: Connection) -> Iterator[Finding]:
+    for one in catalog.list_unindexed(connection):
+        finding = f"collection {one.name} has documents but no profile"
+        yield Finding("profiles", "warning", finding, f"create one: {suggested_command('build', one.name)}")
+
+
+def _check_workers(connection: Connection) -> Finding:
+    workers = leases.list_workers(connection)
+    if workers:
+        return Finding("workers", "ok", f"{len(workers)} running: {', '.join(workers)}")
+    existing = catalog.list_generations(connection)
+    refused = [one.generation_id for one in existing if profiles.is_refused(one)]
+    queued = backlog.read_backlog(connection, None, refused)
+    counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
+    shown = [count_of(number, noun) for noun, number in counts.items() if number]
+    if not shown:
+        return Finding("workers", "ok", "none running")
+    wait = "waits" if sum(counts.values()) == 1 else "wait"
+    finding = f"{' and '.join(shown)} {wait} and no worker runs"
+    return Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
+
+
+def _check_set_aside(connection: Connection) -> Finding:
+    set_aside = backlog.read_backlog(connection, None).set_aside
+    if not set_aside:
+        return Finding("set aside", "ok", "no documents")
+    advice = "nearsim work list --failed shows why; then: nearsim work retry, or discard"
+    return Finding("set aside", "warning", f"{count_of(set_aside, 'document')} could not be indexed", advice)
+
+
+def _check_reindexes(connection: Connection) -> Iterator[Finding]:
+    left = generations.find_left(connection)
+    for one in left:
+        finding = f"the build of {_describe(one)} was left behind"
+        yield Finding("reindexes", "warning", finding, generations.remedy(one, attended=False))
+    existing = catalog.list_generations(connection)
+    refused = [one for one in existing if profiles.is_refused(one)]
+    for one in refused:
+        finding = f"{_describe(one)} ({one.state}) cannot be written to by this version"
+        yield Finding("reindexes", "warning", finding, profiles.remedy(one))
+    dropping = [one for one in existing if one.dropping]
+    for one in dropping:
+        finding = f"{_describe(one)} is still to be dropped"
+        remedy = f"a worker drops it when no session reads it, or: {one.advice('reindex drop')}"
+        yield Finding("reindexes", "warning", finding, remedy)
+    if not left and not refused and not dropping:
+        yield Finding("reindexes", "ok", "none left behind")
+
+
+def _describe(one: Generation) -> str:
+    return f"generation {one.generation_id} of profile {one.profile} of collection {one.collection}"
+
+
+def _check_temporary(connection: Connection) -> Finding:
+    temporary = catalog.list_collections(connection, temporary=True)
+    left = sum(_is_unlocked(connection, Lock.LEASE, collection) for collection in temporary)
+    if not left:
+        return Finding("temporary collections", "ok", "no leftovers")
+    return Finding(
+        "temporary collections",
+        "warning",
+        f"{left} left by killed runs of dedupe",
+        "none needed: the next command that uses the database drops them",
+    )
+
+
+def _is_unlocked(connection: Connection, kind: Lock, collection: Collection) -> bool:
+    is_free = take_lock(connection, kind, collection.collection_id, wait=False)
+    if is_free:
+        give_lock_back(connection, kind, collection.collection_id)
+    return is_free
