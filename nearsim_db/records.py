@@ -1,6 +1,6 @@
 """The plain values that cross the boundaries: documents in, pairs and clusters out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -104,6 +104,14 @@ class Match:
     estimate: float
     shared_bands: int
     distance: float | None = None
+
+
+class Matches(list[Match]):
+    """Matches, the most similar first, with the metric of their similarity: jaccard, weighted_jaccard, cosine ..."""
+
+    def __init__(self, matches: Iterable[Match], metric: str) -> None:
+        super().__init__(matches)
+        self.metric = metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from functools import partial
 from nearsim_db.errors import ConflictError, InputError
 from nearsim_db.index import Index
 from nearsim_db.indexing import attached_table, collections
-from nearsim_db.indexing.attached_table import Swept
+from nearsim_db.indexing.attached_table import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store import catalog, documents
@@ -46,7 +46,7 @@ def follow_table(
     if not name.strip():
         raise ConflictError("a collection needs a name")
     with translated(), database.engine.connect() as connection:
-        attached_table.alone_with(
+        attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, found, name)
         )
     return Following(name, relation.shown, found, warnings)
@@ -107,7 +107,7 @@ def refuse_vectors(recipe: Recipe) -> None:
         )
 
 
-def take_in(index: Index, profile: str, recipe: Recipe | None) -> Swept:
+def take_in(index: Index, profile: str, recipe: Recipe | None) -> SweepResult:
     """Take in what the table holds and build the profile, made if it is not there; interrupted, it is run again.
 
     Raises ConflictError where the profile is there with another recipe than the one given.
@@ -142,8 +142,8 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
         attached_table.catch_up(database.engine)
-        attached_table.release(database.engine, collection.collection_id)
-        attached_table.keep_texts(database.engine, collection.collection_id, progress)
+        attached_table.drop_triggers(database.engine, collection.collection_id)
+        attached_table.copy_texts(database.engine, collection.collection_id, progress)
     return database.count_documents(collection)
 
 

@@ -20,10 +20,10 @@ from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeou
 from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
 from nearsim_db.store.work import queue
 
-_NOTES_AT_ONCE = 2_000
-_ROWS_AT_ONCE = 2_000
-_DOCUMENTS_AT_ONCE = 5_000
-_KEPT_AT_ONCE = 500
+_CHANGES_PER_BATCH = 2_000
+_ROWS_PER_SLICE = 2_000
+_DOCUMENTS_PER_SLICE = 5_000
+_TEXTS_PER_BATCH = 500
 _READING_WAIT_MILLISECONDS = 200
 _TRIGGER_WAIT_MILLISECONDS = 1_000
 _TRIGGER_ATTEMPTS = 60
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepResult:
     """What a sweep found: rows that were new or had changed, documents whose rows were gone, and rows left out as no
     document can have their id."""
 
@@ -52,8 +52,8 @@ def catch_up(engine: Engine) -> int:
         noted = attachments.find_noted(connection)
         connection.rollback()
         for collection_id in noted:
-            taken = _NOTES_AT_ONCE
-            while taken == _NOTES_AT_ONCE:
+            taken = _CHANGES_PER_BATCH
+            while taken == _CHANGES_PER_BATCH:
                 taken = again_after_conflicts(connection, partial(_take_in, connection, collection_id))
                 done += taken
     return done
@@ -62,7 +62,7 @@ def catch_up(engine: Engine) -> int:
 def _take_in(connection: Connection, collection_id: CollectionId) -> int:
     """One transaction."""
     hold_lock(connection, Lock.FOLLOW, collection_id)
-    noted = attachments.take_noted(connection, collection_id, _NOTES_AT_ONCE)
+    noted = attachments.take_noted(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:
         if None in noted:
@@ -91,7 +91,7 @@ def sweep(
     wait: bool = True,
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
-) -> Swept | None:
+) -> SweepResult | None:
     """Compare all of the table with the documents, in slices; None if somebody else does and that is not waited for.
 
     One that ends early, or is killed, is done again from the start, where there is then little to write. `meanwhile` is
@@ -121,16 +121,16 @@ def _sweep(
     progress: Progress,
     meanwhile: Callable[[], None],
     stopping: Callable[[], bool],
-) -> Swept | None:
+) -> SweepResult | None:
     began = queue.server_time(connection)
     connection.commit()
-    swept, done = Swept(), 0
+    swept, done = SweepResult(), 0
     start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
     while start is not None:
         start, new, changed = again_after_conflicts(
             connection, partial(_compare_rows, connection, collection_id, start)
         )
-        swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + _ROWS_AT_ONCE
+        swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + _ROWS_PER_SLICE
         progress("follow", done, None)
         meanwhile()
         if stopping():
@@ -155,8 +155,8 @@ def _compare_rows(
 ) -> tuple[str | None, int, int]:
     """One slice in a transaction: the id with which the next begins, and how many documents were new and changed."""
     source = _hold(connection, collection_id)
-    following = source_rows.find_slice(connection, source, start, _ROWS_AT_ONCE)
-    new, changed = source_rows.follow_slice(connection, source, start, _ROWS_AT_ONCE)
+    following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
+    new, changed = source_rows.follow_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
     return following, new, changed
 
@@ -165,7 +165,7 @@ def _compare_documents(
     connection: Connection, collection_id: CollectionId, after: int
 ) -> tuple[int | None, int]:
     source = _hold(connection, collection_id)
-    last, gone = source_rows.delete_gone(connection, source, after, _DOCUMENTS_AT_ONCE)
+    last, gone = source_rows.delete_gone(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
     return last, gone
 
@@ -175,7 +175,7 @@ def _hold(connection: Connection, collection_id: CollectionId) -> Source:
     return source_rows.get_source(connection, collection_id)
 
 
-def bring_up(engine: Engine, collection_id: CollectionId, progress: Progress) -> None:
+def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> None:
     """Make the documents of a collection what the table has that it follows, if it does.
 
     Raises NotFoundError where that table cannot be followed.
@@ -190,7 +190,7 @@ def bring_up(engine: Engine, collection_id: CollectionId, progress: Progress) ->
         sweep(engine, collection_id, progress)
 
 
-def release(engine: Engine, collection_id: CollectionId) -> None:
+def drop_triggers(engine: Engine, collection_id: CollectionId) -> None:
     """Stop to follow: take our triggers off the table, if the collection follows one that is still there."""
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
@@ -202,10 +202,10 @@ def release(engine: Engine, collection_id: CollectionId) -> None:
             attachments.set_detaching(connection, collection_id)
             connection.commit()
 
-        alone_with(connection, attachment.table or "", drop)
+        with_exclusive_lock(connection, attachment.table or "", drop)
 
 
-def alone_with(connection: Connection, table: str, action: Callable[[], Result]) -> Result:
+def with_exclusive_lock(connection: Connection, table: str, action: Callable[[], Result]) -> Result:
     """Do one transaction's work that nobody may write a table beside.
 
     Its lock is waited for only shortly, as all other writers wait behind, and again after a while. Raises ConflictError
@@ -232,14 +232,14 @@ def alone_with(connection: Connection, table: str, action: Callable[[], Result])
         ) from error
 
 
-def keep_texts(engine: Engine, collection_id: CollectionId, progress: Progress = silent) -> None:
+def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress = silent) -> None:
     """Copy the texts of a table that was let go of to the documents, and forget the table. Killed, it is run again."""
     with engine.connect() as connection:
         after: int | None = 0
         done = 0
         while after is not None:
             after = again_after_conflicts(connection, partial(_keep_some, connection, collection_id, after))
-            done += _KEPT_AT_ONCE
+            done += _TEXTS_PER_BATCH
             progress("keep", done, None)
         attachments.forget(connection, collection_id)
         connection.commit()
@@ -247,12 +247,12 @@ def keep_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
 
 def _keep_some(connection: Connection, collection_id: CollectionId, after: int) -> int | None:
     source = _hold(connection, collection_id)
-    last = source_rows.keep_texts(connection, source, after, _KEPT_AT_ONCE)
+    last = source_rows.keep_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
     return last
 
 
-def refuse_kept(engine: Engine, collection_id: CollectionId, external_ids: list[str]) -> None:
+def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_ids: list[str]) -> None:
     """Raise ConflictError for documents whose texts a table that is followed still has."""
     with engine.connect() as connection:
         source = None

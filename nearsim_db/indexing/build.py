@@ -80,7 +80,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     ) as batches:
         for batch in batches:
             texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
-            rows = steps.sign(context, batch)
+            rows = steps.sign_documents(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             done += len(batch)
             _commit(writing, context, done, total)
@@ -172,7 +172,7 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
             for block in bands.stream_candidates(
                 streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE
             ):
-                verified = steps.verify(reading, context, block)
+                verified = steps.verify_candidates(reading, context, block)
                 stale = sorted(context.stale)
                 context.stale.clear()
                 reading.rollback()
@@ -218,7 +218,7 @@ def _store_block(
 
 def _link_and_serve(writing: Connection, context: Context, progress: Progress) -> None:
     progress("clusters", 0, None)
-    steps.link(writing, context)
+    steps.rebuild_clusters(writing, context)
     partitions.attach(writing, context.leaves)
     # The row is locked from here on, so that nobody pauses the build between the look and the end.
     catalog.set_stage(writing, context.generation, "done")

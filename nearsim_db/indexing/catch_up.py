@@ -1,12 +1,12 @@
-"""Upkeep: the indexes of a collection are built, and follow what was written to it."""
+"""Catch up: build the indexes of a collection, and apply to them what was written to it."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -16,65 +16,55 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.generations import WORKABLE
 
-Given = TypeVar("Given")
 
+class CatchUp:
+    """Brings the indexes of collections up to date in the calling process."""
 
-class Upkeep:
-    """Brings the indexes of collections up to date, in the process that asks and with the contexts that it makes."""
-
-    def __init__(
-        self,
-        database: Database,
-        make_context: Callable[[Generation], Context],
-        progress: Progress,
-        warn: Callable[[str], None],
-    ) -> None:
+    def __init__(self, database: Database, contexts: ContextFactory, progress: Progress) -> None:
         self._database = database
-        self._make_context = make_context
+        self._contexts = contexts
         self._progress = progress
-        self._warn = warn
 
-    def bring_up_to_date(self, collection_id: CollectionId) -> None:
-        """Take in what was written, or leave it to a worker where this user may write but not index."""
+    def update(self, collection_id: CollectionId) -> None:
+        """Index what was written, or leave it to a worker if this user may not index."""
         if self._database.may_index:
-            self.take_in(collection_id)
+            self.index_changes(collection_id)
         else:
-            self._warn("what was written waits for a worker: this user may not index it")
+            self._contexts.warn("what was written waits for a worker: this user may not index it")
 
-    def as_far_as_possible(self, action: Callable[[Given], object], given: Given) -> None:
-        """Do something; what this code cannot do, because it would make other sketches, is warned of."""
-        try:
-            action(given)
-        except (FingerprintError, RecipeError) as error:
-            self._warn(str(error))
+    def index_changes(self, collection_id: CollectionId) -> None:
+        """Build first generations, and let all that are built catch up with the documents.
 
-    def take_in(self, collection_id: CollectionId) -> None:
-        """Build generations that are to be the first; let all that are built catch up with the documents, and these
-        with a table. Builds beside a live one are left to those who began them."""
+        Documents catch up with the attached table first. A reindex that another process began is left to it.
+        """
         with translated():
-            attached_table.bring_up(self._database.engine, collection_id, self._progress)
-            work_queue.dispatch(self._database.engine)
-            for generation in self.built(collection_id):
+            attached_table.catch_up_collection(self._database.engine, collection_id, self._progress)
+            dispatch_changes(self._database.engine)
+            for generation in self.ensure_built(collection_id):
                 if generation.state == "live":
                     self.catch_up(generation)
                 elif generation.state in WORKABLE:
-                    self.as_far_as_possible(self.catch_up, generation)
+                    with self.skip_irreproducible():
+                        self.catch_up(generation)
 
     def catch_up(self, generation: Generation) -> None:
-        """Do all that is queued for a generation; one that catches up is ready then."""
-        engine, context = self._database.engine, self._make_context(generation)
+        """Do everything that is queued for a generation; one that was catching up is ready then."""
+        engine, context = self._database.engine, self._contexts.make(generation)
         retention.sweep(engine, context)
-        # Only now: a lease that is not heard of during a long build or sweep is taken for a dead process's.
+        # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
         with self._database.lease() as lease_id:
-            work_queue.settle(engine, context, lease_id, self._progress)
+            work_queue.drain(engine, context, lease_id, self._progress)
         with self._database.transaction() as connection:
             generations.mark_ready(connection)
 
-    def built(self, collection_id: CollectionId) -> list[Generation]:
-        """The collection's generations, built if they were not; without any, that of the default recipe."""
-        there = self._generations(collection_id)
-        if there and not any(one.is_first_build for one in there):
-            return there
+    def ensure_built(self, collection_id: CollectionId) -> list[Generation]:
+        """Build first generations that are not built yet; return all generations of the collection.
+
+        A collection without a profile gets one with the default recipe.
+        """
+        existing = self._generations(collection_id)
+        if existing and not any(one.is_first_build for one in existing):
+            return existing
         with self._database.builder(collection_id):
             for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
                 if generation.is_first_build:
@@ -82,14 +72,22 @@ class Upkeep:
         return self._generations(collection_id)
 
     def build(self, generation: Generation) -> None:
-        """Build one generation, as far as it is not built yet."""
-        build.build(self._database.engine, self._make_context(generation), self._progress)
+        """Build a generation, from the stage at which it stopped."""
+        build.build(self._database.engine, self._contexts.make(generation), self._progress)
 
-    def unbuilt_kept(self, collection_id: CollectionId) -> AbstractContextManager[None]:
-        """Keep workers from building an index of the first few documents while the others come in."""
+    def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[None]:
+        """Keep workers from building a first index before the block has written its documents."""
         if not any(one.is_first_build for one in self._generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
+
+    @contextmanager
+    def skip_irreproducible(self) -> Iterator[None]:
+        """Turn an error of a generation that this version cannot reproduce into a warning."""
+        try:
+            yield
+        except (FingerprintError, RecipeError) as error:
+            self._contexts.warn(str(error))
 
     def _default_profile(self, collection_id: CollectionId) -> Generation:
         with self._database.transaction() as connection:

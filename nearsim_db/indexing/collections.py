@@ -52,7 +52,7 @@ def delete_collection(database: Database, name: str) -> int:
         collection = catalog.get_collection(connection, name)
         generations.stop(connection, catalog.list_generations(connection, collection.collection_id))
     with database.builder(collection.collection_id):
-        attached_table.release(database.engine, collection.collection_id)
+        attached_table.drop_triggers(database.engine, collection.collection_id)
         documents = database.count_documents(collection)
         _drop(database, collection)
     return documents

@@ -1,23 +1,30 @@
-"""What every step is given: one generation with what it takes to work on it."""
+"""Contexts: a generation with everything the steps need to work on it, and the factory that makes them."""
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.settings import Settings
 
 
 @dataclass(slots=True)
 class Context:
-    """One generation at work. `figures` counts what the steps did; `warn` takes what its user should know;
-    `stale` are documents that could not be verified because their text is another than that signed, `doubles` digests
-    that were found to have more than one head; `tally` counts pairs stored and documents failed and set aside since the
-    context was made."""
+    """A generation with its encoder, threads and cache.
+
+    `figures` counts what the steps did in a transaction. `stale` are documents that could not be verified because their
+    text differs from what was signed, `doubles` digests found with more than one head. `tally` counts pairs stored
+    and documents failed and set aside since the context was made.
+    """
 
     generation: Generation
     encoder: Encoder
@@ -36,16 +43,62 @@ class Context:
         return self.generation.leaves
 
     @property
+    def collection_id(self) -> CollectionId:
+        """The collection that the generation indexes."""
+        return self.generation.collection_id
+
+    @property
     def bucket_limit(self) -> int:
-        """How many anchors a bucket has, 0 for no limit."""
+        """Anchors of a bucket, 0 for no limit."""
         return self.encoder.profile.recipe.match.bucket_limit
+
+    @property
+    def retained_seconds(self) -> int | None:
+        """Age up to which documents are indexed, None for no limit."""
+        return self.encoder.profile.recipe.retain.seconds
 
     def count(self, name: str, amount: int) -> None:
         """Add to a figure."""
         self.figures[name] = self.figures.get(name, 0) + amount
 
-    def forget_findings(self) -> None:
-        """Begin a transaction's work with nothing counted and nothing found yet."""
+    def reset_findings(self) -> None:
+        """Clear what a transaction counted and found."""
         self.figures.clear()
         self.stale.clear()
         self.doubles.clear()
+
+
+def make_encoder(generation: Generation, backend: str | None) -> Encoder:
+    """Return the encoder of a generation.
+
+    Raises FingerprintError or RecipeError if this version would make different sketches.
+    """
+    return Encoder(restore(generation.recipe, generation.fingerprint), backend)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFactory:
+    """Makes contexts of generations that share a thread pool; their warnings go to `warn`."""
+
+    settings: Settings
+    pool: Executor
+    warn: Callable[[str], None]
+
+    @classmethod
+    @contextmanager
+    def open(cls, settings: Settings, warn: Callable[[str], None]) -> "Iterator[ContextFactory]":
+        """Make a factory with a thread pool that is shut down at the end of the block."""
+        with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
+            yield cls(settings, pool, warn)
+
+    def make(self, generation: Generation) -> Context:
+        """Make the context of a generation. Raises FingerprintError and RecipeError as `make_encoder` does."""
+        encoder = make_encoder(generation, self.settings.backend)
+        return Context(generation, encoder, self.pool, self.settings.threads, self.warn)
+
+    def make_if_reproducible(self, generation: Generation) -> Context | None:
+        """Make the context of a generation, None if this version would make different sketches."""
+        try:
+            return self.make(generation)
+        except (FingerprintError, RecipeError):
+            return None

@@ -39,7 +39,7 @@ class DuplicateFinder(Protocol):
         """Return the live generation and the document's near-duplicates, and lock its stripes until the commit."""
 
 
-class Guard(Ingest):
+class CheckedIngest(Ingest):
     """Writes what readers yield, a transaction for each document, and decides on those that have near-duplicates.
 
     "flag" adds them all the same, "skip" leaves them out, "raise" ends with DuplicateError; what came before stays. To
@@ -104,6 +104,6 @@ class Guard(Ingest):
             )
             for one in batch
         ]
-        steps.store(connection, context, [doc_id], steps.sign(context, stored))
+        steps.store_signatures(connection, context, [doc_id], steps.sign_documents(context, stored))
         connection.commit()
         return matches, outcome

@@ -1,10 +1,12 @@
-"""Telling: what a generation holds that went live becomes events, slice by slice, by whoever comes by.
+"""Events of a promoted generation, published in slices by any worker.
 
-That needs none of its sketches, so that also what this code could not have made is told.
+Publishing reads no sketches, so it works for generations that this version cannot reproduce.
 """
 
 from functools import partial
 
+from nearsim_db.indexing.settle import settle
+from nearsim_db.records import Progress
 from nearsim_db.store import events
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
@@ -13,36 +15,41 @@ from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import WHOLE
 
-# While a slice is told, whoever changes pairs or clusters waits to commit.
-_TOLD_AT_ONCE = 5_000
+# While a slice is published, transactions that change pairs or clusters wait to commit.
+_ROWS_PER_SLICE = 5_000
 
 
-def tell_once(engine: Engine, leaves: Leaves, lease_id: int) -> int:
-    """One slice of a generation that is to be told of; returns 0 where there is none, or others are at it."""
+def publish_all(engine: Engine, leaves: Leaves, lease_id: int, progress: Progress) -> None:
+    """Publish all events of a promoted generation, together with other workers."""
+    settle(engine, leaves, lease_id, {"tell": partial(publish_batch, engine, leaves, lease_id)}, progress)
+
+
+def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
+    """Publish one slice of a promoted generation; return 0 if nothing is queued or another process publishes."""
     with engine.connect() as connection:
         batches = queue.take(connection, leaves, "tell", lease_id, 1)
         connection.commit()
         for _ in batches:
             try:
-                again_after_conflicts(connection, partial(tell_slice, connection, leaves, lease_id))
+                again_after_conflicts(connection, partial(publish_slice, connection, leaves, lease_id))
             except Exception as error:
                 connection.rollback()
                 if is_passing(error):
                     raise
-                told = f"{type(error).__name__}: {error}"
-                queue.fail(connection, leaves, "tell", lease_id, [WHOLE], told)
+                reason = f"{type(error).__name__}: {error}"
+                queue.fail(connection, leaves, "tell", lease_id, [WHOLE], reason)
                 connection.commit()
     return len(batches)
 
 
-def tell_slice(connection: Connection, leaves: Leaves, lease_id: int) -> None:
-    """One transaction: the next pairs and clusters, and what is left stays queued."""
-    # Who purges texts or drops the generation has this lock alone.
+def publish_slice(connection: Connection, leaves: Leaves, lease_id: int) -> None:
+    """Publish the next pairs and clusters in one transaction; what remains stays queued."""
+    # Purging texts and dropping the generation take this lock exclusively.
     hold_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
-    # Rows are locked as by who promotes: the generation, its work, and only then EVENT.
+    # The same lock order as a promotion: the generation, its work, then EVENT.
     events.hold_telling(connection, leaves)
     if queue.hold(connection, leaves, "tell", lease_id, WHOLE):
-        if events.tell_slice(connection, leaves, _TOLD_AT_ONCE):
+        if events.tell_slice(connection, leaves, _ROWS_PER_SLICE):
             queue.continue_later(connection, leaves, "tell", lease_id, WHOLE, 0)
         else:
             queue.finish(connection, leaves, "tell", lease_id, [WHOLE])

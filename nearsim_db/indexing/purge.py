@@ -1,7 +1,7 @@
-"""Forgetting a person's text: documents leave every place that holds something of them, at once and by name."""
+"""Purge: delete documents at once, by name, from every place that holds something of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing import steps
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
@@ -24,9 +24,8 @@ from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
 
 Ids = NDArray[np.int64]
-FindContext = Callable[[Generation], Context | None]
 
-# The link round takes its lock before its work rows, so these go last.
+# Linking takes its lock before its work rows, so this order does too: link work goes last.
 _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
 
 
@@ -34,10 +33,10 @@ _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
 class Purged:
     """What a purge removed, and from where.
 
-    `deleted` were documents; `not_found` were neither that nor in a reject file. `generations` are those that have
-    tables, each with the rows that it held. `later` are being built beside another right now: what they hold goes when
-    they have caught up, or with them. `changes` include the notes of the deletion itself. `probes` are all that the
-    collection had, as any of them may have asked about such a text. `events` said how similar they were to others.
+    `deleted` were documents; `not_found` were neither documents nor in a reject file. `generations` are those that have
+    tables, each with the number of rows it had. `later` are being built beside a live one right now: they lose the
+    documents when they have caught up, or are abandoned. `changes` include the captured deletion itself. `probes` are
+    all of the collection, as any of them may hold such a text. `events` named the documents.
     """
 
     deleted: list[str]
@@ -54,27 +53,40 @@ class Purged:
 
 
 @dataclass(slots=True)
-class _Struck:
-    doc_ids: dict[str, int]
-    traces: dict[GenerationId, tuple[Generation, Traces]]
-    later: list[Generation]
-    work: int
-    changes: int
-    probes: int
-    events: int
-    verdicts: int
-    at: datetime
+class _Removed:
+    """What one transaction removed, or several, added up."""
 
-    def unbuilt(self) -> set[GenerationId]:
-        """First builds: they are short of nothing but time, and what was purged must not come to answer."""
+    doc_ids: dict[str, int] = field(default_factory=dict)
+    traces: dict[GenerationId, tuple[Generation, Traces]] = field(default_factory=dict)
+    later: list[Generation] = field(default_factory=list)
+    work: int = 0
+    changes: int = 0
+    probes: int = 0
+    events: int = 0
+    verdicts: int = 0
+    at: datetime = datetime.min
+
+    @property
+    def ids(self) -> Ids:
+        """The doc_ids, sorted."""
+        return np.sort(np.array(list(self.doc_ids.values()), np.int64))
+
+    @property
+    def first_builds(self) -> set[GenerationId]:
+        """First builds: they are finished and purged once more before they answer."""
         return {id for id, (generation, _) in self.traces.items() if generation.is_first_build}
 
-    def add(self, after: "_Struck") -> None:
-        """Take over what a later transaction found."""
-        self.traces |= after.traces
-        self.later += after.later
-        self.work += after.work
-        self.events += after.events
+    @property
+    def queued(self) -> set[GenerationId]:
+        """Generations in whose queue the deletion waits."""
+        return self.first_builds | {one.generation_id for one in self.later}
+
+    def add(self, later: "_Removed") -> None:
+        """Add what a later transaction removed."""
+        self.traces |= later.traces
+        self.later += later.later
+        self.work += later.work
+        self.events += later.events
 
 
 def purge(
@@ -82,174 +94,178 @@ def purge(
     collection_id: CollectionId,
     external_ids: Sequence[str],
     reject_files: Sequence[Path],
-    find_context: FindContext,
+    contexts: ContextFactory,
     finish_builds: Callable[[], None],
 ) -> Purged:
-    """Forget documents of a collection, by external id.
+    """Purge documents of a collection, by external id.
 
-    All that is in the database goes in one transaction, but for generations that are being built: the first of a
-    profile is finished first, others lose it later. Until those that were begun meanwhile are seen to, the deletion
-    stays noted. `find_context` gives None for a generation that this code cannot
-    reproduce; it loses the rows all the same.
-    Raises InputError, before anything is done, where a file is no reject file.
+    One transaction deletes everything in the database, except from generations that are being built: a first build is
+    finished and then purged, a reindex loses the documents later. Until generations begun meanwhile are purged too, the
+    deletion stays captured as a change. Generations that this version cannot reproduce lose the rows as well.
+    Raises InputError, before anything is done, for a file that is not a reject file.
     """
     wanted = set(external_ids)
     in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
     with engine.connect() as connection:
-        struck = again_after_conflicts(
-            connection, partial(_strike, connection, collection_id, sorted(wanted), find_context)
+        run = partial(again_after_conflicts, connection)
+        removed: _Removed = run(
+            partial(_purge_collection, connection, collection_id, sorted(wanted), contexts)
         )
-        begun = again_after_conflicts(
-            connection, partial(_strike_begun, connection, collection_id, struck, find_context)
-        )
-        struck.add(begun)
+        removed.add(run(partial(_purge_begun, connection, collection_id, removed, contexts)))
         for path, found in in_rejects.items():
-            _clean(path, found)
-        if struck.unbuilt():
+            _rewrite(path, found)
+        if removed.first_builds:
             finish_builds()
-            built = again_after_conflicts(
-                connection, partial(_strike_built, connection, collection_id, struck, find_context)
-            )
-            struck.add(built)
+            removed.add(run(partial(_purge_built, connection, collection_id, removed, contexts)))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        purges.vacuum(connection, [generation.leaves for generation, _ in struck.traces.values()])
-    told = {external_id for found in in_rejects.values() for external_id in found.external_ids}
+        purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
+    rejected = {external_id for found in in_rejects.values() for external_id in found.external_ids}
     return Purged(
-        sorted(struck.doc_ids),
-        sorted(wanted - struck.doc_ids.keys() - told),
-        list(struck.traces.values()),
-        struck.later,
-        struck.work,
-        struck.changes,
-        struck.probes,
-        struck.events,
-        struck.verdicts,
-        [(path, found.removed) for path, found in in_rejects.items()],
-        struck.at,
+        deleted=sorted(removed.doc_ids),
+        not_found=sorted(wanted - removed.doc_ids.keys() - rejected),
+        generations=list(removed.traces.values()),
+        later=removed.later,
+        work=removed.work,
+        changes=removed.changes,
+        probes=removed.probes,
+        events=removed.events,
+        verdicts=removed.verdicts,
+        rejects=[(path, found.removed) for path, found in in_rejects.items()],
+        caches_emptied_at=removed.at,
     )
 
 
-def _strike(
+def _purge_collection(
     connection: Connection,
     collection_id: CollectionId,
     external_ids: Sequence[str],
-    find_context: FindContext,
-) -> _Struck:
-    """One transaction. What others store at the same time is waited for; what they have read only they cannot store,
-    because their work row is gone, or with it the signature that a pair needs."""
-    doc_ids = purges.delete_documents(connection, collection_id, external_ids)
-    ids = np.sort(np.array(list(doc_ids.values()), np.int64))
-    changes = purges.delete_changes(connection, ids)
-    generations = catalog.list_generations(connection, collection_id)
-    work = sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in generations)
-    struck = _Struck(doc_ids, {}, [], work, changes, 0, 0, 0, datetime.min)
-    for generation in generations:
-        _strike_generation(connection, generation, ids, struck, find_context)
-    struck.probes = lookup_requests.drop_all(connection, collection_id)
-    # Under the locks of all generations: nobody can find another pair of them. That they are gone is told at commit.
-    struck.events = events.purge_events(connection, collection_id, ids)
-    _strike_verdicts(connection, ids, struck)
-    struck.at = purges.note_purge(connection, collection_id)
-    # A generation that was committed after they were listed is built from what was there before this is committed.
-    purges.note_deleted(connection, collection_id, ids)
+    contexts: ContextFactory,
+) -> _Removed:
+    """The transaction that deletes documents and everything known of them.
+
+    It waits for workers that are storing. A worker that has only read a document cannot store it: its work row is
+    deleted, or the signature that a pair needs.
+    """
+    removed = _Removed(purges.delete_documents(connection, collection_id, external_ids))
+    removed.changes = purges.delete_changes(connection, removed.ids)
+    existing = catalog.list_generations(connection, collection_id)
+    _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)
+    removed.probes = lookup_requests.drop_all(connection, collection_id)
+    _purge_verdicts(connection, removed)
+    removed.at = purges.note_purge(connection, collection_id)
+    # A generation committed after they were listed is built from what existed before this transaction commits.
+    purges.note_deleted(connection, collection_id, removed.ids)
     connection.commit()
-    return struck
+    return removed
 
 
-def _strike_begun(
-    connection: Connection, collection_id: CollectionId, before: _Struck, find_context: FindContext
-) -> _Struck:
-    """Another transaction, for generations that were begun during the first; then nobody has to be told any more."""
-    ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
-    struck = _Struck(before.doc_ids, {}, [], 0, 0, 0, 0, 0, before.at)
+def _purge_begun(
+    connection: Connection, collection_id: CollectionId, before: _Removed, contexts: ContextFactory
+) -> _Removed:
+    """Purge generations that were begun during the first transaction; then the captured deletion can go too."""
+    removed, ids = _Removed(), before.ids
     purges.delete_changes(connection, ids)
-    queued = before.unbuilt() | {one.generation_id for one in before.later}
-    for generation in catalog.list_generations(connection, collection_id):
-        id = generation.generation_id
-        if id not in before.traces and id not in queued:
-            _strike_generation(connection, generation, ids, struck, find_context)
-        elif id not in queued:
-            # What the note of the deletion was made into meanwhile.
+    known = before.traces.keys() | before.queued
+    existing = catalog.list_generations(connection, collection_id)
+    begun = [one for one in existing if one.generation_id not in known]
+    _purge_generations(connection, collection_id, begun, ids, removed, contexts)
+    for generation in existing:
+        if generation.generation_id in before.traces.keys() - before.queued:
+            # The captured deletion may have been dispatched meanwhile.
             purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
-    struck.events = events.purge_events(connection, collection_id, ids)
     connection.commit()
-    return struck
+    return removed
 
 
-def _strike_verdicts(connection: Connection, ids: Ids, struck: _Struck) -> None:
-    """After the clusters, which are put right by what is known to have parted them. What is being built may have been
-    linked already: that is done once more."""
-    struck.verdicts, was_vetoed = verdicts.purge_verdicts(connection, ids)
-    unfinished = [generation for generation, _ in struck.traces.values() if _is_unfinished(generation)]
-    for generation in unfinished + struck.later:
+def _purge_built(
+    connection: Connection, collection_id: CollectionId, before: _Removed, contexts: ContextFactory
+) -> _Removed:
+    """Purge generations that were first builds in the first transaction and are built now."""
+    removed = _Removed()
+    existing = catalog.list_generations(connection, collection_id)
+    built = [one for one in existing if one.generation_id in before.first_builds]
+    _purge_generations(connection, collection_id, built, before.ids, removed, contexts)
+    connection.commit()
+    return removed
+
+
+def _purge_generations(
+    connection: Connection,
+    collection_id: CollectionId,
+    chosen: Sequence[Generation],
+    ids: Ids,
+    removed: _Removed,
+    contexts: ContextFactory,
+) -> None:
+    removed.work += sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in chosen)
+    for generation in chosen:
+        _purge_generation(connection, generation, ids, removed, contexts)
+    # Under the locks of these generations, so that no worker finds another pair of the documents. The events of the
+    # deletion itself are written at commit.
+    removed.events += events.purge_events(connection, collection_id, ids)
+
+
+def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
+    """Delete verdicts after the clusters, which are updated by the vetoes that parted them.
+
+    A generation that is being built may have linked its clusters already; it links them again.
+    """
+    removed.verdicts, was_vetoed = verdicts.purge_verdicts(connection, removed.ids)
+    unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
+    for generation in unfinished + removed.later:
         if was_vetoed:
             queue.queue_work(connection, generation.leaves, "link", [WHOLE])
 
 
-def _strike_built(
-    connection: Connection, collection_id: CollectionId, before: _Struck, find_context: FindContext
-) -> _Struck:
-    """Another transaction, for generations that were being built in the first."""
-    ids = np.sort(np.array(list(before.doc_ids.values()), np.int64))
-    struck = _Struck(before.doc_ids, {}, [], 0, 0, 0, 0, 0, before.at)
-    for generation in catalog.list_generations(connection, collection_id):
-        if generation.generation_id in before.unbuilt():
-            struck.work += purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
-            _strike_generation(connection, generation, ids, struck, find_context)
-    struck.events = events.purge_events(connection, collection_id, ids)
-    connection.commit()
-    return struck
-
-
-def _strike_generation(
-    connection: Connection, generation: Generation, ids: Ids, struck: _Struck, find_context: FindContext
+def _purge_generation(
+    connection: Connection, generation: Generation, ids: Ids, removed: _Removed, contexts: ContextFactory
 ) -> None:
     id = generation.generation_id
     if generation.is_first_build:
-        # Its builder may have read the documents already; what it makes of them is taken out when it is done.
+        # Its builder may have read the documents already; what it stores of them is removed when it is done.
         if purges.have_tables(connection, generation.leaves):
             queue.queue_work(connection, generation.leaves, "sign", ids)
-            struck.traces[id] = generation, Traces(0, 0, 0, 0)
+            removed.traces[id] = generation, Traces(0, 0, 0, 0)
         return
     if _is_unfinished(generation) and not try_lock(connection, Lock.REINDEX, id):
         queue.queue_work(connection, generation.leaves, "sign", ids)
-        struck.later.append(generation)
+        removed.later.append(generation)
         return
-    # Who drops it has these locks, too, and who built it may have finished.
+    # Dropping the generation takes these locks too; and its build may have finished before they are granted.
     hold_lock(connection, Lock.STORE, id)
     hold_lock(connection, Lock.LINK, id)
     if not purges.have_tables(connection, generation.leaves):
         return
     generation = catalog.reread(connection, generation)
-    struck.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
-    context = None if generation.state == "abandoned" else find_context(generation)
+    removed.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
+    context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
-        # The bands of one that is being built are loaded anew when it is resumed.
+        # A build at these stages loads all bands again when it is resumed.
         traces = purges.strike_out(connection, generation.leaves, ids)
     else:
-        traces = _take_out(connection, context, ids)
-    # Taking out queues the clusters around what went, which have been put right, or are not linked yet.
+        traces = _remove_exactly(connection, context, ids)
+    # Removing them queued the clusters around them, which are updated already, or not linked yet.
     purges.delete_work(connection, generation.leaves, ids, STAGES)
-    struck.traces[id] = generation, traces
+    removed.traces[id] = generation, traces
 
 
 def _is_unfinished(generation: Generation) -> bool:
     return generation.state in ("building", "paused") and generation.stage != "done"
 
 
-def _take_out(connection: Connection, context: Context, ids: Ids) -> Traces:
-    """Exactly as a deletion that is followed, and the clusters at once, which else have their queue."""
+def _remove_exactly(connection: Connection, context: Context, ids: Ids) -> Traces:
+    """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
     family = context.encoder.family
     heads = signatures.read_sketches(connection, context.leaves, ids, family.dtype, family.k)
     keys = context.encoder.band_keys(heads.sketches)
     traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
-    steps.store(connection, context, ids.tolist(), steps.sign(context, []))
+    steps.store_signatures(connection, context, ids.tolist(), steps.sign_documents(context, []))
     if not _is_unfinished(context.generation):
-        steps.relink(connection, context, ids.tolist())
+        steps.update_clusters(connection, context, ids.tolist())
     return traces
 
 
-def _clean(path: Path, lines: RejectLines) -> None:
+def _rewrite(path: Path, lines: RejectLines) -> None:
     if lines.removed:
         with open_output(path) as stream:
             stream.writelines(lines.kept)

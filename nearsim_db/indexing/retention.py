@@ -70,7 +70,7 @@ def _find_edge(connection: Connection, context: Context, age: int) -> Edge | Non
 def _take_out(connection: Connection, context: Context, leaving: list[int], age: int) -> None:
     """One slice. The largest doc_ids come first: anchors and heads are the smallest, so whatever takes the place of a
     document that leaves is one that stays, and is searched once for all that left before it."""
-    steps.store(connection, context, leaving, steps.sign(context, []))
+    steps.store_signatures(connection, context, leaving, steps.sign_documents(context, []))
     # Their date was changed meanwhile, and they may have been signed again before this slice took them out.
     outside = documents.find_outside(connection, context.generation.collection_id, leaving, age)
     queue.queue_work(connection, context.leaves, "sign", sorted(set(leaving) - set(outside.tolist())))

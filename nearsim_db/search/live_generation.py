@@ -1,17 +1,47 @@
-"""Which generation of a collection answers, and why none does."""
+"""Which generation of a profile answers queries, and the reason if none does."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
-from nearsim_db.store import documents
+from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.records import CollectionId
+from nearsim_db.store import catalog, documents
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
 
 
-def choose_newest(collection: str, generations: Sequence[Generation], profile: str | None) -> Generation:
-    """The live generation of a profile, else its newest; `profile` may be left out where there is one, or a default.
+@dataclass(frozen=True, slots=True)
+class LiveIndex:
+    """A live generation with its context, whose cache holds no features of texts purged until `purged_at`."""
 
-    `generations` are all of the collection. Raises NotFoundError, saying which profiles there are.
+    context: Context
+    purged_at: datetime | None
+
+
+def open_live(
+    connection: Connection,
+    contexts: ContextFactory,
+    collection_id: CollectionId,
+    collection: str,
+    profile: str | None,
+) -> LiveIndex:
+    """Open the live generation of a profile.
+
+    Raises NotFoundError, with the reason, if none is live, and FingerprintError or RecipeError if this version would
+    make different sketches.
+    """
+    generations = catalog.list_generations(connection, collection_id)
+    generation = choose_live(connection, collection, generations, profile)
+    return LiveIndex(contexts.make(generation), catalog.read_purges(connection).get(collection_id))
+
+
+def choose_newest(collection: str, generations: Sequence[Generation], profile: str | None) -> Generation:
+    """Return the live generation of a profile, else its newest.
+
+    `profile` may be None if the collection has only one, or one named default. `generations` are all of the
+    collection. Raises NotFoundError, which lists the profiles.
     """
     names = sorted({one.profile for one in generations})
     if profile is None and len(names) > 1 and DEFAULT not in names:
@@ -28,17 +58,17 @@ def choose_newest(collection: str, generations: Sequence[Generation], profile: s
 def choose_live(
     connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
 ) -> Generation:
-    """The generation that answers. Raises NotFoundError, saying why none does."""
+    """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live."""
     generation = choose_newest(collection, generations, profile)
     if generation.state == "live":
         return generation
     if generation.state == "building" and documents.any_document(connection, generation.collection_id):
         raise NotFoundError(
-            f"profile {generation.profile!r} is being built (stage {generation.stage}); it answers when that is "
-            f"done; if nobody is at it, run: {suggested_command('build', collection)}"
+            f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
+            f"if no process is building it, run: {suggested_command('build', collection)}"
         )
     if generation.state == "abandoned":
-        raise NotFoundError(f"profile {generation.profile!r} is being deleted; it has no live index any more")
+        raise NotFoundError(f"profile {generation.profile!r} is being deleted and has no live index")
     raise NotFoundError(
         f"profile {generation.profile!r} has no live index yet; ingest documents, or run: "
         f"{suggested_command('build', collection)}"

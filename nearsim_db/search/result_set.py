@@ -10,10 +10,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError, NotFoundError, RecipeError
+from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Judgement
 from nearsim_db.search.cache import BoundedCache
-from nearsim_db.search.lookup import Serving
+from nearsim_db.search.live_generation import LiveIndex
+from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
 from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
@@ -23,7 +24,6 @@ from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.statements import Leaves
 
-_ATTEMPTS = 5
 _LARGEST = 2**63 - 1  # of PostgreSQL's bigint
 _ENTRY_BYTES = 250  # what a cache takes for an entry beside its bytes, about
 
@@ -38,7 +38,7 @@ class _State:
     """A serving generation, and what is held of it in memory. `alike` says of pairs, smaller doc_id first, what people
     decided."""
 
-    serving: Serving
+    index: LiveIndex
     sketches: BoundedCache[int, _Held]
     answers: BoundedCache[bytes, bytes]
     alike: dict[int, dict[int, bool]] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class _State:
 
     @property
     def leaves(self) -> Leaves:
-        return self.serving.context.leaves
+        return self.index.context.leaves
 
     @property
     def family(self) -> Family:
-        return self.serving.context.encoder.family
+        return self.index.context.encoder.family
 
 
 class SearchableIndex(Protocol):
@@ -60,7 +60,7 @@ class SearchableIndex(Protocol):
     def database(self) -> Database:
         """The open database."""
 
-    def serving(self) -> Serving:
+    def serving(self) -> LiveIndex:
         """Return the live generation. Raises NotFoundError where there is none."""
 
 
@@ -124,7 +124,7 @@ class Deduper:
         names = list(dict.fromkeys(external_ids))
         storable = _storable(names)
         state = self._current()
-        collection_id = state.serving.context.generation.collection_id
+        collection_id = state.index.context.generation.collection_id
         with translated():
             found = self._index.database.ask(
                 lambda connection: result_sets.read_doc_ids(connection, collection_id, storable)
@@ -140,13 +140,16 @@ class Deduper:
         """(2, n): the place of the document that each is a duplicate of, else -1; and 1 for what is indexed, else 0."""
         if not doc_ids:
             return np.zeros((2, 0), np.int64)
-        for _ in range(_ATTEMPTS):
+
+        def query() -> bytes:
             state = self._current()
             answer = self._answer(state, doc_ids, revisions, threshold)
-            if answer is not None:
-                return np.frombuffer(answer, np.int64).reshape(2, len(doc_ids))
-            self._forget(state)
-        raise NotFoundError("the index is being replaced again and again; try later")
+            if answer is None:
+                self._drop(state)
+                raise GenerationReplacedError
+            return answer
+
+        return np.frombuffer(retry_if_replaced(query), np.int64).reshape(2, len(doc_ids))
 
     def _answer(
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
@@ -176,7 +179,7 @@ class Deduper:
         with translated():
             rows = self._index.database.ask(
                 lambda connection: result_sets.read_signed(
-                    connection, state.leaves, state.serving.purged_at, doc_ids, revisions
+                    connection, state.leaves, state.index.purged_at, doc_ids, revisions
                 )
             )
         if rows is None:
@@ -196,22 +199,22 @@ class Deduper:
             state = self._state
             if state is not None and time.monotonic() - state.checked_at < self._recheck_seconds:
                 return state
-            for _ in range(_ATTEMPTS):
-                state = state or _State(
-                    self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
-                )
-                state = self._state = self._rechecked(state)
-                if state is not None:
-                    return state
-        raise NotFoundError("the index is being replaced again and again; try later")
+            return retry_if_replaced(self._refresh)
+
+    def _refresh(self) -> _State:
+        state = self._state or _State(
+            self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
+        )
+        self._state = self._rechecked(state)
+        if self._state is None:
+            raise GenerationReplacedError
+        return self._state
 
     def _rechecked(self, state: _State) -> _State | None:
         """The state with the verdicts of now; None where its generation does not serve, or its texts were purged."""
         with translated():
             rows = self._index.database.ask(
-                lambda connection: result_sets.read_verdicts(
-                    connection, state.leaves, state.serving.purged_at
-                )
+                lambda connection: result_sets.read_verdicts(connection, state.leaves, state.index.purged_at)
             )
         if rows is None:
             return None
@@ -221,7 +224,7 @@ class Deduper:
         answers = state.answers if alike == state.alike else BoundedCache[bytes, bytes](self._answer_bytes)
         return replace(state, answers=answers, alike=alike, checked_at=time.monotonic())
 
-    def _forget(self, state: _State) -> None:
+    def _drop(self, state: _State) -> None:
         with self._lock:
             if self._state is not None and self._state.sketches is state.sketches:
                 self._state = None

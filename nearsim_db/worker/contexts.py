@@ -6,10 +6,8 @@ from concurrent.futures import Executor
 from datetime import datetime
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
@@ -77,19 +75,15 @@ class Contexts:
         return self._contexts.get(generation_id)
 
     def _add(self, generation: Generation) -> None:
-        settings = self._settings
+        factory = ContextFactory(self._settings, self._pool, self._warner(generation))
         try:
-            encoder = Encoder(restore(generation.recipe, generation.fingerprint), settings.backend)
+            self._contexts[generation.generation_id] = factory.make(generation)
         except NearsimError as error:
             self.refused[generation.generation_id] = error
             facts = self.facts(generation)
             _log.error(
                 f"{self.describe(generation)} is skipped: {error}", extra={"event": "refused", "facts": facts}
             )
-            return
-        self._contexts[generation.generation_id] = Context(
-            generation, encoder, self._pool, settings.threads, self._warner(generation)
-        )
 
     def _warner(self, generation: Generation) -> Callable[[str], None]:
         facts, place = self.facts(generation), self.place(generation)

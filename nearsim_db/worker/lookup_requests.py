@@ -2,18 +2,19 @@
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from threading import Event
 
 from cachetools import LRUCache
 
 from nearsim_db.errors import DatabaseError, NearsimError
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
-from nearsim_db.search.live_generation import choose_live
-from nearsim_db.search.lookup import Found, Lookups, Serving, encode
+from nearsim_db.search.live_generation import LiveIndex, open_live
+from nearsim_db.search.lookup import Found, Lookups, encode
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import resolve, restore
+from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import catalog, lookup_requests
@@ -43,6 +44,9 @@ class LookupRequestService:
         self._collection = collection
         self._stopped = Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-lookups")
+        self._contexts = ContextFactory(
+            replace(database.settings, threads=1), self._pool, lambda warning: None
+        )
         self._lookups: LRUCache[_Target, Lookups] = LRUCache(_LOOKUPS_KEPT)
         self._seen: object = None
         self._refresh_at = 0.0
@@ -106,13 +110,9 @@ class LookupRequestService:
             self._lookups[target] = Lookups(self._database, partial(self._resolve, *target))
         return self._lookups[target]
 
-    def _resolve(self, collection_id: CollectionId, collection: str, profile: str | None) -> Serving:
+    def _resolve(self, collection_id: CollectionId, collection: str, profile: str | None) -> LiveIndex:
         with self._database.transaction() as connection:
-            generations = catalog.list_generations(connection, collection_id)
-            generation = choose_live(connection, collection, generations, profile)
-            purged_at = catalog.read_purges(connection).get(collection_id)
-        encoder = Encoder(restore(generation.recipe, generation.fingerprint), self._database.settings.backend)
-        return Serving(Context(generation, encoder, self._pool, 1, lambda warning: None), purged_at)
+            return open_live(connection, self._contexts, collection_id, collection, profile)
 
 
 def _match(found: Found) -> ProbeMatch:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nearsim_db.indexing import promotion_events, work_queue
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Stage
@@ -31,7 +32,7 @@ class QueuedWork:
         `between` is called after each batch.
         """
         scope = self._scope
-        done = work_queue.dispatch(scope.engine) > 0
+        done = dispatch_changes(scope.engine) > 0
         with scope.engine.connect() as connection:
             queued = queue.find_work(connection, scope.collection_id)
             batches = [(id, scope.contexts.find(connection, id), stage) for id, stage in queued]
@@ -41,7 +42,7 @@ class QueuedWork:
             if context is not None:
                 done |= self._work(context, stage) > 0
             elif stage == "tell":
-                done |= promotion_events.tell_once(scope.engine, Leaves(id), self._lease.lease_id) > 0
+                done |= promotion_events.publish_batch(scope.engine, Leaves(id), self._lease.lease_id) > 0
             else:
                 continue
             between()
@@ -57,7 +58,7 @@ class QueuedWork:
         warnings: list[str] = []
         with self._monitor.batch(stage):
             collecting = replace(context, warn=warnings.append)
-            taken = work_queue.work_once(self._scope.engine, collecting, stage, self._lease.lease_id)
+            taken = work_queue.work_batch(self._scope.engine, collecting, stage, self._lease.lease_id)
         counts = context.tally - before
         self._monitor.count_batch(stage, taken, counts)
         if counts["set aside"]:

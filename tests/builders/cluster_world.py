@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.indexing import profiles
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps import join, relink
+from nearsim_db.indexing.steps import extend_clusters, update_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, keep_policy, override
@@ -135,14 +135,14 @@ class World:
                 *(left, right, similarity(left, right)),
             )
         self.pairs |= found
-        join(self.connection, self.context, np.array(sorted(found), np.int64).reshape(-1, 2))
+        extend_clusters(self.connection, self.context, np.array(sorted(found), np.int64).reshape(-1, 2))
         self.queued |= {
             row[0] for row in self.run("DELETE FROM nearsim.work WHERE stage = 'link' RETURNING doc_id")
         }
 
     def relink(self, doc_ids: list[int]) -> None:
         """Work some of the queue off."""
-        relink(self.connection, self.context, doc_ids)
+        update_clusters(self.connection, self.context, doc_ids)
         self.queued.difference_update(doc_ids)
 
     def stored(self) -> dict[int, tuple[int, bool]]:

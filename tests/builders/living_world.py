@@ -11,6 +11,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import PARENTS
@@ -49,11 +50,11 @@ class World:
         self.index.build()
         self.engine = self.index.database.engine
         step_through(self.engine)
-        self.generation, _ = self.index._live()
+        self.generation = self.index.serving().context.generation
 
     def context(self) -> Context:
         """What one process brings to work on the generation."""
-        return self.index._context(self.generation, self.profile)
+        return self.index._contexts.make(self.generation)
 
     def run(self, *statements: Statement) -> list[tuple[Any, ...]]:
         """Run SQL in one transaction, the leaves' names filled in; returns what the last statement does."""
@@ -100,9 +101,9 @@ class World:
                 for _ in range(amount):
                     stage = rng.choice(_STAGES)
                     if stage is None:
-                        work_queue.dispatch(self.engine)
+                        dispatch_changes(self.engine)
                     else:
-                        work_queue.work_once(self.engine, context, stage, lease_id)
+                        work_queue.work_batch(self.engine, context, stage, lease_id)
 
         return action
 
@@ -110,10 +111,10 @@ class World:
         """One process does all that is left, as if time had passed."""
         context = self.context()
         with self.index.database.lease() as lease_id:
-            work_queue.dispatch(self.engine)
+            dispatch_changes(self.engine)
             while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
                 for stage in STAGES:
-                    while work_queue.work_once(self.engine, context, stage, lease_id):
+                    while work_queue.work_batch(self.engine, context, stage, lease_id):
                         pass
 
     def _write(self, rng: random.Random) -> Statement:

@@ -175,5 +175,5 @@ def fill(url: str) -> None:
 def filled(url: str) -> Iterator[World]:
     """The usual collection in a database that has it already."""
     with Index.connect(url) as index:
-        _, profile = index._live()
+        profile = index.serving().context.encoder.profile
         yield World.read(index, profile, write_documents(1))

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.dispatch import dispatch_changes
 
 Backend = psycopg.Connection[tuple[Any, ...]]
 
@@ -197,7 +197,7 @@ def test_what_replication_applies_is_not_noted_and_found_by_comparing(
     revision there, and are not."""
     with Index.connect(database_url) as index:
         index.add(Document(name, body="the very same words in each of these texts") for name in "uvw")
-        collection_id = index._live()[0].collection_id
+        collection_id = index.serving().context.generation.collection_id
         with backend.transaction():
             backend.execute("SET LOCAL session_replication_role = replica")
             backend.execute("DELETE FROM nearsim.document WHERE external_id = 'u'")
@@ -211,7 +211,7 @@ def test_what_replication_applies_is_not_noted_and_found_by_comparing(
         index.build()
         assert index.stats()["indexed"] == 3 and {pair.left for pair in index.pairs()} == {"v"}
         backend.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
-        work_queue.dispatch(index.database.engine)
+        dispatch_changes(index.database.engine)
         index.build()
         assert {(pair.left, pair.right) for pair in index.pairs()} == {("v", "w"), ("v", "x"), ("w", "x")}
 

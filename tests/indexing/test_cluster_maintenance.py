@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing.steps import link
+from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.cluster_world import MAY, World
 
@@ -69,10 +69,10 @@ def test_any_upkeep_ends_like_a_whole_link(
                 world.relink(sorted(world.queued)[: rng.randint(1, 5)])
             assert world.stored() == world.expected()
             open_connection.commit()
-            link(open_connection, world.context)
+            rebuild_clusters(open_connection, world.context)
             assert world.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)], "link wrote"
     world.run("DELETE FROM {cluster_member}")
-    link(open_connection, world.context)
+    rebuild_clusters(open_connection, world.context)
     assert world.stored() == world.expected() != {}
 
 
@@ -113,7 +113,7 @@ def large(open_connection: Connection) -> World:
         " (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
         " SELECT 1, n, 1, 1, 1, 1, 1 FROM generate_series(10001, 20000) AS n"
     )
-    link(open_connection, world.context)
+    rebuild_clusters(open_connection, world.context)
     assert set(world.stored().values()) == {(1, True), (1, False)}
     open_connection.commit()
     for parent in ("signature", "similar_pair", "cluster_member"):

@@ -14,7 +14,8 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 from sqlalchemy import Connection, text
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import profiles, work_queue
+from nearsim_db.indexing import profiles
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver, open_engine
@@ -50,8 +51,8 @@ def assert_holds_the_documents(index: Index) -> None:
     """Every profile's index has each document as it is now, and no other."""
     with index.database.transaction() as connection:
         rows = read(connection, "SELECT doc_id, revision, body FROM nearsim.document ORDER BY doc_id")
-        for generation, profile in index.profiles():
-            encoded = index._context(generation, profile).encoder.encode([body for _, _, body in rows])
+        for generation, _ in index.profiles():
+            encoded = index._contexts.make(generation).encoder.encode([body for _, _, body in rows])
             table = generation.leaves.table("signature")
             signed = driver(connection).execute(
                 sql.SQL("SELECT doc_id, revision, feature_digest FROM {} ORDER BY doc_id").format(table)
@@ -104,7 +105,7 @@ def dispatch_all_day(url: str, over: threading.Event) -> None:
     """Another process that turns changes into work, for generations it may never have heard of."""
     engine = open_engine(url)
     while not over.is_set():
-        work_queue.dispatch(engine)
+        dispatch_changes(engine)
     engine.dispose()
 
 
@@ -199,7 +200,7 @@ def test_what_such_a_dispatcher_does_not_see_is_left_to_the_next(
         assert queue.dispatch(connection, 100) == (1, False)
     assert queue.dispatch(connection, 100) == (1, False)  # with a smaller change_id than that before
     connection.rollback()
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
     index.build()
     assert_holds_the_documents(index)
 
@@ -209,7 +210,7 @@ def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Conn
     generation = profiles.create(connection, index._get_collection().collection_id, "words", profile)
     connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
     connection.commit()
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
     assert queue.count_work(connection, generation.leaves) == (1, 0)
     found = queue.find_work(connection, None)
     assert {generation_id for generation_id, _ in found} == {1} and generation.generation_id != 1

@@ -74,8 +74,7 @@ def family(rng: random.Random) -> str:
 
 def assert_bands_are_exact(index: Index) -> None:
     """The band table holds the keys of every head's sketch, each once, and nothing else."""
-    generation, profile = index._live()
-    context = index._context(generation, profile)
+    context = index.serving().context
     expected = []
     with index.database.transaction() as connection:
         inner = driver(connection)

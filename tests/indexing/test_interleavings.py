@@ -112,7 +112,7 @@ def check_clusters(world: World, ties: list[Pair]) -> None:
     members = "SELECT doc_id, cluster_id, is_survivor FROM {cluster_member} ORDER BY doc_id"
     kept = world.run((members, ()))
     with world.engine.connect() as connection:
-        steps.link(connection, world.context())
+        steps.rebuild_clusters(connection, world.context())
         connection.commit()
     assert kept == world.run((members, ()))
     rules = world.profile.recipe.cluster
@@ -174,9 +174,9 @@ def test_any_interleaving_ends_as_one_process_would(
         for seed in range(100 * major, 100 * major + SEEDS):
             rng = random.Random(f"batches {seed}")
             batches = {stage: rng.choice([1, 2, 3]) for stage in STAGES}
-            monkeypatch.setattr(work_queue, "_BATCHES", batches)
-            monkeypatch.setattr(work_queue, "_MEMBERS_AT_ONCE", rng.choice([1, 2, 100]))
-            monkeypatch.setattr(work_queue, "_CANDIDATES_AT_ONCE", rng.choice([1, 100]))
+            monkeypatch.setattr(work_queue, "_BATCH_SIZES", batches)
+            monkeypatch.setattr(work_queue, "_MEMBERS_PER_BATCH", rng.choice([1, 2, 100]))
+            monkeypatch.setattr(work_queue, "_CANDIDATES_PER_BATCH", rng.choice([1, 100]))
             play(world, monitor, seed)
 
 
@@ -197,7 +197,7 @@ def test_twins_signed_at_once_are_twins_even_where_a_full_bucket_keeps_them_apar
         with world.engine.connect() as one, world.engine.connect() as other:
             for connection, doc_id in ((one, doc_ids[0]), (other, doc_ids[1])):
                 (batch,) = documents.stream_documents(connection, world.generation.collection_id, [doc_id])
-                steps.store(connection, context, [doc_id], steps.sign(context, batch))
+                steps.store_signatures(connection, context, [doc_id], steps.sign_documents(context, batch))
             one.commit()
             other.commit()
         world.drain()

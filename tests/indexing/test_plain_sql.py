@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.work_queue import dispatch
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
 
@@ -98,20 +98,20 @@ def test_a_change_that_comes_while_its_document_is_signed_is_not_lost(
         "UPDATE nearsim.document SET body = 'words that come in while the old ones are signed' "
         "WHERE external_id IN ('a', 'c')",
     ]
-    sign = steps.sign
+    sign = steps.sign_documents
     dispatching: list[threading.Thread] = []
 
     def interrupted(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
         rows = sign(context, batch)
         while other:
             run(engine, other.pop())
-            dispatching.append(threading.Thread(target=dispatch, args=(engine,)))
+            dispatching.append(threading.Thread(target=dispatch_changes, args=(engine,)))
             dispatching[0].start()
         return rows
 
     with index:
         run(engine, "UPDATE nearsim.document SET body = body || ' once more' WHERE external_id = 'a'")
-        monkeypatch.setattr(steps, "sign", interrupted)
+        monkeypatch.setattr(steps, "sign_documents", interrupted)
         index.build()
         for thread in dispatching:
             thread.join()

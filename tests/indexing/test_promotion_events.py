@@ -35,7 +35,7 @@ def index(database_url: str) -> Iterator[Index]:
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices are of two pairs or clusters."""
-    monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", 2)
+    monkeypatch.setattr(promotion_events, "_ROWS_PER_SLICE", 2)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,8 +65,8 @@ def test_what_changes_between_slices_is_told_once(
             if before:
                 writing.commit()
                 watcher.look()
-            monkeypatch.setattr(promotion_events, "_TOLD_AT_ONCE", rng.choice([1, 2, 5]))
-            slices += promotion_events.tell_once(index.database.engine, generation.leaves, lease_id)
+            monkeypatch.setattr(promotion_events, "_ROWS_PER_SLICE", rng.choice([1, 2, 5]))
+            slices += promotion_events.publish_batch(index.database.engine, generation.leaves, lease_id)
             watcher.look()
             if not before:
                 rng.choice([writing.commit, writing.rollback])()
@@ -88,7 +88,7 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
         for state in (RETIRED, LIVE):
             reading.execute(state)
         with index.database.lease() as lease_id:
-            promotion_events.tell_once(engine, leaves, lease_id)
+            promotion_events.publish_batch(engine, leaves, lease_id)
         watcher.catch_up()
         told = watcher.consumer.last
 
@@ -98,14 +98,14 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
         with monkeypatch.context() as patch, index.database.lease() as lease_id:
             patch.setattr(queue, "continue_later", die)
             with pytest.raises(KeyboardInterrupt):
-                promotion_events.tell_once(engine, leaves, lease_id)
+                promotion_events.publish_batch(engine, leaves, lease_id)
         # Another takes it over while the first is about to tell.
         lost = leases.open_lease(holding, "lost")
         queue.take(holding, leaves, "tell", lost, 1)
         queue.take(holding, leaves, "tell", lost, 1)
         leases.close_lease(holding, lost)
         holding.commit()
-        promotion_events.tell_slice(holding, leaves, lost)
+        promotion_events.publish_slice(holding, leaves, lost)
         watcher.catch_up()
         assert watcher.consumer.last == told
         index.build()

@@ -15,6 +15,7 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
 from nearsim_db.indexing import build, steps, work_queue
 from nearsim_db.indexing import purge as purging
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import catalog, documents
@@ -213,7 +214,7 @@ def test_a_build_that_was_interrupted_is_finished_and_forgets(
             )
         with index.database.transaction() as connection:
             generation = catalog.list_generations(connection)[-1]
-        context = index._reproduced(generation)
+        context = index._contexts.make(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):
             patch.setattr(build, "_refresh", _interrupting(stage))
@@ -279,14 +280,14 @@ def queued(database_url: str) -> Iterator[Index]:
                     "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
                     (one.external_id, one.title, one.body),
                 )
-        work_queue.dispatch(index.database.engine)
+        dispatch_changes(index.database.engine)
         yield index
 
 
 def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str) -> None:
     with queued(database_url) as index, index.database.lease() as lease_id:
         doc_id = doc_id_of(database_url, NAME)
-        context = index._context(*index._live())
+        context = index.serving().context
         engine, leaves = index.database.engine, context.leaves
         with engine.connect() as connection:
             (tasks,) = queue.take(connection, leaves, "sign", lease_id, 100)
@@ -294,12 +295,12 @@ def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str)
             doc_ids = [task.doc_id for task in tasks]
             assert doc_id in doc_ids
             (read,) = documents.stream_documents(connection, context.generation.collection_id, doc_ids)
-            rows = steps.sign(context, read)
+            rows = steps.sign_documents(context, read)
             connection.commit()
             assert _purge_only(index, engine) == [NAME]
             held = queue.finish(connection, leaves, "sign", lease_id, doc_ids)
             assert held == [one for one in doc_ids if one != doc_id]
-            steps.store(connection, context, held, rows.take(rows.doc_ids != doc_id))
+            steps.store_signatures(connection, context, held, rows.take(rows.doc_ids != doc_id))
             connection.commit()
         index.build()
         assert traces(database_url, doc_id) == {}
@@ -309,7 +310,7 @@ def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str)
 def _purge_only(index: Index, engine: Engine) -> list[str]:
     """A purge without bringing the rest up to date, for which others would have to be waited for."""
     collection_id = index._get_collection().collection_id
-    return purging.purge(engine, collection_id, [NAME], [], index._reproduced, lambda: None).deleted
+    return purging.purge(engine, collection_id, [NAME], [], index._contexts, lambda: None).deleted
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -334,9 +335,9 @@ def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, se
 
         def work() -> None:
             with Database(engine, index.database.settings).lease() as lease_id:
-                work_queue.dispatch(engine)
+                dispatch_changes(engine)
                 for stage in stages:
-                    work_queue.work_once(engine, index._context(*index._live()), stage, lease_id)
+                    work_queue.work_batch(engine, index.serving().context, stage, lease_id)
 
         def purge() -> None:
             _purge_only(index, engine)

@@ -14,6 +14,7 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import retention, work_queue
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
@@ -100,7 +101,7 @@ def doc_ids(database_url: str) -> dict[str, int]:
 
 def context_of(index: Index) -> Context:
     """The context of the index's only profile."""
-    return index._context(*index._live())
+    return index.serving().context
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -265,9 +266,9 @@ def test_comparing_queues_nothing_that_is_outside(database_url: str) -> None:
         expire(database_url, ["d3"])
         with psycopg.connect(database_url) as connection:
             connection.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
-        work_queue.dispatch(index.database.engine)
+        dispatch_changes(index.database.engine)
         with index.database.lease() as lease_id:
-            work_queue.work_once(index.database.engine, context_of(index), "compare", lease_id)
+            work_queue.work_batch(index.database.engine, context_of(index), "compare", lease_id)
         assert work(database_url, "sign") == {doc_ids(database_url)["d3"]}
         index.build()
         assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS) if number != 3}
@@ -317,9 +318,9 @@ def test_nothing_slips_through_whatever_the_order(
         def sign() -> None:
             lease = Database(engine, index.database.settings).lease()
             with lease as lease_id:
-                work_queue.dispatch(engine)
+                dispatch_changes(engine)
                 for stage in ("sign", "search", "sign"):
-                    work_queue.work_once(engine, context_of(index), stage, lease_id)
+                    work_queue.work_batch(engine, context_of(index), stage, lease_id)
 
         def sweep() -> None:
             retention.sweep(engine, context)

@@ -92,7 +92,7 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
         world.drain()
         kept = world.run((MEMBERS, ()))
         with world.engine.connect() as connection:
-            steps.link(connection, world.context())
+            steps.rebuild_clusters(connection, world.context())
             connection.commit()
         assert kept == world.run((MEMBERS, ()))
         assert world.run((TORN, ())) == []
@@ -113,7 +113,7 @@ def test_verdicts_among_writers_and_workers(
         decided = 0
         for seed in range(SEEDS):
             monkeypatch.setattr(
-                work_queue, "_BATCHES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
+                work_queue, "_BATCH_SIZES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
             )
             decided += play(world, monitor, seed)
     assert decided > SEEDS

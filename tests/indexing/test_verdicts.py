@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps, work_queue
-from nearsim_db.indexing.steps import link
+from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import driver, open_engine
@@ -102,10 +103,10 @@ def test_clusters_obey_verdicts_whatever_happens(
                 world.relink(sorted(world.queued)[: rng.randint(1, 5)])
             assert world.stored() == world.expected()
     open_connection.commit()
-    link(open_connection, world.context)
+    rebuild_clusters(open_connection, world.context)
     assert world.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)], "link wrote"
     world.run("DELETE FROM {cluster_member}")
-    link(open_connection, world.context)
+    rebuild_clusters(open_connection, world.context)
     assert world.stored() == world.expected() != {}
 
 
@@ -225,7 +226,7 @@ def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_ag
     )
     session.execute("SELECT nearsim.veto_pair(2, 3, 'unlike')")
     engine = open_engine(database_url)
-    assert work_queue.dispatch(engine) == 2
+    assert dispatch_changes(engine) == 2
     engine.dispose()
     queued = session.execute("SELECT generation_id, stage, doc_id FROM nearsim.work ORDER BY 1, 3").fetchall()
     assert queued == [(generation, "link", doc_id) for generation in (1, 2, 3) for doc_id in (2, 3)]
@@ -279,7 +280,7 @@ def test_a_verdict_during_a_build_reaches_it(
     """Somebody decides in a transaction of their own, which ends before or after the build has linked."""
     with Index.connect(database_url) as index, psycopg.connect(database_url) as person:
         decide = "SELECT nearsim.veto_pair('a', 'b', 'two'), nearsim.pin_pair('b', 'x', 'one') FROM nearsim.generation"
-        place, name = (partitions, "attach") if linked else (steps, "link")
+        place, name = (partitions, "attach") if linked else (steps, "rebuild_clusters")
         done = getattr(place, name)
 
         def interrupted(*given: object) -> object:
@@ -316,13 +317,13 @@ def test_pinned_documents_are_tied_as_soon_as_both_are_signed(database_url: str,
             )
             driver(connection).execute("SELECT nearsim.pin_pair('x', 'empty', 'somebody knows')")
         (generation,) = [one for one, _ in index.profiles()]
-        context = index._reproduced(generation)
+        context = index._contexts.make(generation)
         assert context is not None
-        work_queue.dispatch(index.database.engine)
+        dispatch_changes(index.database.engine)
         with index.database.lease() as lease_id:
             stages: list[Stage] = ["link", "sign"]
             for stage in stages:
-                assert work_queue.work_once(index.database.engine, context, stage, lease_id) > 0
+                assert work_queue.work_batch(index.database.engine, context, stage, lease_id) > 0
         assert clusters(index) == set()
         index.build()
         assert clusters(index) == {frozenset({"x", "empty"})}

@@ -215,11 +215,11 @@ def test_a_purge_lets_go_of_the_features_that_were_kept(
     index.add(Document(name, body=body) for name, body in texts.items())
     question = Document("new", body=texts["f0-0"])
     before = index.check(question)
-    kept = index._lookups.serving().context.cache
+    kept = index._lookups.live().context.cache
     with psycopg.connect(database_url) as plain:
         plain.execute("UPDATE nearsim.collection SET purged_at = now()")
     assert index.check(question) == before
-    assert index._lookups.serving().context.cache is not kept
+    assert index._lookups.live().context.cache is not kept
 
 
 def test_a_connection_that_was_lost_is_opened_anew(

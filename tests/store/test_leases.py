@@ -10,6 +10,7 @@ from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
@@ -31,7 +32,7 @@ def index(database_url: str) -> Iterator[Index]:
 @pytest.fixture
 def leaves(index: Index) -> Leaves:
     """The names of the live generation's tables."""
-    return index._live()[0].leaves
+    return index.serving().context.generation.leaves
 
 
 @pytest.fixture
@@ -43,12 +44,12 @@ def other(index: Index) -> Iterator[Connection]:
 
 def context_of(index: Index) -> Context:
     """What a worker brings to work on the live generation."""
-    return index._context(*index._live())
+    return index.serving().context
 
 
 def write(index: Index, *bodies: str) -> None:
     """Documents of another application, dispatched."""
-    collection_id = index._live()[0].collection_id
+    collection_id = index.serving().context.generation.collection_id
     with index.database.transaction() as connection:
         for body in bodies:
             connection.execute(
@@ -58,13 +59,13 @@ def write(index: Index, *bodies: str) -> None:
                 ),
                 {"collection_id": collection_id, "body": body},
             )
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
 
 
 def edit(index: Index, body: str) -> None:
     """Every document says something else now; dispatched."""
     run(index, "UPDATE nearsim.document SET body = :body", body=body)
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
 
 
 def run(index: Index, command: str, **values: object) -> None:
@@ -117,7 +118,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
 ) -> None:
     """Another process takes it for dead between its reading and its storing."""
     write(index, *_BODIES)
-    sign = steps.sign
+    sign = steps.sign_documents
 
     def overtaken(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
         run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
@@ -126,8 +127,8 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
         return sign(context, batch)
 
     with index.database.lease() as lease_id:
-        monkeypatch.setattr(steps, "sign", overtaken)
-        assert work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id) == 3
+        monkeypatch.setattr(steps, "sign_documents", overtaken)
+        assert work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id) == 3
         monkeypatch.undo()
         assert signed(index) == 0
     assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
@@ -175,7 +176,7 @@ def test_what_changes_under_a_worker_stays_queued_and_is_done_again(
     take(connection, leaves, lease_id)
     connection.commit()
     run(index, "UPDATE nearsim.document SET body = 'edited meanwhile' WHERE doc_id = 2")
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
     assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
     connection.commit()
     assert take(connection, leaves, lease_id) == [[2]]
@@ -245,7 +246,7 @@ def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not
     write(index, *_BODIES)
     index.build()
     assert len(list(index.pairs())) == 1
-    sign = steps.sign
+    sign = steps.sign_documents
 
     def poisoned(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
         if any("poison" in str(one) for one in batch):
@@ -254,10 +255,10 @@ def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not
 
     run(index, "UPDATE nearsim.document SET body = body || ' poison' WHERE doc_id = 1")
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 3")
-    work_queue.dispatch(index.database.engine)
-    monkeypatch.setattr(steps, "sign", poisoned)
+    dispatch_changes(index.database.engine)
+    monkeypatch.setattr(steps, "sign_documents", poisoned)
     with index.database.lease() as lease_id:
-        while work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id):
+        while work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id):
             run(index, "UPDATE nearsim.work SET due_at = now()")
     assert read(index, "SELECT doc_id, error FROM nearsim.work WHERE set_aside_at IS NOT NULL") == [
         (1, "ValueError: poison")
@@ -294,8 +295,8 @@ def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(i
     write(index, *_BODIES)
     with index.database.lease() as lease_id:
         run(index, "DELETE FROM nearsim.lease")
-        with pytest.raises(DatabaseError, match="took this process for dead"):
-            work_queue.settle(index.database.engine, context_of(index), lease_id, silent)
+        with pytest.raises(DatabaseError, match="this process's lease expired"):
+            work_queue.drain(index.database.engine, context_of(index), lease_id, silent)
     index.build()
     assert signed(index) == 3
 
@@ -306,7 +307,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
     write(index, *_BODIES)
     index.build()
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 2")
-    work_queue.dispatch(index.database.engine)
+    dispatch_changes(index.database.engine)
     for deaths in range(5):
         run(index, "UPDATE nearsim.work SET due_at = now()")
         lease_id = leases.open_lease(connection, f"worker {deaths}")
@@ -318,7 +319,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
         connection.commit()
     assert signed(index) == 3
     with index.database.lease() as lease_id:
-        assert work_queue.work_once(index.database.engine, context_of(index), "sign", lease_id) == 1
+        assert work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id) == 1
     assert signed(index) == 2
     ((error, is_aside),) = read(
         index, "SELECT error, set_aside_at IS NOT NULL FROM nearsim.work WHERE stage = 'sign'"

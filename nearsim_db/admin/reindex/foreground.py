@@ -1,19 +1,17 @@
 """The build of a generation in this process, until it is ready to be promoted."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nearsim_db.admin.reindex.estimate import Pace
 from nearsim_db.errors import BuildStoppedError, ConflictError
-from nearsim_db.indexing import work_queue
-from nearsim_db.indexing.catch_up import Upkeep
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing import promotion_events
+from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import restore
 from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
@@ -58,20 +56,20 @@ class Foreground:
     def catch_up(self, generation: Generation) -> None:
         """Do what was queued for a generation until now. Raises BuildStoppedError where others stop that."""
         with translated():
-            work_queue.dispatch(self._database.engine)
-            with self._upkeep(self._watched(generation)) as upkeep:
-                upkeep.catch_up(generation)
+            dispatch_changes(self._database.engine)
+            with self._catch_up(self._watched(generation)) as catch_up:
+                catch_up.catch_up(generation)
 
     def tell(self, generation: Generation) -> None:
         """Tell of a generation that was promoted; what is left when this ends early is left to workers."""
         with translated(), self._database.lease() as lease_id:
-            work_queue.tell(self._database.engine, generation.leaves, lease_id, self._progress)
+            promotion_events.publish_all(self._database.engine, generation.leaves, lease_id, self._progress)
 
     def _bring_to_ready(self, generation: Generation) -> Generation:
         self.left = generation
         if generation.state == "building":
-            with self._upkeep(self._progress) as upkeep:
-                upkeep.build(generation)
+            with self._catch_up(self._progress) as catch_up:
+                catch_up.build(generation)
         self.catch_up(generation)
         with self._database.transaction() as connection:
             generations.hold(connection, generation.profile_id)
@@ -124,16 +122,9 @@ class Foreground:
         return bool(attempts(take_lock, connection, Lock.REINDEX, id, wait=False))
 
     @contextmanager
-    def _upkeep(self, progress: Progress) -> Iterator[Upkeep]:
-        settings = self._database.settings
-        with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
-
-            def context(generation: Generation) -> Context:
-                profile = restore(generation.recipe, generation.fingerprint)
-                encoder = Encoder(profile, settings.backend)
-                return Context(generation, encoder, pool, settings.threads, self._warn)
-
-            yield Upkeep(self._database, context, progress, self._warn)
+    def _catch_up(self, progress: Progress) -> Iterator[CatchUp]:
+        with ContextFactory.open(self._database.settings, self._warn) as contexts:
+            yield CatchUp(self._database, contexts, progress)
 
 
 def _stopped(generation: Generation, state: State | None) -> BuildStoppedError:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
 from nearsim_db.admin.reindex.why_no_pair import Absences
 from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.indexing.context import make_encoder
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import diffs, report_pairs
 from nearsim_db.store.catalog import Generation
@@ -135,6 +135,6 @@ def _ids(chosen: Sequence[ChosenPair]) -> list[tuple[int, int]]:
 def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
     """What a generation was built with; None where this version would build it otherwise."""
     try:
-        return Encoder(restore(generation.recipe, generation.fingerprint), backend)
+        return make_encoder(generation, backend)
     except (FingerprintError, RecipeError):
         return None

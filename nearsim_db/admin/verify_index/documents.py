@@ -56,7 +56,7 @@ def _read(connection: Connection, context: Context, doc_ids: Sequence[int]) -> l
 def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> SignatureRows:
     collection_id, vectors = context.generation.collection_id, context.encoder.takes_vectors
     with closing(documents.stream_documents(connection, collection_id, doc_ids, vectors=vectors)) as batches:
-        return joined([steps.sign(context, batch) for batch in chain(batches, ([],))])
+        return joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
 
 
 def _compare(

@@ -30,7 +30,7 @@ def check_pairs(
     A pair belongs to its right end, from which it is always found, as anchors are the first of their bucket; with
     `both` to either. Returns documents that are not signed as they are, of which pairs cannot be told.
     """
-    candidates, _ = steps.search(connection, context, doc_ids)
+    candidates, _ = steps.search_candidates(connection, context, doc_ids)
     if not both:
         candidates = candidates[np.isin(candidates[:, 1], doc_ids)]
     stored = {(one.left, one.right): one for one in _stored(connection, context, doc_ids, both=both)}
@@ -38,7 +38,7 @@ def check_pairs(
     asked = np.unique(np.concatenate((candidates, asked)), axis=0)
     found = {(one.left, one.right): one for one in _verified(connection, context, asked)}
     stale = set(context.stale)
-    context.forget_findings()
+    context.reset_findings()
     findings.checked["candidates"] += len(candidates)
     findings.checked["pairs"] += len(stored)
     suspects = [(kind, ends) for kind, ends in _differing(stored, found) if not stale.intersection(ends)]
@@ -54,7 +54,9 @@ def _stored(
 
 def _verified(connection: Connection, context: Context, asked: NDArray[np.int64]) -> Iterator[StoredPair]:
     for at in range(0, len(asked), _CANDIDATES_AT_ONCE):
-        yield from _as_stored(steps.verify(connection, context, asked[at : at + _CANDIDATES_AT_ONCE]))
+        yield from _as_stored(
+            steps.verify_candidates(connection, context, asked[at : at + _CANDIDATES_AT_ONCE])
+        )
 
 
 def _as_stored(found: VerifiedPairs) -> Iterator[StoredPair]:

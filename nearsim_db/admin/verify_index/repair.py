@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from nearsim_db.admin.verify_index.findings import Findings
-from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.store import audits, bands, pairs, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
@@ -26,7 +26,7 @@ def repair_in_place(
         for action in actions:
             again_after_conflicts(connection, partial(action, connection, context, findings))
             connection.commit()
-        work_queue.dispatch(database.engine)
+        dispatch_changes(database.engine)
     catch_up(context.generation)
 
 

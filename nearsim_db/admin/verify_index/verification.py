@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +16,10 @@ from nearsim_db.admin.verify_index.repair import repair_in_place
 from nearsim_db.admin.verify_index.tables import check_catalog, check_content, check_shapes
 from nearsim_db.errors import DEFAULT, ConflictError, FingerprintError, RecipeError
 from nearsim_db.indexing import drop_generation
-from nearsim_db.indexing.catch_up import Upkeep
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import restore
 from nearsim_db.store import audits, catalog
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
@@ -78,16 +75,14 @@ def verify_index(
     is there. With `repair` what differs is taken out and made again, or all of it is built anew, and looked at again.
     Raises NotFoundError and ConflictError where there is nothing built, or it cannot be repaired.
     """
-    settings = database.settings
-    with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
+    with ContextFactory.open(database.settings, warn) as contexts:
         verifying = _Verifying(
             database,
             collection,
             sample,
             random.randrange(1 << 31) if seed is None else seed,
             progress,
-            warn,
-            pool,
+            contexts,
         )
         return verifying.run(verifying.choose(profile, generation), repair=repair)
 
@@ -99,8 +94,7 @@ class _Verifying:
     sample: int | None
     seed: int
     progress: Progress
-    warn: Callable[[str], None]
-    pool: Executor
+    contexts: ContextFactory
 
     def choose(self, profile: str | None, number: int | None) -> Generation:
         """The live generation of the profile, or a built one by its number."""
@@ -149,7 +143,7 @@ class _Verifying:
     def _check(self, connection: Connection, findings: Findings) -> None:
         check_catalog(connection, findings)
         try:
-            context = self._context(findings.generation)
+            context = self.contexts.make(findings.generation)
         except (FingerprintError, RecipeError) as error:
             findings.add_table("other_scheme", None, str(error))
             return
@@ -198,7 +192,7 @@ class _Verifying:
         """Tell what stopped the rest: tables that cannot be read, or sketches that are none. Raises any other error."""
         findings = Findings(generation)
         if isinstance(error, ValueError):
-            check_shapes(connection, self._context(generation), findings)
+            check_shapes(connection, self.contexts.make(generation), findings)
         elif damage_in(error) is not None:
             check_content(connection, findings, self.progress)
         if not findings.is_damaged and not findings.documents:
@@ -211,9 +205,9 @@ class _Verifying:
                 f"generation {generation.generation_id} is {generation.state}, so that no work is done for it: "
                 f"first run: {generation.advice('reindex resume')}"
             )
-        context = self._context(generation)
-        upkeep = Upkeep(self.database, lambda _: context, self.progress, self.warn)
-        repair_in_place(self.database, context, findings, upkeep.catch_up)
+        context = self.contexts.make(generation)
+        catch_up = CatchUp(self.database, self.contexts, self.progress)
+        repair_in_place(self.database, context, findings, catch_up.catch_up)
 
     def _rebuild(self, generation: Generation, found: Audit) -> Outcome:
         """Build another of the same recipe beside it, and let that answer once it was looked at as well."""
@@ -223,21 +217,22 @@ class _Verifying:
                 f"({generation.advice('reindex drop', '--generation', str(generation.generation_id))}), and build "
                 f"another: {generation.advice('reindex start')}"
             )
-        reindex = Reindex(self.database, self.collection, generation.profile, self.progress, self.warn)
+        reindex = Reindex(
+            self.database, self.collection, generation.profile, self.progress, self.contexts.warn
+        )
         begun = reindex.start()
         after, _ = self.examine(begun)
         if after.faults:
-            self.warn(f"generation {begun.generation_id} was built anew and differs too; it was not promoted")
+            self.contexts.warn(
+                f"generation {begun.generation_id} was built anew and differs too; it was not promoted"
+            )
         else:
             reindex.promote()
             if not drop_generation.drop(self.database.engine, generation).finished:
-                self.warn(f"generation {generation.generation_id} is still read; a worker drops it after")
+                self.contexts.warn(
+                    f"generation {generation.generation_id} is still read; a worker drops it after"
+                )
         return Outcome(self.collection, generation.profile, found, after, begun.generation_id)
-
-    def _context(self, generation: Generation) -> Context:
-        settings = self.database.settings
-        encoder = Encoder(restore(generation.recipe, generation.fingerprint), settings.backend)
-        return Context(generation, encoder, self.pool, settings.threads, self.warn)
 
 
 def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:

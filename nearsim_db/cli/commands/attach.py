@@ -11,7 +11,7 @@ from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
     from nearsim_db.admin.attach import Following
-    from nearsim_db.indexing.attached_table import Swept
+    from nearsim_db.indexing.attached_table import SweepResult
     from nearsim_db.store.attached.attachments import Attachment
 
 Table = Annotated[
@@ -178,15 +178,15 @@ def _started(following: "Following") -> dict[str, Any]:
     }
 
 
-def _found(swept: "Swept") -> dict[str, int]:
+def _found(swept: "SweepResult") -> dict[str, int]:
     return {"new": swept.new, "changed": swept.changed, "gone": swept.gone, "unusable": swept.unusable}
 
 
-def _in_words(swept: "Swept") -> str:
+def _in_words(swept: "SweepResult") -> str:
     return f"{swept.new:,} rows were new, {swept.changed:,} had changed, {swept.gone:,} were gone"
 
 
-def _left_out(swept: "Swept") -> list[str]:
+def _left_out(swept: "SweepResult") -> list[str]:
     if not swept.unusable:
         return []
     return [f"{swept.unusable:,} rows are left out: their id is NULL, empty or longer than 1,024 bytes"]

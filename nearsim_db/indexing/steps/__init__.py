@@ -1,23 +1,23 @@
-"""The steps of the road, each written once: sign, store, search, verify, link.
+"""The indexing steps: sign, store, search, verify, cluster.
 
-The bulk build and the rounds that keep a living index up to date compose them. No step commits; who composes them does.
+The build and the work queue compose them. No step commits; the caller does.
 """
 
-from nearsim_db.indexing.steps.cluster import join, link, relink
-from nearsim_db.indexing.steps.search import search, widen
-from nearsim_db.indexing.steps.sign import sign
-from nearsim_db.indexing.steps.store import merge_heads, store
-from nearsim_db.indexing.steps.verify import read_features, verify
+from nearsim_db.indexing.steps.cluster import extend_clusters, rebuild_clusters, update_clusters
+from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
+from nearsim_db.indexing.steps.sign import sign_documents
+from nearsim_db.indexing.steps.store import merge_heads, store_signatures
+from nearsim_db.indexing.steps.verify import read_features, verify_candidates
 
 __all__ = [
-    "join",
-    "link",
+    "extend_clusters",
     "merge_heads",
     "read_features",
-    "relink",
-    "search",
-    "sign",
-    "store",
-    "verify",
-    "widen",
+    "rebuild_clusters",
+    "search_candidates",
+    "search_full_buckets",
+    "sign_documents",
+    "store_signatures",
+    "update_clusters",
+    "verify_candidates",
 ]

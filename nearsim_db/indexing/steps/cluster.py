@@ -26,7 +26,7 @@ Ids = NDArray[np.int64]
 _DOCUMENTS_AT_FIRST = 64
 
 
-def link(connection: Connection, context: Context) -> None:
+def rebuild_clusters(connection: Connection, context: Context) -> None:
     """Recompute the generation's clusters from its pairs, twins and verdicts."""
     hold_lock(connection, Lock.LINK, context.generation.generation_id)
     tying = Tying(connection, context)
@@ -34,7 +34,7 @@ def link(connection: Connection, context: Context) -> None:
     clusters.replace_members(connection, context.leaves, stored, tying.clusters(tying.all()))
 
 
-def join(connection: Connection, context: Context, edges: Ids) -> None:
+def extend_clusters(connection: Connection, context: Context, edges: Ids) -> None:
     """Take pairs that this transaction has stored into the clusters: (m, 2) int64 of heads.
 
     Where a new pair may part what was together, or tie twins of its heads only, its ends are queued instead.
@@ -49,7 +49,7 @@ def join(connection: Connection, context: Context, edges: Ids) -> None:
     queue.queue_work(connection, context.leaves, "link", left)
 
 
-def relink(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
+def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Put clusters right around documents that lost something, became twins, were judged, or may rank otherwise."""
     hold_lock(connection, Lock.LINK, context.generation.generation_id)
     linking = _Linking(connection, context)

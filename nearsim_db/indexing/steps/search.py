@@ -10,7 +10,7 @@ from nearsim_db.store import bands, signatures
 from nearsim_db.store.driver import Connection
 
 
-def search(
+def search_candidates(
     connection: Connection, context: Context, doc_ids: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The candidates of some documents, as (m, 2) int64 with the smaller doc_id first, sorted, each once.
@@ -30,7 +30,9 @@ def search(
     return np.unique(np.sort(found, axis=1), axis=0), wide
 
 
-def widen(connection: Connection, context: Context, anchor: int, after: int, batch: int) -> NDArray[np.int64]:
+def search_full_buckets(
+    connection: Connection, context: Context, anchor: int, after: int, batch: int
+) -> NDArray[np.int64]:
     """The candidates above `after` of a head in the buckets over the limit that it is an anchor of: (m, 2) int64.
 
     At most `batch`; fewer mean that these were the last.

@@ -10,7 +10,7 @@ from nearsim_db.similarity.encoder import Encoded
 from nearsim_db.store.documents import StoredDocument
 
 
-def sign(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+def sign_documents(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
     """Encode documents on all cores."""
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))

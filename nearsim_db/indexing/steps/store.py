@@ -29,7 +29,7 @@ class _Plan:
     changing: list[UUID]
 
 
-def store(
+def store_signatures(
     connection: Connection,
     context: Context,
     doc_ids: Sequence[int],

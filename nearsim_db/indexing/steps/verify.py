@@ -1,6 +1,6 @@
-"""verify: from candidates to pairs whose similarity is known."""
+"""verify: from candidates to pairs, decided on the similarity of their features."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -10,76 +10,69 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import Signatures, VerifiedPairs
+from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import documents, signatures
 from nearsim_db.store.driver import Connection
 
+Features = dict[int, NDArray[Any]]  # by row of the signatures
 
-def verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> VerifiedPairs:
-    """The pairs among candidates: (m, 2) int64 of linked heads, the smaller first."""
+
+def verify_candidates(
+    connection: Connection, context: Context, candidates: NDArray[np.int64]
+) -> VerifiedPairs:
+    """Return the pairs among candidates: (m, 2) int64 of linked heads, the smaller first.
+
+    Candidates that are no longer heads are left out.
+    """
     context.count("linked", len(candidates))
     family = context.encoder.family
     doc_ids = np.unique(candidates)
     signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
-    return _verify_signed(connection, context, signed, _without_doubles(context, signed, candidates))
-
-
-def _without_doubles(
-    context: Context, signed: Signatures, candidates: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Candidates of one digest are no pairs, but twins that became heads in a race."""
-    labels: dict[UUID, int] = {}
-    label = np.array([labels.setdefault(digest, len(labels)) for digest in signed.digests], np.int64)
-    if len(labels) == len(label):
-        return candidates
-    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(label) - 1)
-    present = (signed.doc_ids[rows] == candidates).all(axis=1)
-    double = present & (label[rows[:, 0]] == label[rows[:, 1]])
-    context.doubles.update(signed.digests[row] for row in rows[double, 0].tolist())
-    apart: NDArray[np.int64] = candidates[~double]
-    return apart
-
-
-def _verify_signed(
-    connection: Connection, context: Context, signed: Signatures, candidates: NDArray[np.int64]
-) -> VerifiedPairs:
-    """The pairs among candidates whose signed are at hand; candidates without one are no heads any more."""
+    candidates = _without_doubles(context, signed, candidates)
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
     present = (signed.doc_ids[rows] == candidates).all(axis=1)
     screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
     context.count("screened", len(screened.left))
-    if context.encoder.profile.recipe.match.verify == "estimate":
-        return _pairs(signed, screened, screened.sketch_scores)
-    return _exact_pairs(connection, context, signed, screened)
+
+    def read(used: Sequence[int]) -> Features:
+        found = read_features(connection, context, signed, used)
+        # A document whose text differs from what was signed is being changed; it is searched again after that.
+        context.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
+        return found
+
+    return verify_screened(context.encoder, signed, screened, read)
 
 
-def _exact_pairs(
-    connection: Connection, context: Context, signed: Signatures, screened: Screened
+def verify_screened(
+    encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
 ) -> VerifiedPairs:
-    used = np.unique(np.concatenate((screened.left, screened.right)))
-    found = read_features(connection, context, signed, used.tolist())
-    current = np.array([row in found for row in range(len(signed.doc_ids))], bool)
-    # A document whose text is not what its signature says is being changed; it must be searched once that is over.
-    context.stale.update(int(signed.doc_ids[row]) for row in used.tolist() if row not in found)
-    screened = screened.take(current[screened.left] & current[screened.right])
-    order = sorted(found)
-    place = np.zeros(len(signed.doc_ids), np.int64)
-    place[order] = np.arange(len(order))
-    scores = context.encoder.compare(
-        [found[row] for row in order], place[screened.left], place[screened.right]
-    )
-    kept = context.encoder.metric.reaches(scores, context.encoder.profile.recipe.match.threshold)
+    """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
+
+    `read` returns the features of rows of `signed`; candidates for which it has none are left out.
+    """
+    match = encoder.profile.recipe.match
+    if match.verify == "estimate":
+        return _pairs(signed, screened, screened.sketch_scores)
+    found = read(np.union1d(screened.left, screened.right).tolist())
+    rows = sorted(found)
+    known = np.zeros(len(signed.doc_ids), bool)
+    known[rows] = True
+    screened = screened.take(known[screened.left] & known[screened.right])
+    left, right = np.searchsorted(rows, screened.left), np.searchsorted(rows, screened.right)
+    scores = encoder.compare([found[row] for row in rows], left, right)
+    kept = encoder.metric.reaches(scores, match.threshold)
     return _pairs(signed, screened.take(kept), scores.take(kept))
 
 
 def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
-) -> dict[int, NDArray[Any]]:
-    """The features of rows of signed, from the cache or from the text, where that still has the digest."""
-    found: dict[int, NDArray[Any]] = {}
+) -> Features:
+    """Return the features of rows of `signed`, from the cache or the text, if the text still has the digest."""
+    found: Features = {}
     missing: dict[int, int] = {}
     for row in rows:
         doc_id = int(signed.doc_ids[row])
@@ -88,12 +81,11 @@ def read_features(
             missing[doc_id] = row
         else:
             found[row] = cached
-    collection_id = context.generation.collection_id
     if not missing:
         return found
     with closing(
         documents.stream_documents(
-            connection, collection_id, list(missing), vectors=context.encoder.takes_vectors
+            connection, context.collection_id, list(missing), vectors=context.encoder.takes_vectors
         )
     ) as batches:
         for batch in batches:
@@ -107,6 +99,22 @@ def read_features(
                     found[row] = ids
                     context.cache.put(one.doc_id, signed.digests[row], ids)
     return found
+
+
+def _without_doubles(
+    context: Context, signed: Signatures, candidates: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
+    labels: dict[UUID, int] = {}
+    label = np.array([labels.setdefault(digest, len(labels)) for digest in signed.digests], np.int64)
+    if len(labels) == len(label):
+        return candidates
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(label) - 1)
+    present = (signed.doc_ids[rows] == candidates).all(axis=1)
+    double = present & (label[rows[:, 0]] == label[rows[:, 1]])
+    context.doubles.update(signed.digests[row] for row in rows[double, 0].tolist())
+    apart: NDArray[np.int64] = candidates[~double]
+    return apart
 
 
 def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPairs:

@@ -286,7 +286,7 @@ def test_an_interrupted_load_goes_on(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(attached_table, "_ROWS_AT_ONCE", 2)
+        patched.setattr(attached_table, "_ROWS_PER_SLICE", 2)
         patched.setattr(source_rows, "follow_slice", interrupted)
         left[:] = [1, 1, 1]
         with pytest.raises(KeyboardInterrupt):

@@ -65,7 +65,7 @@ def test_an_interrupted_keep_goes_on(
         return copy(connection, source, after, amount)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(attached_table, "_KEPT_AT_ONCE", 3)
+        patched.setattr(attached_table, "_TEXTS_PER_BATCH", 3)
         patched.setattr(source_rows, "keep_texts", interrupted)
         with pytest.raises(KeyboardInterrupt):
             attach.detach(database, "story", keep=True)

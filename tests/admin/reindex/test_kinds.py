@@ -32,7 +32,7 @@ def test_verdicts_outlive_every_generation(filled: Database) -> None:
     assert not any({"d4", "d5"} <= cluster for cluster in members)
     index.undo("d4", "d5", "it was not")
     assert any({"d4", "d5"} <= set(cluster.members) for cluster in index.clusters())
-    index._pool.shutdown()
+    index._contexts.pool.shutdown()
 
 
 def test_a_window_is_taken_up(filled: Database) -> None:

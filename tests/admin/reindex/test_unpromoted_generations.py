@@ -15,7 +15,7 @@ from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generations
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
@@ -213,10 +213,10 @@ class Overtaken(Answers):
 
     reindex: Reindex
 
-    def _generations(self, connection: Connection) -> list[Generation]:
-        there = super()._generations(connection)
+    def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
+        found = super()._generations(connection)
         overtake(self.reindex)
-        return there
+        return found
 
 
 def overtake(reindex: Reindex) -> None:
@@ -232,11 +232,10 @@ def test_a_reader_whose_generation_is_dropped_chooses_again(url: str, answer: st
         reindex.start(settings=LOWER)
         reading = Overtaken(database, "default", lambda: None)
         reading.reindex = reindex
-        doc_id = doc_id_of(url, "d1")
         asked: dict[str, Callable[[], object]] = {
             "pairs": lambda: {tuple(sorted((one.left, one.right))) for one in reading.pairs(0.0)},
             "clusters": lambda: {one for cluster in reading.clusters() for one in cluster.members},
-            "similar": lambda: {one.external_id for one in reading.similar(doc_id, "d1", 0.0)[0]},
+            "similar": lambda: {one.external_id for one in reading.similar("d1", 0.0)[0]},
         }
         found = asked[answer]()
         assert states(database) == {2: "live"}

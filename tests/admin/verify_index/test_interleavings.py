@@ -24,7 +24,9 @@ def test_what_is_in_the_making_is_no_fault(
     with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         for seed in range(_SEEDS):
             rng = random.Random(f"{name} {seed}")
-            monkeypatch.setattr(work_queue, "_BATCHES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
+            monkeypatch.setattr(
+                work_queue, "_BATCH_SIZES", {stage: rng.choice([1, 2, 3]) for stage in STAGES}
+            )
             monkeypatch.setattr(verifying, "_DOCUMENTS_AT_ONCE", rng.choice([1, 4, 1000]))
             _play(world, monitor, rng)
 

@@ -1,0 +1,132 @@
+"""Queries of one collection: everything an index answers without writing."""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.records import Cluster, Document, Match, Matches, Pair
+from nearsim_db.search.answers import Answers
+from nearsim_db.search.events import Event, Follower, choose, read
+from nearsim_db.search.live_generation import LiveIndex, open_live
+from nearsim_db.search.lookup import Lookups
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.store import catalog
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.database import Database
+
+_UNNAMED = ""  # no document has this external_id: for a text without a document
+
+
+class Queries:
+    """The queries of an `Index`; it owns the database and a thread pool until it is closed."""
+
+    def __init__(self, database: Database, collection: str, profile: str | None = None) -> None:
+        self.database = database
+        self.collection = collection
+        self.profile = profile
+        self.warnings: list[str] = []
+        self._resources = ExitStack()
+        self._resources.callback(database.close)
+        self._contexts = self._resources.enter_context(
+            ContextFactory.open(database.settings, self.warnings.append)
+        )
+        self._answers = Answers(database, collection, lambda: self.profile)
+        self._lookups = Lookups(database, self.serving)
+
+    def close(self) -> None:
+        """Release threads and connections."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
+        """Stream all verified pairs, twins expanded, unordered; close the generator when leaving it early."""
+        return self._answers.pairs(min_similarity)
+
+    def metric(self) -> str:
+        """The metric of the profile: jaccard, weighted_jaccard, cosine or euclidean."""
+        return self._answers.metric()
+
+    def clusters(self) -> Generator[Cluster, None, None]:
+        """Stream all clusters, the largest first; close the generator when leaving it early."""
+        return self._answers.clusters()
+
+    def events(
+        self, after: int | None = None, *, follow: bool = False, new: bool = False
+    ) -> Generator[Event, None, None]:
+        """Stream the events of pairs and clusters in commit order: those after event `after`, or all that are kept.
+
+        With `follow` the stream waits for more; with `new` it starts with the next event. Raises MissedEventsError if
+        events were removed before they were read.
+        """
+        wanted = choose(self.database, self.collection, self.profile)
+        if not follow:
+            return read(self.database, wanted, after)
+        return Follower(self.database, wanted, after, new=new).follow()
+
+    def similar(self, external_id: str, min_similarity: float = 0.0) -> Matches:
+        """Return the documents paired with one, the most similar first.
+
+        Raises NotFoundError, with the reason, for a document that is not in the index. An answer for an older text of
+        the document is a warning.
+        """
+        found, warning = self._answers.similar(external_id, min_similarity)
+        self.warnings += [] if warning is None else [warning]
+        return found
+
+    def similar_to_text(self, body: str, title: str | None = None, min_similarity: float = 0.0) -> Matches:
+        """Return the documents that a text would be paired with, the most similar first; nothing is written."""
+        return self.check(Document(_UNNAMED, title, body), min_similarity)
+
+    def check(self, document: Document, min_similarity: float = 0.0) -> Matches:
+        """Return the documents that one would be paired with if it were added, the most similar first.
+
+        The document of the same external_id, which it would replace, is left out. Nothing is written. Threads may share
+        an index for this. Raises InputError for a vector that cannot be stored, and for a text if vectors are compared.
+        """
+        checked_vector(document.vector, "the vector")
+        found = self._lookups.find(document)
+        return Matches((match for match in found if match.similarity >= min_similarity), found.metric)
+
+    def check_many(
+        self, given: Iterable[Document], min_similarity: float = 0.0
+    ) -> Iterator[tuple[Document, list[Match]]]:
+        """Run `check` for each document; they are not compared with each other."""
+        for document in given:
+            yield document, self.check(document, min_similarity)
+
+    def get(self, external_id: str) -> dict[str, Any]:
+        """Return a document as it is stored. Raises NotFoundError."""
+        return self._answers.document(external_id)
+
+    def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
+        """Return counts, bytes and probabilities of the collection and of one profile.
+
+        Bucket counts are those of the build; with `recount` all band rows are read again.
+        """
+        return self._answers.stats(profile_name, recount=recount)
+
+    def profiles(self) -> list[tuple[Generation, Profile]]:
+        """Return the live generation of every profile, else its newest, with its resolved recipe."""
+        return self._answers.profiles()
+
+    def serving(self) -> LiveIndex:
+        """Return the live generation, ready to be searched.
+
+        Raises NotFoundError, with the reason, if none is live, and FingerprintError if this version would make
+        different sketches.
+        """
+        with self.database.transaction() as connection:
+            collection = catalog.get_collection(connection, self.collection)
+            return open_live(
+                connection, self._contexts, collection.collection_id, self.collection, self.profile
+            )
