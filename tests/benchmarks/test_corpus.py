@@ -18,6 +18,7 @@ from benchmarks.edits import Editor, Story
 from benchmarks.language import Language
 from benchmarks.plan import Shares, make_plan
 from benchmarks.templates import least_similarity, with_family
+from tests.builders.selection import some
 
 DOCUMENTS = 2_000
 
@@ -124,7 +125,7 @@ def test_files_say_what_was_planted(tmp_path: Path, documents: list[CorpusDocume
     assert words > 150 * DOCUMENTS
 
 
-@pytest.mark.parametrize("documents", [0, 1, 10, 99, 150])
+@pytest.mark.parametrize("documents", some([10, 0, 1, 99, 150], "every size"))
 def test_small_corpora_have_the_documents_asked_for(documents: int) -> None:
     plan = make_plan(documents, Shares(), generator(np.random.SeedSequence(1)))
     assert sorted(plan.name.tolist()) == list(range(documents))
@@ -175,7 +176,7 @@ def test_bound_of_a_template_by_hand() -> None:
     assert least_similarity(["x"] * 10, []) == 1.0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", some([1, 2, 3], "every seed"))
 def test_family_members_are_distinct_and_alike_at_least_at_four_fifths(seed: int) -> None:
     corpus = Corpus(100, seed)
     mixed = list(with_family(corpus, 60, generator(np.random.SeedSequence([seed, 60]))))

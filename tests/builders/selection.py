@@ -8,9 +8,10 @@ from _pytest.mark import ParameterSet
 
 
 def some(values: Sequence[object], reason: str, kept: int = 1) -> list[ParameterSet]:
-    """The first values as they are, the rest marked slow."""
+    """Values of one parameter, or tuples of several parameters' values; all but the first are marked slow."""
     slow = pytest.mark.slow(reason)
-    return [pytest.param(value, marks=[slow] if at >= kept else []) for at, value in enumerate(values)]
+    rows = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*row, marks=[slow] if at >= kept else []) for at, row in enumerate(rows)]
 
 
 def some_combinations(*axes: tuple[str, Sequence[object]]) -> pytest.MarkDecorator:

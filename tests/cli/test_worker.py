@@ -56,6 +56,7 @@ def get(address: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
+@pytest.mark.slow("soak")
 def test_two_workers_and_a_writer_come_to_what_a_fresh_build_finds(
     database_url: str, other: Application
 ) -> None:
@@ -128,6 +129,7 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
         assert quiet.ends() == 0 and len(quiet.lines) == 1
 
 
+@pytest.mark.slow("kills a server")
 def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
     with server_home() as home:
         settings = {"listen_addresses": "", "shared_buffers": "64MB"}

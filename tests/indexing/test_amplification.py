@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import pytest
 from sqlalchemy import text
 
 from nearsim_db import Document, Index
@@ -52,6 +53,7 @@ def agrees(construction: lsh.Amplification, matched: list[bool]) -> bool:
     return sum(votes) >= wanted
 
 
+@pytest.mark.slow("statistics of every construction")
 def test_candidates_are_as_frequent_as_the_algebra_says(database_url: str) -> None:
     documents = write_pairs()
     with Index.connect(database_url) as index:

@@ -11,6 +11,7 @@ from nearsim_db import Document, Index
 from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.cluster_world import MAY, World
+from tests.builders.selection import some_combinations
 
 
 def happen(world: World, rng: random.Random) -> None:
@@ -47,9 +48,11 @@ def open_connection(connection: Connection) -> Iterator[Connection]:
     connection.rollback()
 
 
-@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
-@pytest.mark.parametrize("linkage", ["connected", "representative"])
-@pytest.mark.parametrize("keep", ["earliest", "latest", "longest", "source:B,A"])
+@some_combinations(
+    ("keep", ["earliest", "latest", "longest", "source:B,A"]),
+    ("linkage", ["connected", "representative"]),
+    ("numbers_differ", ["link", "keep-apart"]),
+)
 def test_any_upkeep_ends_like_a_whole_link(
     open_connection: Connection, keep: str, linkage: str, numbers_differ: str
 ) -> None:

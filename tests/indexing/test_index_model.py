@@ -12,6 +12,7 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import driver
+from tests.builders.selection import some_combinations
 
 WORDS = [f"w{number}" for number in range(40)]
 THRESHOLD = 0.5
@@ -88,8 +89,7 @@ def assert_bands_are_exact(index: Index) -> None:
     assert sorted(stored) == sorted(expected)
 
 
-@pytest.mark.parametrize("bucket_limit", [0, 2, 64])
-@pytest.mark.parametrize("seed", [1, 2])
+@some_combinations(("seed", [1, 2]), ("bucket_limit", [0, 2, 64]))
 def test_any_history_ends_like_a_fresh_build(
     database_url: str, major: int, bucket_limit: int, seed: int
 ) -> None:

@@ -292,6 +292,7 @@ with Index.connect(url) as index:
 """
 
 
+@pytest.mark.slow("four processes")
 def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, database_url: str) -> None:
     index.create_profile("p", recipe())
     index.build()

@@ -17,10 +17,11 @@ from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import THRESHOLD, World
+from tests.builders.selection import some
 
 Pair = tuple[int, int]
 
-SEEDS = 4
+SEEDS = range(4)
 
 WORLDS = {
     "no limit": ["match.bucket_limit=0", "bands.count=8", "bands.rows=1", "shingle.k=1"],
@@ -161,23 +162,24 @@ def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         yield connection
 
 
+@pytest.mark.parametrize("seed", some(SEEDS, "every seed"))
 @pytest.mark.parametrize("settings", list(WORLDS.values()))
 def test_any_interleaving_ends_as_one_process_would(
     database_url: str,
     monitor: psycopg.Connection[tuple[Any, ...]],
     major: int,
+    seed: int,
     settings: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    history = 100 * major + seed
+    rng = random.Random(f"batches {history}")
+    monkeypatch.setattr(work_queue, "_BATCH_SIZES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
+    monkeypatch.setattr(work_queue, "_MEMBERS_PER_BATCH", rng.choice([1, 2, 100]))
+    monkeypatch.setattr(work_queue, "_CANDIDATES_PER_BATCH", rng.choice([1, 100]))
     world = World(database_url, settings)
     with world.index:
-        for seed in range(100 * major, 100 * major + SEEDS):
-            rng = random.Random(f"batches {seed}")
-            batches = {stage: rng.choice([1, 2, 3]) for stage in STAGES}
-            monkeypatch.setattr(work_queue, "_BATCH_SIZES", batches)
-            monkeypatch.setattr(work_queue, "_MEMBERS_PER_BATCH", rng.choice([1, 2, 100]))
-            monkeypatch.setattr(work_queue, "_CANDIDATES_PER_BATCH", rng.choice([1, 100]))
-            play(world, monitor, seed)
+        play(world, monitor, history)
 
 
 def test_twins_signed_at_once_are_twins_even_where_a_full_bucket_keeps_them_apart(database_url: str) -> None:

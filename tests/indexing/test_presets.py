@@ -12,6 +12,7 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import override
+from tests.builders.selection import some
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
 
@@ -48,12 +49,15 @@ def true_pairs(profile: Profile, documents: list[Document]) -> dict[frozenset[st
     }
 
 
+QUICK_FIRST = sorted(presets.names(), key=lambda name: name not in ("headlines", "short-messages"))
+
+
 @pytest.fixture(scope="module")
 def documents() -> list[Document]:
     return stories()
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", some(QUICK_FIRST, "builds every preset", kept=2))
 def test_preset(name: str, documents: list[Document], database_url: str) -> None:
     recipe = presets.load(name)
     profile = resolve(recipe)

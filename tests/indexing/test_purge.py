@@ -24,6 +24,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Stage
 from tests.builders.interleaving import Actor, Schedule, step_through
+from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
 WORD = "zyxwvutsecret"
@@ -162,9 +163,9 @@ def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("reproducible", [True, False])
-@pytest.mark.parametrize("attached", [True, False])
-@pytest.mark.parametrize("state", ["retired", "abandoned", "live"])
+@some_combinations(
+    ("state", ["retired", "abandoned", "live"]), ("attached", [True, False]), ("reproducible", [True, False])
+)
 def test_generations_of_any_state_forget(
     database_url: str, state: str, attached: bool, reproducible: bool
 ) -> None:
@@ -313,7 +314,7 @@ def _purge_only(index: Index, engine: Engine) -> list[str]:
     return purging.purge(engine, collection_id, [NAME], [], index._contexts, lambda: None).deleted
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6), "every seed"))
 def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, seed: int) -> None:
     """Two workers at every stage and a purge, one statement at a time."""
     rng = random.Random(100 * major + seed)

@@ -85,6 +85,7 @@ def uninterrupted(database_url: str, tmp_path: Path) -> list[tuple[object, objec
     return found
 
 
+@pytest.mark.slow("eleven processes, nine of them killed")
 def test_killed_again_and_again(
     database_url: str, tmp_path: Path, uninterrupted: list[tuple[object, object]]
 ) -> None:

@@ -12,8 +12,9 @@ from nearsim_db.indexing import steps, work_queue
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import Statement, World
+from tests.builders.selection import some
 
-SEEDS = 4
+SEEDS = [range(1), range(1, 4)]
 BANDS = ["match.bucket_limit=3", "bands.count=8", "bands.rows=1", "shingle.k=1"]
 WORLDS = {
     "connected": BANDS,
@@ -102,18 +103,19 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
     return len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
 
 
+@pytest.mark.parametrize("seeds", some(SEEDS, "every seed"), ids=str)
 @pytest.mark.parametrize("settings", list(WORLDS.values()))
 def test_verdicts_among_writers_and_workers(
-    database_url: str, settings: list[str], monkeypatch: pytest.MonkeyPatch
+    database_url: str, settings: list[str], seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = JudgedWorld(database_url, settings)
     with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         database = sql.Identifier(monitor.info.dbname)
         monitor.execute(sql.SQL("ALTER DATABASE {} SET deadlock_timeout = '5ms'").format(database))
         decided = 0
-        for seed in range(SEEDS):
+        for seed in seeds:
             monkeypatch.setattr(
                 work_queue, "_BATCH_SIZES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
             )
             decided += play(world, monitor, seed)
-    assert decided > SEEDS
+    assert decided > len(seeds)

@@ -20,6 +20,7 @@ from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.work.queue import Stage
 from tests.builders.cluster_world import MAY, World
+from tests.builders.selection import some_combinations
 
 KEEPS = ["earliest", "latest", "longest", "source:B,A"]
 
@@ -82,8 +83,7 @@ def judge(world: World, rng: random.Random) -> None:
         world.judge(rng.choice(["pin_pair", "pin_pair", "veto_pair"]), left, right)
 
 
-@pytest.mark.parametrize("numbers_differ", ["link", "keep-apart"])
-@pytest.mark.parametrize("linkage", ["connected", "representative"])
+@some_combinations(("linkage", ["connected", "representative"]), ("numbers_differ", ["link", "keep-apart"]))
 def test_clusters_obey_verdicts_whatever_happens(
     open_connection: Connection, linkage: str, numbers_differ: str
 ) -> None:
@@ -272,8 +272,7 @@ def grouped(*names: str) -> set[frozenset[str]]:
     return {frozenset(one) for one in names}
 
 
-@pytest.mark.parametrize("linked", [False, True])
-@pytest.mark.parametrize("existing", [False, True])
+@some_combinations(("linked", [False, True]), ("existing", [False, True]))
 def test_a_verdict_during_a_build_reaches_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch, linked: bool, existing: bool
 ) -> None:

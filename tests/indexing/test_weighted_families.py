@@ -17,12 +17,12 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.sketch import FAMILIES, make_family
+from tests.builders.selection import some, some_combinations
 
 THRESHOLDS = {"dart_minhash": 0.7, "hyperplane": 0.9, "projection": 3.5}
 VECTOR_THRESHOLDS = {"dart_minhash": 0.8, "hyperplane": 0.99, "projection": 1.25}
 WEIGHTED = [name for name in FAMILIES if make_family(name, 8, 1).metric != "jaccard"]
 every_family = pytest.mark.parametrize("family", WEIGHTED)
-every_weighting = pytest.mark.parametrize("weights", ["count", "log"])
 
 VOCABULARY = [f"word{number}" for number in range(60)]
 
@@ -135,8 +135,7 @@ def dimensions(vector: list[float]) -> Weights:
     return {place: float(np.float32(one)) for place, one in enumerate(vector) if one}
 
 
-@every_family
-@every_weighting
+@some_combinations(("family", WEIGHTED), ("weights", ["count", "log"]))
 def test_pairs_and_look_ups_are_those_of_brute_force(
     index: Index, texts: dict[str, str], family: str, weights: str
 ) -> None:
@@ -164,7 +163,7 @@ def test_pairs_and_look_ups_are_those_of_brute_force(
         assert named == {other for pair in expected if name in pair for other in pair} - {name}
 
 
-@pytest.mark.parametrize("family", ["dart_minhash", "hyperplane", "projection"])
+@pytest.mark.parametrize("family", some(["dart_minhash", "hyperplane", "projection"], "every family"))
 def test_vectors_are_compared_as_texts_are(
     index: Index, vectors: dict[str, list[float]], family: str
 ) -> None:
@@ -220,7 +219,7 @@ def estimates(rules: Recipe, texts: dict[str, str]) -> Named:
     return {(names[one], names[other]): guess for (one, other), guess in zip(pairs, guessed, strict=True)}
 
 
-@every_family
+@pytest.mark.parametrize("family", some(WEIGHTED, "every family"))
 def test_result_sets_are_judged_in_the_metrics_own_scale(
     index: Index, texts: dict[str, str], family: str
 ) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
+from tests.builders.selection import some
 from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, World, world
 
 SIMILAR = (
@@ -45,7 +46,7 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.parametrize("rules", FAMILIES)
+@pytest.mark.parametrize("rules", some(FAMILIES, "every family"))
 def test_similar_to_at_all_thresholds(database_url: str, rules: list[str]) -> None:
     with world(database_url, *rules) as known:
         seen: set[object] = set()

@@ -193,6 +193,7 @@ def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Ap
         assert ask(other, BLOCKED)
 
 
+@pytest.mark.slow("300 lookups by two processes")
 def test_two_workers_answer_each_probe_once(database_url: str, index: Index, other: Application) -> None:
     other.execute("CREATE TABLE public.answered AS SELECT 0 AS worker, probe_id FROM nearsim.probe")
     other.execute(
@@ -213,6 +214,7 @@ def test_two_workers_answer_each_probe_once(database_url: str, index: Index, oth
     assert ask(other, "SELECT count(*) FROM public.answered") == len(bodies)
 
 
+@pytest.mark.slow("kills a process")
 def test_a_killed_worker_leaves_its_probes_to_the_next(
     database_url: str, index: Index, other: Application
 ) -> None:

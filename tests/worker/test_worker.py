@@ -91,6 +91,7 @@ def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProc
         worker.signal(signal.SIGSTOP)
 
 
+@pytest.mark.slow("kills a process")
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     database_url: str, engine: Engine, other: Application
 ) -> None:

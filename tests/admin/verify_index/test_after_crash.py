@@ -46,6 +46,7 @@ def _repair(cluster: Cluster) -> int:
         return outcome.rebuilt
 
 
+@pytest.mark.slow("kills a server")
 def test_what_a_crash_emptied_and_a_disk_spoiled_is_replaced(cluster: Cluster) -> None:
     Database.initialise(cluster.dsn())
     with Index.connect(cluster.dsn()) as index:
