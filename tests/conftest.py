@@ -15,6 +15,8 @@ from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.programs import newest_major, oldest_major, programs
 
+pytest_plugins = ["tests.builders.attached_collection"]
+
 # The speed at which examples are generated depends on the machine's load.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

@@ -1,4 +1,4 @@
-"""An application with a table, and a collection that follows it."""
+"""Fixtures: an application with a table, and a collection attached to it."""
 
 from collections.abc import Iterator
 
