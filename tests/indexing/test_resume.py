@@ -14,15 +14,15 @@ from nearsim_db import Index
 SOURCE = """
 import json, os, signal, sys
 from pathlib import Path
-from nearsim_db import build, ingest, rounds
+from nearsim_db.indexing import build, ingest, work_queue
 from nearsim_db.index import Index
 from nearsim_db.readers import Source
 from nearsim_db.store import documents
 
 ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
 build._BAND_ROWS_AT_ONCE = build._SKETCHES_AT_ONCE = build._CANDIDATES_AT_ONCE = 50
-rounds._BATCHES.update(sign=40, search=40, link=40)
-rounds._MEMBERS_AT_ONCE = 40
+work_queue._BATCHES.update(sign=40, search=40, link=40)
+work_queue._MEMBERS_AT_ONCE = 40
 left = int(sys.argv[3])
 
 def progress(step, done, total):

@@ -29,7 +29,7 @@ ENSURE = """
 import sys
 from pathlib import Path
 from nearsim_db.errors import ServerError
-from nearsim_db.server import ensure_running, status
+from nearsim_db.store.embedded import ensure_running, status
 home = Path(sys.argv[1])
 try:
     print(ensure_running(home, overrides={"fsync": "off"}), status(home).pid)
