@@ -30,7 +30,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import load, override
 from nearsim_db.similarity.text import classes
 from nearsim_db.similarity.text.kernels import text_kernels
-from nearsim_db.similarity.text.normalise import folder, from_texts
+from nearsim_db.similarity.text.normalise import from_texts, make_fold
 
 RECIPE = Path(__file__).parent / "recipes" / "c5.toml"
 K, BANDS, ROWS, SHINGLE = 128, 32, 4, 5
@@ -110,7 +110,7 @@ class Stages:
 def measure_stages(texts: Sequence[str], backend: Backend) -> dict[str, float]:
     """Seconds for each text by stage, one pass: what Encoder.sign does, taken apart."""
     encoder, stages = make_encoder(backend), Stages()
-    fold, kernels = folder(encoder.profile.recipe.normalise), text_kernels(backend)
+    fold, kernels = make_fold(encoder.profile.recipe.normalise), text_kernels(backend)
     for begin in range(0, len(texts), STAGE_DOCUMENTS):
         batch = texts[begin : begin + STAGE_DOCUMENTS]
         folded = stages.run("fold", partial(_each, fold, batch))

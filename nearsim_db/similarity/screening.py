@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.sketch.agreement import binomial_standard_error
+from nearsim_db.similarity.sketch.positional import binomial_standard_error
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
 _SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99

@@ -174,8 +174,8 @@ def test_published_at_is_iso_8601_and_utc_unless_it_says(
         (b'{"id": "1", "text": "x", "published_at": "\\ud800"}', "is not an ISO 8601", "1"),
         (b'{"id": "1", "text": "x", "published_at": 1700000000}', "'published_at' is a number", "1"),
         (b'{"id": "1", "text": "x", "published_at": "0001-01-01T00:00+05:00"}', "is not an ISO 8601", "1"),
-        (b'{"id": "1", "text": "x", "score": NaN}', "an attribute holds nan", "1"),
-        (b'{"id": "1", "text": "x", "score": 1e999}', "an attribute holds inf", "1"),
+        (b'{"id": "1", "text": "x", "score": NaN}', "an attribute is nan", "1"),
+        (b'{"id": "1", "text": "x", "score": 1e999}', "an attribute is inf", "1"),
         (b'{"id": "1", "text": "x", "a": [18446744073709551616]}', "an integer beyond 64 bits", "1"),
     ],
 )  # fmt: skip

@@ -122,7 +122,7 @@ def _band(sketch: list[int], band: int, scheme: str) -> tuple[int, ...]:
         (0, 1, "mix64", "0 bands are impossible"),
         (10, 30, "mix64", "10 bands of 30 rows do not fit a sketch of 299"),
         (10, 0, "mix64", "do not fit"),
-        (10, 2, "md5", "no band hash 'md5'"),
+        (10, 2, "md5", "unknown band hash 'md5'"),
     ],
 )
 def test_what_cannot_be_is_refused(bands: int, rows: int, scheme: str, reason: str) -> None:

@@ -117,7 +117,7 @@ def test_a_set_of_k_ids_looks_like_a_larger_one() -> None:
 @pytest.mark.parametrize(
     ("bands", "rows", "scheme", "reason"),
     [
-        (4, 2, "mix64", "2 rows are impossible"),
+        (4, 2, "mix64", "2 rows are not supported"),
         (4, 1, "xor", "'xor'"),
         (0, 1, "mix64", "choose 1..16"),
         (17, 1, "mix64", "choose 1..16"),

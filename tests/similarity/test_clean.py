@@ -101,7 +101,7 @@ def test_clean_json_reaches_into_arrays_and_objects() -> None:
         (-inf, "-inf"),
         (2**64, "64 bits"),
         (-(2**63) - 1, "64 bits"),
-        ({1: "x"}, "keys are strings"),
+        ({1: "x"}, "keys must be strings"),
         ([b"bytes"], "bytes"),
         ({"x": {1, 2}}, "set"),
     ],

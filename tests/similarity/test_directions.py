@@ -240,7 +240,7 @@ def test_the_ends_of_the_chance_of_a_bucket() -> None:
     assert same_bucket(1e200, 1e-200) == 0
     assert same_bucket(1e-200, 1e200) == 1
     assert [Projection(8).collision_probability(one) for one in (-0.1, 0.0, 1.0)] == [0, 0, 1]
-    with pytest.raises(RecipeError, match="a distance of -1 is impossible"):
+    with pytest.raises(RecipeError, match="a distance of -1 is out of range"):
         same_bucket(-1, 4)
 
 

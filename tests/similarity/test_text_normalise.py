@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import classes
 from nearsim_db.similarity.text.kernels import text_kernels
-from nearsim_db.similarity.text.normalise import folder, from_texts, squeeze, strip_html
+from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze, strip_html
 from tests.builders.plain_text import any_text, every_backend, is_of_word, words
 
 TABLES = {"whitespace": classes.spaces, "unicode": classes.unicode_words, "ascii": classes.ascii_words}
@@ -68,14 +68,14 @@ def test_texts_are_laid_end_to_end(text: str) -> None:
     ],
 )
 def test_forms_and_case(rules: Normalise, text: str, folded: str) -> None:
-    assert folder(rules)(text) == folded
+    assert make_fold(rules)(text) == folded
 
 
 @settings(max_examples=200)
 @given(text=any_text)
 def test_folded_text_stays_in_its_form(text: str) -> None:
     for rules in (Normalise(case="lower"), Normalise(case="casefold")):
-        assert unicodedata.is_normalized("NFKC", folder(rules)(text))
+        assert unicodedata.is_normalized("NFKC", make_fold(rules)(text))
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_html_nested_deeply_takes_linear_time() -> None:
 
 def test_html_is_stripped_only_on_request() -> None:
     page = "<p>A &amp; B</p>"
-    assert folder(Normalise())(page) == page
-    assert folder(Normalise(html=True))(page).strip() == "A & B"
-    assert folder(Normalise(html=True, case="lower"))("<p>&Eacute;").strip() == "é"
+    assert make_fold(Normalise())(page) == page
+    assert make_fold(Normalise(html=True))(page).strip() == "A & B"
+    assert make_fold(Normalise(html=True, case="lower"))("<p>&Eacute;").strip() == "é"
 
 
 @settings(max_examples=200)
 @given(text=any_text)
 def test_text_without_markup_passes_through(text: str) -> None:
     plain = text.replace("<", "").replace("&", "")
-    assert folder(Normalise(html=True))(plain) == folder(Normalise())(plain)
+    assert make_fold(Normalise(html=True))(plain) == make_fold(Normalise())(plain)
     assert strip_html(f"{text.replace('&', '')} < 1").split()[-2:] == ["<", "1"]

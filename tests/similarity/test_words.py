@@ -95,7 +95,7 @@ def test_an_unknown_language_is_refused_with_those_there_are(key: str, value: st
         word_filter(rules, str)
     assert str(refused.value).startswith(f"shingle.{key}: no ")
     assert repr(value) in str(refused.value)
-    assert "known are none, " in str(refused.value)
+    assert "choose one of none, " in str(refused.value)
 
 
 def test_there_is_nothing_to_do_without_rules() -> None:

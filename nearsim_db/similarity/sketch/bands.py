@@ -1,11 +1,11 @@
 """Band keys: a sketch cut into bands of rows, each band hashed to 64 bits.
 
 The top byte of a key is the band's number, the low 56 bits are the band's hash, so equal keys imply equal
-bands. Positions past bands * rows are not used. Three schemes:
+bands. Positions after bands * rows are not used. Three schemes:
 - mix64: a seeded 64-bit mix of the rows in order, cut to 56 bits. The default.
-- xor: the exclusive or over the rows of (A v + B) mod 4294967311, below 2^33. Blind to the order of rows, and
-  equal rows cancel: kept to match systems that already use it.
-- djb2a-joined: the low 32 bits of djb2a over the rows in decimal, joined by ".". For the same purpose.
+- xor: the exclusive or over the rows of (A v + B) mod 4294967311, below 2^33. Ignores the order of rows, and
+  equal rows cancel; for compatibility with systems that use it.
+- djb2a-joined: the low 32 bits of djb2a over the rows in decimal, joined by "."; for compatibility.
 Signed positions (java32) enter mix64 and xor as their 32-bit two's complement, djb2a-joined with their sign.
 """
 
@@ -21,7 +21,7 @@ from nearsim_db.similarity.sketch.kernels import PRIME, sketch_kernels
 from nearsim_db.similarity.sketch.mixing import random_words
 
 MAX_BANDS = 256
-BAND_SCHEME_VERSION = 1  # raised whenever a scheme comes to give other keys
+BAND_SCHEME_VERSION = 1  # increment when the keys of a scheme change
 SCHEMES = ("mix64", "xor", "djb2a-joined")
 
 Keys = NDArray[np.uint64]
@@ -43,9 +43,9 @@ def band_keys(
     coefficients: tuple[int, int] | None = None,
     backend: str | None = None,
 ) -> Keys:
-    """The keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
+    """Return the keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
 
-    `seed` is used by mix64, and by xor to draw A and B, unless `coefficients` gives them (A in 1..2^32 - 1).
+    `seed` is used by mix64, and by xor to draw A and B unless `coefficients` gives them (A in 1..2^32 - 1).
     Raises RecipeError for an unknown scheme, more than 256 bands, or more rows than the sketch has.
     """
     _check(bands, rows, scheme, sketches.shape[1])
@@ -61,7 +61,7 @@ def band_keys(
 
 
 def shared_bands(left_keys: Keys, right_keys: Keys) -> NDArray[np.int64]:
-    """How many keys are equal, row by row: (m, bands) and (m, bands) to int64 of m."""
+    """Count equal keys, row by row: (m, bands) and (m, bands) to int64 of m."""
     counts: NDArray[np.int64] = (left_keys == right_keys).sum(axis=1, dtype=np.int64)
     return counts
 
@@ -76,10 +76,10 @@ def matched_bands(
     *,
     coefficients: tuple[int, int] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
+    """Return which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
 
-    For mix64 the rows themselves are compared, which is faster and leaves out keys that are equal by chance
-    (2^-56); the other schemes define a shared band by equal keys.
+    mix64 compares the rows themselves, which is faster and excludes keys that are equal by chance (2^-56); in
+    the other schemes equal keys define a shared band.
     """
     if scheme != "mix64":
         keys = [
@@ -102,7 +102,7 @@ def count_shared_bands(
     *,
     coefficients: tuple[int, int] | None = None,
 ) -> NDArray[np.int64]:
-    """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+    """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
     matched = matched_bands(left, right, bands, rows, scheme, seed, coefficients=coefficients)
     counts: NDArray[np.int64] = matched.sum(axis=1, dtype=np.int64)
     return counts
@@ -110,7 +110,7 @@ def count_shared_bands(
 
 def _check(bands: int, rows: int, scheme: str, k: int) -> None:
     if scheme not in SCHEMES:
-        raise RecipeError(f"there is no band hash {scheme!r}; choose one of {', '.join(SCHEMES)}")
+        raise RecipeError(f"unknown band hash {scheme!r}; choose one of {', '.join(SCHEMES)}")
     if not 1 <= bands <= MAX_BANDS:
         raise RecipeError(f"{bands} bands are impossible: the band number is a byte; choose 1..{MAX_BANDS}")
     if rows < 1 or bands * rows > k:
@@ -130,7 +130,7 @@ def _unsigned(sketches: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def mix_start(seed: int) -> int:
-    """Where mix64 starts under a seed."""
+    """Return the start value of mix64 for a seed."""
     return int(random_words(seed, "band keys mix64", 1)[0])
 
 
@@ -141,10 +141,10 @@ def _draw_coefficients(seed: int) -> tuple[int, int]:
 
 def _exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Keys:
     if not 1 <= multiplier < 2**32:
-        raise RecipeError(f"the multiplier {multiplier} of the xor band hash is outside 1..2^32 - 1")
+        raise RecipeError(f"the multiplier {multiplier} of the xor band hash must be in 1..2^32 - 1")
     low = table & np.uint64(2**32 - 1)
     hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
-    # A position may reach 2^32 + 14, whose product would not fit: its upper part is added by itself.
+    # A position may reach 2^32 + 14, whose product overflows: its upper part is added separately.
     hashes += (table >> np.uint64(32)) * np.uint64((multiplier << 32) % PRIME)
     hashes %= _PRIME
     combined: Keys = np.bitwise_xor.reduce(hashes, axis=2)
@@ -152,7 +152,7 @@ def _exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Ke
 
 
 def _djb2a_joined(table: NDArray[np.int64]) -> Keys:
-    """Digit by digit over all bands at once; modulo 2^32, which is all that is kept of the 64-bit djb2a."""
+    """Hash digit by digit over all bands at once, modulo 2^32: only these bits of the 64-bit djb2a are kept."""
     hashes = np.full(table.shape[:2], _DJB2A_START, np.uint32)
     for row in range(table.shape[2]):
         if row:
@@ -162,8 +162,8 @@ def _djb2a_joined(table: NDArray[np.int64]) -> Keys:
         values = np.abs(values)
         for power in range(_DIGITS - 1, -1, -1):
             digits = (values // 10**power % 10 + ord("0")).astype(np.uint32)
-            written = (values >= 10**power) | (power == 0)
-            hashes = np.where(written, _djb2a_step(hashes, digits), hashes)
+            has_digit = (values >= 10**power) | (power == 0)
+            hashes = np.where(has_digit, _djb2a_step(hashes, digits), hashes)
     return hashes.astype(np.uint64)
 
 

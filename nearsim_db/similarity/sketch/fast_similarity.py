@@ -1,10 +1,10 @@
-"""Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017): every position filled in about one pass.
+"""Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017): fills all positions in about one pass.
 
-Round by round each id is thrown into a random position with a random value, and the earliest round, then the
-least value, stays. A thousand ids fill 128 positions almost always in the first round. Where the paper ends with
-k rounds of one position each, this scheme ends with one round that hashes every id for each position still
-empty: position j of two sets agrees exactly if the id that wins j in their union is in both, so the estimate
-stays unbiased. The variance is at most that of MinHash, and about half of it on sets smaller than k.
+In each round every id is thrown into a random position with a random value; the earliest round, then the lowest
+value, wins the position. A thousand ids almost always fill 128 positions in the first round. The paper ends
+with k rounds of one position each; this scheme ends with one round that hashes every id for each position still
+empty. Position j of two sets then agrees exactly if the id that wins j in their union is in both, so the
+estimate stays unbiased. The variance is at most that of MinHash, and about half of it on sets smaller than k.
 Sketches can be neither merged nor truncated.
 """
 
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.sketch.agreement import Linear, check_id_bits, check_size
 from nearsim_db.similarity.sketch.kernels import Ids, Offsets, Throws, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.mixing import random_words
+from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 
 NAME = "fast_similarity"
 ROUNDS = 16
@@ -32,7 +32,7 @@ class FastSimilarity(Linear):
     dtype = np.dtype(np.uint32)
 
     def __init__(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> None:
-        """Ids of 32 bits are mixed first; ids of 64 bits must be mixed over their full range already."""
+        """Ids of 32 bits are mixed first; ids of 64 bits must already be mixed over their full range."""
         check_size(k)
         check_id_bits(id_bits)
         self.k = k
@@ -41,7 +41,7 @@ class FastSimilarity(Linear):
         self._throws = _draw_throws(k, seed)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
-        """The sketches of a batch; see `Family.sketch`."""
+        """Return the sketches of a batch; see `Family.sketch`."""
         return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._throws, self._mix_ids)
 
 
@@ -59,7 +59,7 @@ def _draw_throws(k: int, seed: int) -> Throws:
 def make(
     k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
 ) -> FastSimilarity:
-    """The family from a recipe; it has no options of its own."""
+    """Return the family of a recipe; it has no options of its own."""
     if options:
         raise RecipeError(f"fast_similarity has no option {', '.join(sorted(options))}; leave it out")
     return FastSimilarity(k, seed, id_bits, backend)

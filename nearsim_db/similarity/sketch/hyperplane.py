@@ -1,13 +1,15 @@
-"""Random hyperplanes (Charikar 2002): position j says on which side of the j-th hyperplane a document is.
+"""Random hyperplanes (Charikar 2002): position j is the side of the j-th hyperplane that a document is on.
 
-The document is its vector of weights; position j is 1 where its product with the j-th random vector is above 0, else
-0, one byte each. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi. Random vectors
-of normally distributed components (gaussian) keep to that; those of +1 and -1 (sign) are faster and keep to it for
-vectors of many components of similar size: of a few terms they know too few directions.
+The document is its vector of weights; position j is 1 if its product with the j-th random vector is positive,
+else 0, one byte each. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi.
+That holds for random vectors of normally distributed components (gaussian); for components of +1 and -1 (sign),
+which are faster, it holds for vectors of many components of similar size, but for a few terms there are too few
+directions.
 
-Weights are rounded to 24 bits below the largest, so counts are exact. The product of a few equal weights with signs is
-often 0; then other signs decide, of the same weights made unequal at random. So opposite vectors have opposite
-sketches, and documents without a common term agree in half of the positions, however short they are.
+Weights are rounded to 24 bits below the largest, so sums are exact. The product of a few equal weights with
+signs is often 0; then other signs decide, over the same weights made unequal at random. So opposite vectors
+have opposite sketches, and documents without a common term agree in half of the positions, however short they
+are.
 """
 
 import math
@@ -17,24 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.sketch.agreement import Curved, binomial_standard_error, check_id_bits, check_size
 from nearsim_db.similarity.sketch.directions import Projector
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 from nearsim_db.similarity.sketch.mixing import fmix64, random_words
+from nearsim_db.similarity.sketch.positional import Curved, binomial_standard_error, check_id_bits, check_size
 from nearsim_db.similarity.sketch.weighted import check_options, window
 
 NAME = "hyperplane"
 OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log"), "vectors": ("gaussian", "sign")}
 WEIGHT_BITS = 24
 
-_EVEN = 1 << 16  # what a weight is multiplied by to break ties, and by up to twice as much
+_EVEN = 1 << 16  # ties are broken with weights multiplied by this to twice this
 
 
 class Hyperplane(Curved):
     """Sketches of k uint8, each 0 or 1, for cosine similarity.
 
-    `input` says what ids are: "terms" takes hashes, "vector" dimensions from 0 on, for which it is faster; sketches
-    are the same. `vectors` is "gaussian" or "sign".
+    With `input` "terms" ids are hashes; with "vector" they are dimensions from 0, which is faster; sketches are
+    the same. `vectors` is "gaussian" or "sign".
     """
 
     name = NAME
@@ -61,9 +63,10 @@ class Hyperplane(Curved):
         self._tie_mask = random_words(seed, f"{NAME} uneven", 1)[0]
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint8]:
-        """The sketches of a batch, of weights 1 if none are given; see `Family.sketch`.
+        """Return the sketches of a batch, with weights of 1 by default; see `Family.sketch`.
 
-        A vector and its multiple by a positive power of 2 have the same sketch, one and its negative opposite ones.
+        A vector and its multiple by a positive power of 2 have the same sketch; a vector and its negative have
+        opposite ones.
         """
         ids, offsets, weights = window(ids, offsets, weights)
         whole = whole_weights(offsets, weights)
@@ -87,10 +90,10 @@ class Hyperplane(Curved):
             sketches[chosen] |= (sums > 0) & ties[chosen]
 
     def similarity_of(self, agreeing: int) -> float:
-        """The cosine of pi times the share of positions that differ, to 12 decimal places.
+        """Return the cosine of pi times the share of positions that differ, to 12 decimal places.
 
-        That angle is unbiased, with variance theta (pi - theta) / k; so its cosine is too small in amount: biased by
-        about -cos(theta) theta (pi - theta) / (2 k).
+        The angle is unbiased, with variance theta (pi - theta) / k; its cosine is biased towards 0 by about
+        cos(theta) theta (pi - theta) / (2 k).
         """
         return round(math.cos(math.pi * (1 - agreeing / self.k)), 12)
 
@@ -99,14 +102,14 @@ class Hyperplane(Curved):
         return 1 - math.acos(min(max(similarity, -1.0), 1.0)) / math.pi
 
     def standard_error(self, similarity: float) -> float:
-        """About sin(theta) sqrt(theta (pi - theta) / k), from the angle's by the delta method."""
+        """Return about sin(theta) sqrt(theta (pi - theta) / k), from the angle's by the delta method."""
         probability = self.collision_probability(similarity)
         slope = math.pi * math.sin(math.pi * probability)
         return slope * binomial_standard_error(probability, self.k)
 
 
 def whole_weights(offsets: Offsets, weights: Weights) -> Counts:
-    """The weights in units of 2^-24 of the power of 2 above the document's largest, rounded."""
+    """Round weights to units of 2^-24 of the power of 2 above the document's largest."""
     lengths = np.diff(offsets)
     filled = lengths > 0
     largest = np.zeros(len(lengths))
@@ -120,7 +123,7 @@ def whole_weights(offsets: Offsets, weights: Weights) -> Counts:
 def make(
     k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
 ) -> Hyperplane:
-    """The family from a recipe; its options are `input`, `weights` (what the weights given to it are) and `vectors`."""
+    """Return the family of a recipe; its options are `input`, `weights` (how terms are weighted) and `vectors`."""
     check_options(NAME, options, OPTIONS)
-    given, vectors = str(options.get("input", "terms")), str(options.get("vectors", "gaussian"))
-    return Hyperplane(k, seed, id_bits, given, vectors, backend)
+    input, vectors = str(options.get("input", "terms")), str(options.get("vectors", "gaussian"))
+    return Hyperplane(k, seed, id_bits, input, vectors, backend)

@@ -1,4 +1,4 @@
-"""The part of java.util.Random that the java32 hash functions need."""
+"""The part of java.util.Random that the java32 hash functions use."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ _STATE_MASK = (1 << 48) - 1
 
 
 def next_ints(seed: int, count: int) -> NDArray[np.int32]:
-    """The first `count` results of nextInt() of a java.util.Random made with this seed (any 64-bit long)."""
+    """Return the first `count` results of nextInt() of a java.util.Random with this seed (any 64-bit long)."""
     state = (seed ^ _MULTIPLIER) & _STATE_MASK
     words = []
     for _ in range(count):

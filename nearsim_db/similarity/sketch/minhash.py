@@ -1,10 +1,10 @@
-"""MinHash (Broder 1997): position j holds the least value of the j-th universal hash function over the set.
+"""MinHash (Broder 1997): position j is the least value of the j-th universal hash function over the set.
 
 Two kinds of functions:
 - prime32: h(x) = (a x + b) mod 4294967311, the least prime above 2^32, exactly; uint64 up to 2^32 + 14.
 - java32: h(x) = a x + b wrapped to a signed 32-bit integer, with a and b from java.util.Random; int32.
-Linear functions want ids that are hashes: on runs of consecutive numbers estimates are too low (0.49 for 0.56).
-Sketches can be merged (the sketch of a union) and truncated (fewer positions, same seed).
+Linear functions require ids that are hashes: on runs of consecutive numbers estimates are too low (0.49 for
+0.56). Sketches can be merged (the sketch of a union) and truncated (fewer positions, same seed).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.sketch.agreement import Linear, check_id_bits, check_size
 from nearsim_db.similarity.sketch.java import next_ints
 from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.mixing import random_words
+from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 
 NAME = "minhash"
 FUNCTIONS = ("prime32", "java32")
@@ -29,7 +29,7 @@ Coefficients = tuple[NDArray[Any], NDArray[Any]]
 class MinHash(Linear):
     """Sketches of k positions, uint64 (prime32) or int32 (java32), for Jaccard similarity.
 
-    The functions take 32 bits: x is the id itself for ids of 32 bits, its upper half for ids of 64.
+    The functions take 32 bits: the id itself if it has 32 bits, its upper half if it has 64.
     """
 
     name = NAME
@@ -58,7 +58,7 @@ class MinHash(Linear):
         functions: str = "prime32",
         backend: str | None = None,
     ) -> "MinHash":
-        """The family of the given functions a x + b, one position each.
+        """Return the family with the functions a x + b, one position each.
 
         For prime32, a must be in 1..2^32 - 1 and b is reduced modulo the prime; for java32 both wrap to 32
         bits.
@@ -67,9 +67,9 @@ class MinHash(Linear):
         check_functions(functions)
         if len(multipliers) != len(addends):
             raise RecipeError(f"{len(multipliers)} multipliers need as many addends, not {len(addends)}")
-        given = _wrapped(multipliers, addends) if functions == "java32" else _reduced(multipliers, addends)
+        coefficients = (_wrapped if functions == "java32" else _reduced)(multipliers, addends)
         family = cls.__new__(cls)
-        family._set_up(given, id_bits, functions, backend)
+        family._set_up(coefficients, id_bits, functions, backend)
         return family
 
     def _set_up(self, coefficients: Coefficients, id_bits: int, functions: str, backend: str | None) -> None:
@@ -82,18 +82,18 @@ class MinHash(Linear):
         self._backend = backends.resolve(backend)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
-        """The sketches of a batch; see `Family.sketch`."""
+        """Return the sketches of a batch; see `Family.sketch`."""
         kernels = sketch_kernels(self._backend)
         minimum = kernels.minimum_java32 if self.functions == "java32" else kernels.minimum_prime32
         return minimum(ids, offsets, self._multipliers, self._addends, self._shift)
 
     def merge(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-        """The sketches of the unions, row by row; every row must be of a document that has ids."""
+        """Return the sketches of the unions, row by row; every row must be of a document with ids."""
         union: NDArray[Any] = np.minimum(left, right)
         return union
 
     def truncate(self, sketches: NDArray[Any], k: int) -> NDArray[Any]:
-        """The sketches that the same seed gives for a smaller k: a copy of the first k columns."""
+        """Return the sketches that the same seed gives for a smaller k: a copy of the first k columns."""
         if not 1 <= k <= sketches.shape[1]:
             raise RecipeError(f"a sketch of {sketches.shape[1]} positions cannot be truncated to {k}")
         return sketches[:, :k].copy()
@@ -102,13 +102,13 @@ class MinHash(Linear):
 def check_functions(functions: str) -> None:
     """Raise RecipeError for an unknown kind of hash functions."""
     if functions not in FUNCTIONS:
-        raise RecipeError(f"minhash has no functions {functions!r}; choose one of {', '.join(FUNCTIONS)}")
+        raise RecipeError(f"unknown minhash functions {functions!r}; choose one of {', '.join(FUNCTIONS)}")
 
 
 def _draw_prime32(k: int, seed: int) -> Coefficients:
     high = np.uint64(32)
     words = random_words(seed, "minhash multipliers", k) >> high
-    # Scaled, not reduced: 2^32 - 1 equally wide intervals of words, so that no multiplier is 0.
+    # Scaled, not reduced, to 2^32 - 1 intervals of equal width, so that no multiplier is 0.
     multipliers = 1 + ((words * np.uint64(2**32 - 1)) >> high)
     return multipliers.astype(np.uint32), random_words(seed, "minhash addends", k) >> high
 
@@ -121,7 +121,7 @@ def _draw_java32(k: int, seed: int) -> Coefficients:
 def _reduced(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients:
     for multiplier in multipliers:
         if not 1 <= multiplier < 2**32:
-            raise RecipeError(f"a multiplier of {multiplier} is outside 1..2^32 - 1")
+            raise RecipeError(f"a multiplier of {multiplier} is out of range; choose one in 1..2^32 - 1")
     return np.array(multipliers, np.uint32), np.array([b % PRIME for b in addends], np.uint64)
 
 
@@ -131,7 +131,7 @@ def _wrapped(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients
 
 
 def make(k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None) -> MinHash:
-    """The family from a recipe; its option is `functions`."""
+    """Return the family of a recipe; its option is `functions`."""
     unknown = sorted(set(options) - {"functions"})
     if unknown:
         raise RecipeError(f"minhash has no option {', '.join(unknown)}; its option is functions")

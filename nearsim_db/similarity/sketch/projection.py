@@ -1,11 +1,12 @@
 """Random lines cut into buckets (Datar, Immorlica, Indyk, Mirrokni 2004), for Euclidean distance.
 
-Position j is the bucket floor((r . x + u) / width) of the document's vector of weights x on the j-th random line: r has
-normally distributed components, which are 2-stable, and u is uniform in [0, width). Points at a distance are in one
-bucket with a probability that falls with the distance over the width, `same_bucket`.
+Position j is the bucket floor((r . x + u) / width) of the document's weight vector x on the j-th random line: r
+has normally distributed components, which are 2-stable, and u is uniform in [0, width). The probability that
+two points are in one bucket falls with distance / width; see `same_bucket`.
 
-Weights are rounded to 2^-19 of a width and u to 2^-32, sums are exact. Buckets are numbered modulo 2^32. A weight of
-2^31 widths or more is hashed: it is far from any other, and only equal ones cancel. So nothing overflows unnoticed.
+Weights are rounded to 2^-19 of a width and u to 2^-32; sums are exact. Buckets are numbered modulo 2^32. A
+weight of 2^31 widths or more is hashed: it is far from any other, and cancels only an equal one. So nothing
+overflows silently.
 """
 
 import math
@@ -17,26 +18,26 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.sketch.agreement import Curved, binomial_standard_error, check_id_bits, check_size
 from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 from nearsim_db.similarity.sketch.mixing import fmix64, random_words
+from nearsim_db.similarity.sketch.positional import Curved, binomial_standard_error, check_id_bits, check_size
 from nearsim_db.similarity.sketch.weighted import check_options, window
 
 NAME = "projection"
 OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log"), "width": ()}
-WEIGHT_BITS = 32 - FRACTION_BITS  # so that a bucket is the upper half of a sum
+WEIGHT_BITS = 32 - FRACTION_BITS  # a bucket is the upper half of a sum
 
 _HUGE = 2.0 ** (31 + WEIGHT_BITS)
-_SMALLEST, _LARGEST = 1e-30, 1e30  # widths under which no weight that 32 bits hold overflows
+_SMALLEST, _LARGEST = 1e-30, 1e30  # widths for which no 32-bit float weight overflows
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
 
 class Projection(Curved):
-    """Sketches of k int32 for Euclidean distances d, told as similarities 1 / (1 + d).
+    """Sketches of k int32 for Euclidean distances d, expressed as similarities 1 / (1 + d).
 
-    `width` is that of a bucket, in the unit of the distances. `input` says what ids are: "terms" takes hashes,
-    "vector" dimensions from 0 on, for which it is faster; sketches are the same.
+    `width` is the width of a bucket, in the unit of the distances. With `input` "terms" ids are hashes; with
+    "vector" they are dimensions from 0, which is faster; sketches are the same.
     """
 
     name = NAME
@@ -57,14 +58,14 @@ class Projection(Curved):
         check_id_bits(id_bits)
         check_options(NAME, {"input": input}, OPTIONS)
         if not _SMALLEST <= width <= _LARGEST:
-            raise RecipeError(f"a width of {width} is impossible; choose one in {_SMALLEST}..{_LARGEST}")
+            raise RecipeError(f"sketch.width is {width}; choose a value in {_SMALLEST}..{_LARGEST}")
         self.k, self.width = k, width
         self._backend = backends.resolve(backend)
         self._projector = Projector(k, seed, NAME, "gaussian", input == "vector", self._backend)
         self._starts = (random_words(seed, f"{NAME} offsets", k) >> np.uint64(32)).astype(np.int64)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.int32]:
-        """The sketches of a batch, of weights 1 if none are given; see `Family.sketch`."""
+        """Return the sketches of a batch, with weights of 1 by default; see `Family.sketch`."""
         ids, offsets, weights = window(ids, offsets, weights)
         sketches = np.zeros((len(offsets) - 1, self.k), np.int32)
         for documents, sums in self._projector.sums(ids, offsets, self._whole_weights(weights)):
@@ -72,22 +73,24 @@ class Projection(Curved):
         return sketches
 
     def similarity_of(self, agreeing: int) -> float:
-        """1 / (1 + d) of the distance d whose collision probability is the share of equal buckets, to 12 places.
+        """Return 1 / (1 + d) for the distance d whose collision probability is the share of equal buckets, to 12
+        places.
 
-        No equal bucket is a similarity of 0. Buckets that are not equal also tell how far apart they are: up to a
-        quarter of a width, which is all that a recipe's pairs are at, that would lower the error by 0.2 % at most.
+        The similarity is 0 if no buckets are equal. How far unequal buckets are apart carries information too,
+        but up to a quarter of a width, the range of a recipe's pairs, it would lower the error by 0.2 % at
+        most.
         """
         ratio = _ratio_of(agreeing / self.k)
         return round(ratio / (ratio + self.width), 12) if ratio < math.inf else 1.0
 
     def collision_probability(self, similarity: float) -> float:
-        """`same_bucket` of the distance 1 / s - 1; 0 of a similarity of 0 or less, which no distance has."""
+        """Return `same_bucket` of the distance 1 / s - 1; 0 for a similarity of 0 or less, which no distance has."""
         if similarity <= 0:
             return 0.0
         return same_bucket(max(1 / similarity - 1, 0.0), self.width)
 
     def standard_error(self, similarity: float) -> float:
-        """From that of the collision probability by the delta method; 0 at similarities 0 and 1."""
+        """Return that of the collision probability, converted by the delta method; 0 at similarities 0 and 1."""
         if not 0 < similarity < 1:
             return 0.0
         distance = 1 / similarity - 1
@@ -96,7 +99,7 @@ class Projection(Curved):
         return slope * binomial_standard_error(same_bucket(distance, self.width), self.k)
 
     def _whole_weights(self, weights: Weights) -> Counts:
-        """The weights in units of 2^-19 of a width, rounded; where they are huge, hashes of them."""
+        """Round weights to units of 2^-19 of a width; hash huge ones."""
         scaled = np.ldexp(weights / self.width, WEIGHT_BITS)
         huge = np.abs(scaled) >= _HUGE
         whole = np.rint(np.where(huge, 0, scaled)).astype(np.int64)
@@ -105,13 +108,13 @@ class Projection(Curved):
 
 
 def same_bucket(distance: float, width: float) -> float:
-    """The probability that two points at this distance are in the same bucket of a line.
+    """Return the probability that two points at this distance are in the same bucket of a line.
 
-    1 - 2 Phi(-r) - 2 / (sqrt(2 pi) r) (1 - exp(-r^2 / 2)) for r = width / distance (Datar, Immorlica, Indyk, Mirrokni:
-    Locality-Sensitive Hashing Scheme Based on p-Stable Distributions, SCG 2004, section 3.2).
+    1 - 2 Phi(-r) - 2 / (sqrt(2 pi) r) (1 - exp(-r^2 / 2)) for r = width / distance (Datar, Immorlica, Indyk,
+    Mirrokni: Locality-Sensitive Hashing Scheme Based on p-Stable Distributions, SCG 2004, section 3.2).
     """
     if not distance >= 0:
-        raise RecipeError(f"a distance of {distance} is impossible; it is 0 or more")
+        raise RecipeError(f"a distance of {distance} is out of range; it must be 0 or more")
     return _same_bucket(width / distance) if distance > width / _LARGEST else 1.0
 
 
@@ -122,7 +125,7 @@ def _same_bucket(ratio: float) -> float:
 
 
 def _slope(ratio: float) -> float:
-    """How fast `_same_bucket` rises with the ratio."""
+    """Return the derivative of `_same_bucket` by the ratio."""
     if ratio < 1e-8:
         return 1 / _ROOT_TAU
     return -2 / _ROOT_TAU * math.expm1(-ratio * ratio / 2) / ratio**2
@@ -130,7 +133,7 @@ def _slope(ratio: float) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _ratio_of(probability: float) -> float:
-    """The inverse of `_same_bucket`, by Newton's method: from below, which never passes the answer of a concave one."""
+    """Invert `_same_bucket` by Newton's method, starting below: on a concave function it never overshoots."""
     if probability >= 1:
         return math.inf
     ratio = probability * _ROOT_TAU
@@ -145,7 +148,7 @@ def _ratio_of(probability: float) -> float:
 def make(
     k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
 ) -> Projection:
-    """The family from a recipe; its options are `input`, `weights` (what the weights given to it are) and `width`."""
+    """Return the family of a recipe; its options are `input`, `weights` (how terms are weighted) and `width`."""
     check_options(NAME, options, OPTIONS)
-    width, given = float(options.get("width", 1.0)), str(options.get("input", "terms"))
-    return Projection(k, seed, id_bits, width, given, backend)
+    width, input = float(options.get("width", 1.0)), str(options.get("input", "terms"))
+    return Projection(k, seed, id_bits, width, input, backend)

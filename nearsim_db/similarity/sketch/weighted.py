@@ -1,4 +1,4 @@
-"""What the families have in common that weigh their features."""
+"""Helpers of the families for weighted features."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,16 +9,22 @@ from nearsim_db.similarity.sketch.kernels import Ids, Offsets, Weights
 
 
 def window(ids: Ids, offsets: Offsets, weights: Weights | None) -> tuple[Ids, Offsets, Weights]:
-    """The ids and weights that offsets refer to, alone, with offsets from 0 on; weights of 1 where there are none."""
+    """Return the ids and weights between the first and last offset, and offsets from 0; weights default to 1."""
     begin, end = int(offsets[0]), int(offsets[-1])
-    own = np.ones(end - begin) if weights is None else weights[begin:end]
-    return ids[begin:end], offsets - begin, own
+    selected = np.ones(end - begin) if weights is None else weights[begin:end]
+    return ids[begin:end], offsets - begin, selected
 
 
-def check_options(family: str, given: Mapping[str, str | float], known: Mapping[str, Sequence[str]]) -> None:
-    """Raise RecipeError for an option that the family does not have, or a value that is none of those it may have."""
-    for option, value in given.items():
+def check_options(
+    family: str, options: Mapping[str, str | float], known: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise RecipeError for an unknown option, or a value that is not one of those allowed (any, if none are
+    listed).
+    """
+    for option, value in options.items():
         if option not in known:
             raise RecipeError(f"{family} has no option {option}; its options are {', '.join(known)}")
         if known[option] and value not in known[option]:
-            raise RecipeError(f"{family} has no {option} {value!r}; choose one of {', '.join(known[option])}")
+            raise RecipeError(
+                f"unknown {family} {option} {value!r}; choose one of {', '.join(known[option])}"
+            )

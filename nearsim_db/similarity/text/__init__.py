@@ -1,4 +1,4 @@
-"""From text to shingle ids. Pure: knows no database."""
+"""From text to shingle ids."""
 
 from nearsim_db.similarity.text.features import ID_BITS, SCHEME_VERSION, Shingler, Shingles
 from nearsim_db.similarity.text.words import library_versions

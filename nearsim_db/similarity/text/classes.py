@@ -1,4 +1,4 @@
-"""Which code points separate words, as tables over all of Unicode."""
+"""Separator tables: which code points separate words, over all of Unicode."""
 
 import re
 import unicodedata
@@ -19,12 +19,12 @@ _SPACES = (
     (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
 )  # fmt: skip
 _JOINERS = (0x200C, 0x200D)
-_MARKS_STAND_IN = ((0x300, 0x20000), (0xE0000, 0xE0200))
+_RANGES_WITH_MARKS = ((0x300, 0x20000), (0xE0000, 0xE0200))
 
 
 @cache
 def spaces(fold_ascii: bool) -> Table:
-    """Separators are spaces and controls; see `_finish` for the other entries."""
+    """Separate at spaces and controls; `_finish` describes the other entries."""
     table = np.full(CODE_POINTS, KEEP, np.uint8)
     for first, last in _SPACES:
         table[first : last + 1] = SEPARATOR
@@ -33,15 +33,15 @@ def spaces(fold_ascii: bool) -> Table:
 
 @cache
 def unicode_words(fold_ascii: bool) -> Table:
-    r"""Everything separates but letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
+    r"""Separate at everything but letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
     table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
-    # Surrogates cannot stand in a str that is searched for words, and they are none.
-    everything = (
+    # Surrogates are not word characters; spaces keep their place.
+    all_code_points = (
         "".join(map(chr, range(0xD800))) + " " * 0x800 + "".join(map(chr, range(0xE000, CODE_POINTS)))
     )
-    for run in re.finditer(r"\w+", everything):
+    for run in re.finditer(r"\w+", all_code_points):
         table[run.start() : run.end()] = KEEP
-    for first, last in _MARKS_STAND_IN:
+    for first, last in _RANGES_WITH_MARKS:
         for code in (np.flatnonzero(table[first:last] == SEPARATOR) + first).tolist():
             if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Pc"):
                 table[code] = KEEP
@@ -51,7 +51,7 @@ def unicode_words(fold_ascii: bool) -> Table:
 
 @cache
 def ascii_words(fold_ascii: bool) -> Table:
-    """Everything separates but a to z and 0 to 9."""
+    """Separate at everything but a to z and 0 to 9."""
     table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
     for first, last in (("a", "z"), ("0", "9")):
         table[ord(first) : ord(last) + 1] = KEEP
@@ -62,12 +62,12 @@ def ascii_words(fold_ascii: bool) -> Table:
 
 @cache
 def nothing(fold_ascii: bool) -> Table:
-    """No code point separates."""
+    """Separate nowhere."""
     return _finish(np.full(CODE_POINTS, KEEP, np.uint8), fold_ascii)
 
 
 def _finish(table: Table, fold_ascii: bool) -> Table:
-    """Below 128 an entry that is kept is the byte to write instead, so that case costs nothing there."""
+    """Below 128 a kept entry is the byte to write instead, which makes ASCII case folding free."""
     for code in range(128):
         if table[code] != SEPARATOR:
             table[code] = ord(chr(code).lower()) if fold_ascii else code

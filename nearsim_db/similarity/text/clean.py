@@ -1,4 +1,4 @@
-"""What PostgreSQL cannot hold (NUL, lone surrogates) is replaced by U+FFFD and counted."""
+"""Replacement of characters that PostgreSQL cannot store (NUL, lone surrogates) by U+FFFD."""
 
 import re
 from collections.abc import Mapping
@@ -15,26 +15,27 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def clean(text: str) -> tuple[str, int]:
-    """The text with each NUL and lone surrogate replaced by U+FFFD, and how many were."""
+    """Return the text with each NUL and lone surrogate replaced by U+FFFD, and the number of replacements."""
     if "\0" not in text and (text.isascii() or _is_encodable(text)):
         return text, 0
     return _UNSTORABLE.subn(REPLACEMENT, text)
 
 
 def clean_json(value: object) -> tuple[object, int]:
-    """A JSON value with every string and key cleaned, and how many characters were replaced.
+    """Clean every string and key of a JSON value; also return the number of characters replaced.
 
-    Raises InputError for what jsonb or its writer cannot take: NaN and infinities, integers beyond 64 bits,
-    more than MAX_JSON_DEPTH levels, keys that are not strings, and Python values that JSON does not have.
+    Raises InputError for values that jsonb or its writer cannot represent: NaN and infinities, integers beyond
+    64 bits, more than MAX_JSON_DEPTH levels, keys that are not strings, and Python values without a JSON
+    equivalent.
     """
     return _clean_value(value, MAX_JSON_DEPTH)
 
 
 def clean_attributes(attributes: Mapping[str, object]) -> tuple[dict[str, object], int]:
-    """`clean_json` for the object of a document's attributes.
+    """Apply `clean_json` to a document's attributes.
 
-    Keys that become equal are all kept: a key that needed no cleaning keeps its name, and each other one is
-    lengthened by U+FFFD until it is unique.
+    Keys that become equal are all kept: a key that needed no cleaning keeps its name, the others are extended
+    by U+FFFD until they are unique.
     """
     return _clean_object(attributes, MAX_JSON_DEPTH)
 
@@ -54,17 +55,17 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
         return value, 0
     if isinstance(value, int):
         if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
-            raise InputError("an attribute holds an integer beyond 64 bits; write it as a string")
+            raise InputError(f"an attribute is the integer {value}, beyond 64 bits; write it as a string")
         return value, 0
     if isinstance(value, float):
         if not isfinite(value):
-            raise InputError(f"an attribute holds {value}, which JSON does not have; write null or a string")
+            raise InputError(f"an attribute is {value}, which is not valid JSON; write null or a string")
         return value, 0
     if isinstance(value, Mapping):
         return _clean_object(value, levels)
     if isinstance(value, list | tuple):
         return _clean_array(value, levels)
-    raise InputError(f"an attribute holds a {type(value).__name__}, which JSON does not have")
+    raise InputError(f"an attribute is a {type(value).__name__}, which JSON cannot represent")
 
 
 def _clean_array(values: list[object] | tuple[object, ...], levels: int) -> tuple[list[object], int]:
@@ -91,7 +92,7 @@ def _clean_keys(values: Mapping[str, object]) -> tuple[list[str], int]:
     taken: set[str] = set()
     for key in values:
         if not isinstance(key, str):
-            raise InputError(f"an attribute has the key {key!r}; keys are strings")
+            raise InputError(f"an attribute has the key {key!r}; keys must be strings")
         name, replaced = clean(key)
         if replaced:
             while name in taken or name in values:

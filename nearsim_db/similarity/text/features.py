@@ -1,4 +1,4 @@
-"""From texts to features: normalise, cut into shingles, hash them."""
+"""From texts to shingle ids: normalise, split into shingles, hash."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import classes, sentences
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
-from nearsim_db.similarity.text.normalise import Canonical, folder, from_texts, squeeze
+from nearsim_db.similarity.text.normalise import Canonical, from_texts, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
 
 SCHEME_VERSION = 1
@@ -27,10 +27,10 @@ _TABLES: dict[str, Callable[[bool], classes.Table]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shingles:
-    """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, repeated ones included.
+    """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, with repetitions.
 
-    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed. A document
-    without shingles has no features.
+    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed. A
+    document without shingles has no features.
     """
 
     ids: NDArray[np.uint64]
@@ -40,17 +40,17 @@ class Shingles:
 
     @property
     def numbers(self) -> NDArray[np.uint64]:
-        """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed when it is asked for."""
+        """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed on access."""
         return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
 
 
 class Shingler:
-    """Cuts texts as a recipe says. It keeps no state between calls, so threads may share it."""
+    """Splits texts into shingles as a recipe specifies. Stateless between calls, so threads may share it."""
 
     def __init__(self, recipe: Recipe, backend: Backend) -> None:
         self._rules = recipe.shingle
         self._base = recipe.hash.base
-        self._fold = folder(recipe.normalise)
+        self._fold = make_fold(recipe.normalise)
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
@@ -61,7 +61,7 @@ class Shingler:
         return text_kernels(self._backend)
 
     def shingles(self, texts: Sequence[str]) -> Shingles:
-        """The shingles of cleaned texts (no NUL, no lone surrogates)."""
+        """Return the shingle ids of cleaned texts (no NUL, no lone surrogates)."""
         folded = [self._fold(text) for text in texts]
         if self._rules.scheme == "sentence":
             return self._sentence_shingles(folded)
@@ -78,7 +78,7 @@ class Shingler:
         return self._unit_shingles(units, k, _SPACE, canonical)
 
     def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
-        """Each sentence is made canonical by itself; newlines then part them, which no canonical word holds."""
+        """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them."""
         parts = [sentences.split(text) for text in texts]
         canonical = self._squeeze([sentence for document in parts for sentence in document])
         lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])

@@ -1,6 +1,7 @@
-"""Normalisation: from text as it was written to canonical UTF-8, one document after the other.
+"""Normalisation: from raw text to canonical UTF-8, all documents of a batch in one buffer.
 
-HTML, Unicode form and the case of non-ASCII text are Python's; runs of separators and ASCII case are the kernels'.
+HTML, Unicode form and the case of non-ASCII text are handled in Python; runs of separators and ASCII case by
+the kernels.
 """
 
 import unicodedata
@@ -15,8 +16,8 @@ from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import classes
 from nearsim_db.similarity.text.kernels import TextKernels
 
-_UNSEEN = ["script", "style", "noscript", "template"]
-_WITHIN_A_LINE = (
+_INVISIBLE_ELEMENTS = ["script", "style", "noscript", "template"]
+_INLINE_ELEMENTS = (
     "a,abbr,acronym,b,bdi,bdo,big,cite,code,del,dfn,em,font,i,ins,kbd,mark,q,s,samp,small,span,strike,strong,sub,"
     "sup,tt,u,var,wbr"
 )
@@ -24,9 +25,9 @@ _WITHIN_A_LINE = (
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """Normalised texts as bytes: document i is `data[offsets[i]:offsets[i + 1]]`, UTF-8.
+    """Normalised texts as UTF-8 bytes: document i is `data[offsets[i]:offsets[i + 1]]`.
 
-    `data` is uint8, `offsets` int64 of n + 1. `ascii` tells that no byte is above 127.
+    `data` is uint8, `offsets` int64 of n + 1. `ascii` is whether no byte is above 127.
     """
 
     data: NDArray[np.uint8]
@@ -34,14 +35,14 @@ class Canonical:
     ascii: bool
 
     def text(self, index: int) -> str:
-        """Document `index` as a str."""
+        """Return document `index` as a str."""
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
 
 
 def from_texts(texts: Sequence[str]) -> Canonical:
-    """Texts as they are, encoded and laid end to end. They must hold no lone surrogate."""
+    """Encode and concatenate texts as they are. They must not contain lone surrogates."""
     is_ascii = all(map(str.isascii, texts))
-    # ASCII is joined before it is encoded: half the objects.
+    # ASCII is joined before it is encoded, which halves the number of objects.
     parts = ["".join(texts).encode("ascii")] if is_ascii else [text.encode("utf-8") for text in texts]
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(list(map(len, texts if is_ascii else parts)), out=offsets[1:])
@@ -49,14 +50,14 @@ def from_texts(texts: Sequence[str]) -> Canonical:
 
 
 def squeeze(texts: Sequence[str], table: classes.Table, kernels: TextKernels) -> Canonical:
-    """Each run of separators becomes one space, those at the ends go, and ASCII is folded by the table."""
+    """Collapse each run of separators to one space, strip them at the ends, and fold ASCII case by the table."""
     raw = from_texts(texts)
     data, offsets = kernels.squeeze(raw.data, raw.offsets, table)
     return Canonical(data, offsets, raw.ascii)
 
 
-def folder(rules: Normalise) -> Callable[[str], str]:
-    """What must happen to one text before the kernels see it: HTML, Unicode form, case beyond ASCII."""
+def make_fold(rules: Normalise) -> Callable[[str], str]:
+    """Return a function for the steps that precede the kernels: HTML, Unicode form, case beyond ASCII."""
 
     def fold(text: str) -> str:
         if rules.html and ("<" in text or "&" in text):
@@ -67,20 +68,20 @@ def folder(rules: Normalise) -> Callable[[str], str]:
 
 
 def strip_html(text: str) -> str:
-    """The text a reader of the page would see: no tags, scripts, styles or comments; entities decoded.
+    """Return the visible text of a page: no tags, scripts, styles or comments; entities decoded.
 
-    Elements part words, but for those that only mark up text within a line. A "<" that no ">" follows is text.
+    Elements separate words, except inline markup. A "<" without a following ">" is text.
     """
     from selectolax.lexbor import LexborHTMLParser
 
     closed = text.rfind(">") + 1
     tree = LexborHTMLParser(text[:closed] + text[closed:].replace("<", "&lt;"))
-    tree.strip_tags(_UNSEEN)
+    tree.strip_tags(_INVISIBLE_ELEMENTS)
     root = tree.body
     if root is None:
         return ""
-    # The inner ones first: the parser goes through all that an element holds when it moves it.
-    for element in reversed(tree.css(_WITHIN_A_LINE)):
+    # Innermost first: to move an element, the parser visits all of its content.
+    for element in reversed(tree.css(_INLINE_ELEMENTS)):
         element.unwrap()
     root.merge_text_nodes()
     return root.text(separator=" ")
@@ -97,7 +98,7 @@ def _fold_unicode(text: str, rules: Normalise) -> str:
             folded = text.casefold()
         case _:
             assert_never(rules.case)
-    # Folding can take a text out of its normal form (U+0345 is the known case).
+    # Folding can undo the normal form (U+0345 is the known case).
     return _to_form(folded, rules)
 
 

@@ -1,8 +1,7 @@
-"""The constants of poly64, and its powers.
+"""The constants and powers of the poly64 hash.
 
-poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64): a window of a longer string is the difference of two
-prefix sums, taken back to exponent 0 by the inverse of BASE, so every window costs the same whatever its length.
-fmix64 is the finaliser of MurmurHash3 (Appleby, public domain).
+poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64). The sum of a window is the difference of two
+prefix sums, shifted to exponent 0 by the inverse of BASE, so its cost does not depend on its length.
 """
 
 from functools import cache
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 BASE = 0x9E3779B97F4A7C15
 INVERSE = pow(BASE, -1, 1 << 64)
-SEGMENT = 1 << 16  # bytes of text whose powers are kept at hand
+SEGMENT = 1 << 16  # bytes of text for which powers are precomputed
 
 MIX_FIRST = 0xFF51AFD7ED558CCD
 MIX_SECOND = 0xC4CEB9FE1A85EC53
@@ -20,13 +19,13 @@ MIX_SECOND = 0xC4CEB9FE1A85EC53
 
 @cache
 def powers() -> NDArray[np.uint64]:
-    """BASE^0 .. BASE^(SEGMENT-1), uint64."""
+    """Return BASE^0 .. BASE^(SEGMENT-1), uint64."""
     return _powers_of(BASE)
 
 
 @cache
 def inverse_powers() -> NDArray[np.uint64]:
-    """BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
+    """Return BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
     return _powers_of(INVERSE)
 
 

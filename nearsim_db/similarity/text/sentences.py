@@ -1,4 +1,4 @@
-"""Where sentences end."""
+"""Sentence boundaries."""
 
 import re
 
@@ -6,9 +6,9 @@ _MARKS = ".!?…。！？｡"
 _CLOSERS = "\"'”’»)\\]」』）"
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-# A run of marks, with the quotes and brackets that close on it, ends a sentence before a space. CJK marks need none;
-# nor do ! and ? before CJK, for that is what compatibility forms make of their wide twins. A blank line ends one too.
-# Runs are only entered at their first mark, and not backed out of, so that a page of dots costs no more than prose.
+# A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
+# ! and ? before CJK, which NFKC makes of their wide forms. A blank line ends a sentence too. Runs match only from
+# their first mark and without backtracking, so a page of dots costs no more than prose.
 _END = re.compile(
     rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
        | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
@@ -20,7 +20,7 @@ _END = re.compile(
 
 
 def split(text: str) -> list[str]:
-    """The sentences of a text, in order, none of them blank; what only spaces would part off is left out."""
+    """Return the sentences of a text in order, without blank ones."""
     parts: list[str] = []
     begin = 0
     for end in _END.finditer(text):

@@ -1,4 +1,4 @@
-"""What happens to single words: short ones and stop words dropped, the rest stemmed."""
+"""Word filtering: drop short words and stop words, stem the rest."""
 
 import threading
 from collections.abc import Callable
@@ -10,12 +10,12 @@ WordFilter = Callable[[str], str]
 
 
 def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFilter | None:
-    """A function over canonical text (words between single spaces), or None when there is nothing to do.
+    """Return a function over canonical text (words separated by single spaces), or None if nothing is to be
+    filtered.
 
-    Stop words are put through `canonical_word` first, to be compared with words as the text has them; one that
-    the tokens cut into several words (don't, under unicode) is never met. Lengths are counted in code points, and
-    stop words looked up, before the word is stemmed; a word of which the stemmer leaves nothing goes too.
-    Raises RecipeError for a language that the libraries do not know.
+    Stop words are normalised by `canonical_word` first; one that tokenisation splits into several words (don't,
+    under unicode) never matches. Lengths, in code points, and stop words are checked before stemming; a word
+    that the stemmer reduces to nothing is dropped. Raises RecipeError for a language unknown to the libraries.
     """
     stop = frozenset(canonical_word(word) for word in stop_words(rules.stopwords))
     shortest = rules.min_token_length
@@ -31,7 +31,7 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
 
 def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The stop words of a recipe: none, its own list, or the library's for a language code or name."""
+    """Return a recipe's stop words: none, its own list, or the library's for a language code or name."""
     if isinstance(chosen, tuple):
         return chosen
     if chosen == "none":
@@ -42,11 +42,15 @@ def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
         return tuple(library.get_stop_words(chosen))
     except library.StopWordError as error:
         known = ", ".join(sorted(library.LANGUAGE_MAPPING))
-        raise RecipeError(f"shingle.stopwords: no list for {chosen!r}; known are none, {known}") from error
+        raise RecipeError(
+            f"shingle.stopwords: no list for {chosen!r}; choose one of none, {known}"
+        ) from error
 
 
 def library_versions(recipe: Recipe) -> dict[str, str]:
-    """Versions of the libraries that a recipe's words depend on: another version may give other features."""
+    """Return the versions of the libraries that a recipe's words depend on; another version may give other
+    features.
+    """
     from importlib.metadata import version
 
     needed = {
@@ -58,7 +62,7 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
 
 
 class _Stemmers(threading.local):
-    """A stemmer for each thread: PyStemmer's have state, and must not be shared."""
+    """A stemmer per thread: PyStemmer's have state and must not be shared."""
 
     def __init__(self, language: str) -> None:
         import Stemmer
@@ -75,5 +79,7 @@ def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
         import Stemmer
 
         known = ", ".join(Stemmer.algorithms())
-        raise RecipeError(f"shingle.stem: no stemmer for {language!r}; known are none, {known}") from error
+        raise RecipeError(
+            f"shingle.stem: no stemmer for {language!r}; choose one of none, {known}"
+        ) from error
     return lambda words: stemmers.stem_words(words)

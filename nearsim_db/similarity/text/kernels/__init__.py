@@ -1,4 +1,4 @@
-"""The loops over bytes, twice: plain NumPy and compiled by numba, equal to the last bit."""
+"""The loops over bytes, in plain NumPy and compiled by numba, bit-identical."""
 
 from typing import Protocol
 
@@ -13,30 +13,33 @@ Ids = NDArray[np.uint64]
 
 
 class TextKernels(Protocol):
-    """What a back end offers. Offsets are int64 of n + 1 and count bytes in, ids in the ragged results.
+    """The kernels that a back end implements. Offsets are int64 of n + 1: into bytes for input, into ids for
+    results.
 
-    A unit is a code point (`char_ids`) or a run between single `separator` bytes, none at the ends (`unit_ids`);
-    `k` consecutive units make a shingle, and a document of fewer units, but at least one, is one shingle. `base`
-    is poly64, crc32 or djb2a.
+    A unit is a code point (`char_ids`) or a run between single `separator` bytes, none at the ends
+    (`unit_ids`). `k` consecutive units make a shingle; a document of fewer units, but at least one, is one
+    shingle. `base` is poly64, crc32 or djb2a.
     """
 
     def squeeze(self, data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
-        """Runs of separators to one space, none at the ends; bytes below 128 replaced by their table entry."""
+        """Collapse runs of separators to one space, strip them at the ends, replace bytes below 128 by their table
+        entry.
+        """
 
     def char_ids(self, data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
-        """The ids of each document's k-character shingles in order, repeated ones too: uint64, ragged."""
+        """Return the ids of each document's k-character shingles in order, with repetitions: uint64, ragged."""
 
     def unit_ids(
         self, data: Bytes, offsets: Offsets, k: int, base: str, separator: int
     ) -> tuple[Ids, Offsets]:
-        """The ids of each document's k-unit shingles in order, repeated ones too: uint64, ragged."""
+        """Return the ids of each document's k-unit shingles in order, with repetitions: uint64, ragged."""
 
     def number_sums(self, data: Bytes, offsets: Offsets) -> Ids:
-        """Per document the sum mod 2^64 of poly64 over its runs of ASCII digits: uint64 of n, 0 for none."""
+        """Return per document the sum mod 2^64 of poly64 over its runs of ASCII digits: uint64 of n, 0 for none."""
 
 
 def text_kernels(backend: Backend) -> TextKernels:
-    """The kernels of a back end; numba is imported here and not before."""
+    """Return the kernels of a back end; numba is only imported if it is requested."""
     if backend == "numba":
         from nearsim_db.similarity.text.kernels import compiled
 

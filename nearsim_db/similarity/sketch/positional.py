@@ -1,4 +1,4 @@
-"""What the families share whose sketches agree in a position with probability equal to the similarity."""
+"""Base classes of the families whose sketches are compared position by position."""
 
 import math
 from bisect import bisect_left
@@ -17,39 +17,39 @@ MAX_K = 65536
 
 
 class Positional:
-    """What the families have in common whose sketches are compared position by position, and cut into bands."""
+    """A family whose sketches are compared position by position and cut into bands."""
 
     positional = True
     k: int
     _backend: Backend
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
-        """Equal positions of all positions; see `Family.agreements`."""
+        """Return the numbers of equal positions and of all positions; see `Family.agreements`."""
         equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
         return equal, np.full(len(equal), self.k, np.int64)
 
     def band_keys(
         self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
     ) -> NDArray[np.uint64]:
-        """Runs of `rows` positions, hashed; see `Family.band_keys`."""
+        """Hash runs of `rows` positions; see `Family.band_keys`."""
         return cut.band_keys(sketches, bands, rows, scheme, seed, backend=self._backend)
 
     def count_shared_bands(
         self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
     ) -> Counts:
-        """Runs of `rows` positions that agree; see `Family.count_shared_bands`."""
+        """Count the equal runs of `rows` positions; see `Family.count_shared_bands`."""
         return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
 
     def matched_bands(
         self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
     ) -> NDArray[np.bool_]:
-        """Which runs of `rows` positions agree; see `Family.matched_bands`."""
+        """Return which runs of `rows` positions are equal; see `Family.matched_bands`."""
         return cut.matched_bands(left, right, bands, rows, scheme, seed)
 
     def first_similar(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
     ) -> Counts:
-        """Stops at a pair as soon as the positions left change nothing; see `Family.first_similar`."""
+        """Stop comparing a pair once the remaining positions cannot change the result; see `Family.first_similar`."""
         kernels = sketch_kernels(self._backend)
         return kernels.first_similar_positions(sketches, present, self._least_agreeing(threshold), decided)
 
@@ -58,61 +58,61 @@ class Positional:
 
 
 class Linear(Positional):
-    """Those of them whose positions agree with a probability that is the similarity.
+    """A family whose positions agree with a probability equal to the similarity.
 
-    Give or take the 2^-32 of equal values that different ids, or darts, may have.
+    Up to the 2^-32 by which the values of different ids, or darts, may be equal.
     """
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """The share of equal positions; see `Family.estimate`."""
+        """Return the share of equal positions; see `Family.estimate`."""
         return agreement(left, right)
 
     def collision_probability(self, similarity: float) -> float:
-        """The similarity itself."""
+        """Return the similarity itself."""
         return similarity
 
     def standard_error(self, similarity: float) -> float:
-        """The binomial sqrt(s (1 - s) / k), which fast_similarity stays below on small sets."""
+        """Return the binomial sqrt(s (1 - s) / k); fast_similarity stays below it on small sets."""
         return binomial_standard_error(similarity, self.k)
 
 
 class Curved(Positional):
-    """Those of them whose similarity is not the share of equal positions, but follows from it and rises with it."""
+    """A family whose similarity is an increasing function of the share of equal positions."""
 
     def similarity_of(self, agreeing: int) -> float:
-        """The estimated similarity of sketches that are equal in so many positions; 1 if in all."""
+        """Return the similarity estimated from this number of equal positions; 1 if all are equal."""
         raise NotImplementedError
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """What the number of equal positions says; see `Family.estimate`."""
-        counts, places = np.unique(self.agreements(left, right)[0], return_inverse=True)
+        """Map the numbers of equal positions to similarities; see `Family.estimate`."""
+        counts, indexes = np.unique(self.agreements(left, right)[0], return_inverse=True)
         similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
-        return similarities[places]
+        return similarities[indexes]
 
     def _least_agreeing(self, threshold: Fraction) -> int:
         return bisect_left(range(self.k), float(threshold), key=self.similarity_of)
 
 
 def least_agreeing(threshold: Fraction, compared: int) -> int:
-    """The least number of agreements among so many comparisons that reaches a threshold."""
+    """Return the least number of agreements among `compared` comparisons that reaches a threshold."""
     return -(-threshold.numerator * compared // threshold.denominator)
 
 
 def agreement(left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.float64]:
-    """The share of equal positions, row by row: (m, k) and (m, k) to float64 of m, each in [0, 1]."""
+    """Return the share of equal positions, row by row: (m, k) and (m, k) to float64 of m, each in [0, 1]."""
     shares: NDArray[np.float64] = (left == right).mean(axis=1, dtype=np.float64)
     return shares
 
 
 def binomial_standard_error(similarity: float, k: int) -> float:
-    """The standard deviation of the mean of k independent trials: sqrt(s (1 - s) / k)."""
+    """Return the standard deviation of the mean of k independent trials: sqrt(s (1 - s) / k)."""
     return math.sqrt(similarity * (1 - similarity) / k)
 
 
 def check_size(k: int) -> None:
     """Raise RecipeError unless k is in 1..65536."""
     if not 1 <= k <= MAX_K:
-        raise RecipeError(f"a sketch of k = {k} positions is impossible; choose k in 1..{MAX_K}")
+        raise RecipeError(f"sketch.k is {k}; choose a value in 1..{MAX_K}")
 
 
 def check_id_bits(id_bits: int) -> None:
