@@ -12,7 +12,7 @@ _LOCKS = """
 SELECT pg_class.relname, lock.mode, lock.pid, lock.granted, activity.application_name,
     extract(epoch FROM clock_timestamp() - lock.waitstart)
 FROM pg_catalog.pg_locks AS lock
-LEFT JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = %(schema)s
+LEFT JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = ANY (%(schemas)s)
 LEFT JOIN pg_catalog.pg_stat_activity AS activity ON activity.pid = lock.pid AND NOT lock.granted
 WHERE NOT lock.granted
     OR lock.locktype = 'relation' AND pg_class.oid IS NOT NULL
@@ -54,10 +54,12 @@ def watch(url: str, stopping: Event, report: "Pipe[Watched, None]") -> None:
     waits: list[Wait] = []
     looks, gap, before = 0, 0.0, time.monotonic()
     with psycopg.connect(url, autocommit=True, application_name="watcher") as connection:
-        row = connection.execute("SELECT oid FROM pg_namespace WHERE nspname = 'nearsim'").fetchone()
+        row = connection.execute(
+            "SELECT array_agg(oid) FROM pg_namespace WHERE nspname IN ('nearsim', 'nearsim_index')"
+        ).fetchone()
         assert row is not None
         while not stopping.wait(_PAUSE_SECONDS):
-            rows = connection.execute(_LOCKS, {"schema": row[0]}, prepare=True).fetchall()
+            rows = connection.execute(_LOCKS, {"schemas": row[0]}, prepare=True).fetchall()
             now = time.monotonic()
             looks, gap, before = looks + 1, max(gap, now - before), now
             there: dict[tuple[object, ...], Held] = {}

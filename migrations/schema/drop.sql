@@ -15,8 +15,8 @@ BEGIN
         IF nearsim.may_transfer_ownership(current_user) THEN
             PERFORM nearsim.transfer_ownership(current_user);
         END IF;
-        REVOKE ALL ON SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;
-        REVOKE ALL ON ALL TABLES IN SCHEMA nearsim FROM nearsim_reader, nearsim_writer, nearsim_admin;
+        REVOKE ALL ON SCHEMA nearsim, nearsim_index FROM nearsim_reader, nearsim_writer, nearsim_admin;
+        REVOKE ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index FROM nearsim_reader, nearsim_writer, nearsim_admin;
     END IF;
 END
 $$;
@@ -26,11 +26,12 @@ DECLARE
     command text;
 BEGIN
     FOREACH command IN ARRAY ARRAY(
-        SELECT format('DROP %s IF EXISTS nearsim.%I CASCADE',
-            CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END, relname)
+        SELECT format('DROP %s IF EXISTS %s.%I CASCADE',
+            CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+            CAST(relnamespace AS regnamespace), relname)
         FROM pg_catalog.pg_class
-        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v', 'S', 'c')
-            AND relname <> 'alembic_version'
+        WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+            AND relkind IN ('r', 'p', 'v', 'S', 'c') AND relname <> 'alembic_version'
         ORDER BY position(relkind IN 'vrpSc'))
     LOOP
         EXECUTE command;

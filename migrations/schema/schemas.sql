@@ -1,10 +1,18 @@
--- Alembic's version table is in nearsim, so that schema exists before this runs.
+-- nearsim holds Alembic's version table, so it exists before this runs. nearsim_index holds the partitions of the index, a
+-- set of tables per generation; a role that may not create schemas can be given both.
 DO $$
 BEGIN
+    IF to_regnamespace('nearsim_index') IS NULL THEN
+        CREATE SCHEMA nearsim_index;
+    END IF;
     -- Only a schema's owner may comment on it; it may have been created for the user by somebody else.
     IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim') THEN
         COMMENT ON SCHEMA nearsim IS
             'Near-duplicate documents: read the views, call what nearsim.functions lists, write nearsim.document';
+    END IF;
+    IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim_index') THEN
+        COMMENT ON SCHEMA nearsim_index IS
+            'Partitions of nearsim.signature, band, similar_pair and cluster_member, one of each per generation';
     END IF;
 END
 $$;

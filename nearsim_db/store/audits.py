@@ -180,7 +180,7 @@ def sum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, 
 
 def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> LeafState | None:
     """How a table stands in the catalog; None where it is missing."""
-    parameters = {"leaf": f"{SCHEMA}.{leaves.name(parent)}", "parent": f"{SCHEMA}.{parent}"}
+    parameters = {"leaf": leaves.qualified(parent), "parent": f"{SCHEMA}.{parent}"}
     row = driver(connection).execute(statement("read_leaf_state"), parameters).fetchone()
     return None if row is None else LeafState(*cast(tuple[Any, ...], row))
 

@@ -5,7 +5,7 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import autocommitting, damage_in, driver
-from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
 
 _ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (
@@ -40,10 +40,10 @@ def detach(connection: Connection, leaves: Leaves) -> None:
     """
     inner = autocommitting(connection)
     for name in PARENTS:
-        parent, leaf = sql.Identifier(SCHEMA, name), f"{SCHEMA}.{leaves.name(name)}"
+        parent, leaf = sql.Identifier(SCHEMA, name), leaves.qualified(name)
         pending = inner.execute(statement("find_pending_detaches"), {"parent": f"{SCHEMA}.{name}"}).fetchall()
         for (table,) in pending:
-            begun = sql.Identifier(SCHEMA, str(table))
+            begun = sql.Identifier(INDEX_SCHEMA, str(table))
             inner.execute(statement("finish_detach", parent=parent, leaf=begun))
         if inner.execute(statement("is_attached"), {"leaf": leaf}).fetchone() == (True,):
             inner.execute(statement("detach_leaf", parent=parent, leaf=leaves.table(name)))
@@ -57,7 +57,7 @@ def drop(connection: Connection, leaves: Leaves) -> None:
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     """What a built generation holds: rows by kind, and bytes on disk with indexes."""
     sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
-    parameters = {name: f"nearsim.{leaves.name(parent)}" for name, parent in sizes.items()}
+    parameters = {name: leaves.qualified(parent) for name, parent in sizes.items()}
     row = driver(connection).execute(statement("count_generation", leaves), parameters).fetchone()
     assert row is not None
     return dict(zip(_COUNTS, (int(str(value)) for value in row), strict=True))
@@ -98,7 +98,7 @@ def wait_shortly(connection: Connection, milliseconds: int) -> None:
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
     """What a generation's tables take on disk, with indexes, as the last VACUUM saw it; nobody is waited for."""
-    tables = [f"{SCHEMA}.{leaves.name(parent)}" for parent in PARENTS]
+    tables = [leaves.qualified(parent) for parent in PARENTS]
     row = driver(connection).execute(statement("read_leaf_bytes"), {"tables": tables}).fetchone()
     assert row is not None
     return int(str(row[0]))
@@ -106,6 +106,6 @@ def read_bytes(connection: Connection, leaves: Leaves) -> int:
 
 def read_holders(connection: Connection, leaves: Leaves) -> list[str]:
     """Sessions that use a generation's tables, or the parents that these are still to leave."""
-    tables = [f"{SCHEMA}.{name}" for parent in PARENTS for name in (parent, leaves.name(parent))]
+    tables = [name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", leaves.qualified(parent))]
     rows = autocommitting(connection).execute(statement("list_lock_holders"), {"tables": tables}).fetchall()
     return [str(row[0]) for row in rows]

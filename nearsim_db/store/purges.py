@@ -60,8 +60,9 @@ def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Se
 
 def have_tables(connection: Connection, leaves: Leaves) -> bool:
     """Whether a generation has tables of its own."""
-    leaf = f"{SCHEMA}.{leaves.name('signature')}"
-    row = driver(connection).execute(statement("has_leaf"), {"leaf": leaf}).fetchone()
+    row = (
+        driver(connection).execute(statement("has_leaf"), {"leaf": leaves.qualified("signature")}).fetchone()
+    )
     return row is not None and bool(row[0])
 
 

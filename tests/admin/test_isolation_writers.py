@@ -26,6 +26,7 @@ from tests.builders.isolation_world import (
     two_tenants,
 )
 from tests.builders.logins import login, user_of
+from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
@@ -93,7 +94,7 @@ def test_a_writer_cannot_reach_into_another_tenant(world: World) -> None:
 def everything(connection: Connection, table: str) -> list[tuple[Any, ...]]:
     """All rows of a table."""
     return connection.execute(
-        sql.SQL("SELECT * FROM {} AS found ORDER BY found::text").format(sql.Identifier("nearsim", table))
+        sql.SQL("SELECT * FROM {} AS found ORDER BY found::text").format(identifier(table))
     ).fetchall()
 
 
@@ -211,7 +212,7 @@ def test_turned_off_everybody_sees_everything_again(world: World) -> None:
         with psycopg.connect(world.reader) as connection:
             assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
             for name in relations(world.url):
-                connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier("nearsim", name)))
+                connection.execute(sql.SQL("SELECT * FROM {}").format(identifier(name)))
         with Index.connect(world.reader, collection="secret") as index:
             assert len(list(index.pairs())) == 3
     finally:

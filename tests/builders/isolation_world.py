@@ -15,6 +15,7 @@ from nearsim_db.admin import access
 from nearsim_db.store.database import Database
 from tests.builders.function_trials import TRIALS
 from tests.builders.logins import login, user_of
+from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -112,7 +113,8 @@ def relations(url: str) -> dict[str, bool]:
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT relname, relkind = 'v' FROM pg_class "
-            "WHERE relnamespace = 'nearsim'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1"
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) "
+            "AND relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1"
         ).fetchall()
     return dict(rows)
 
@@ -135,7 +137,7 @@ def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) 
     with psycopg.connect(reader) as connection:
         for name in names:
             columns = sql.SQL(SHOWN if name == "signature" else "*")
-            reading = sql.SQL("SELECT {} FROM {} AS found").format(columns, sql.Identifier("nearsim", name))
+            reading = sql.SQL("SELECT {} FROM {} AS found").format(columns, identifier(name))
             try:
                 with connection.transaction(force_rollback=True):
                     found[name] = sorted(str(row) for row in connection.execute(reading).fetchall())
@@ -200,7 +202,7 @@ def two_tenants(server: Server) -> Iterator[World]:
                 ("event", "event_id"),
                 ("probe", "probe_id"),
             ):
-                parts = {"table": sql.Identifier("nearsim", table), "column": sql.Identifier(column)}
+                parts = {"table": identifier(table), "column": sql.Identifier(column)}
                 connection.execute(
                     sql.SQL("ALTER TABLE {table} ALTER {column} RESTART WITH {first}").format(
                         **parts, first=sql.Literal(FIRST)

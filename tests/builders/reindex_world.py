@@ -11,6 +11,7 @@ from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
+from tests.builders.relations import identifier
 
 # Every band has one row, so that no pair of a third or more is ever missed.
 RECIPE = ["shingle.k=1", "shingle.scheme=word", "match.threshold=0.5", "bands.count=128", "bands.rows=1"]
@@ -89,7 +90,7 @@ def coming(database: Database) -> Generation:
 def leaf_tables(database: Database) -> int:
     """How many tables of generations there are, detached ones included."""
     query = text(
-        "SELECT count(*) FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) "
+        "SELECT count(*) FROM pg_class WHERE relnamespace = CAST('nearsim_index' AS regnamespace) "
         "AND relname ~ '_[0-9]+$' AND relkind = 'r'"
     )
     with database.transaction() as connection:
@@ -124,8 +125,6 @@ def reader(url: str, *tables: str) -> Iterator[psycopg.Connection[tuple[object, 
     """A session that has read these tables and leaves its transaction open."""
     with psycopg.connect(url, application_name="dashboard") as connection:
         for table in tables:
-            connection.execute(
-                psycopg.sql.SQL("SELECT * FROM {} LIMIT 1").format(psycopg.sql.Identifier("nearsim", table))
-            )
+            connection.execute(psycopg.sql.SQL("SELECT * FROM {} LIMIT 1").format(identifier(table)))
         yield connection
         connection.rollback()

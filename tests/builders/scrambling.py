@@ -4,6 +4,7 @@ import random
 
 from psycopg import sql
 
+from tests.builders.relations import identifier
 from tests.builders.workers import Application
 
 DELETE_PAIRS = sql.SQL("DELETE FROM {similar_pair} WHERE left_id = %s")
@@ -65,5 +66,5 @@ def regroup(connection: Application, rng: random.Random, suffix: str, doc_ids: l
 def change(connection: Application, command: sql.SQL, suffix: str, *values: object) -> None:
     """Run a command on a table of the first generation, or on its parent."""
     names = ("similar_pair", "signature", "cluster_member")
-    tables = {name: sql.Identifier("nearsim", name + suffix) for name in names}
+    tables = {name: identifier(name + suffix) for name in names}
     connection.execute(command.format(**tables), values)

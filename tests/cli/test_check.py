@@ -17,6 +17,7 @@ from tests.builders.command_line import (
     counts,
     write_jsonl,
 )
+from tests.builders.relations import identifier
 
 STORED = [
     {"id": "storm", "text": STORM},
@@ -148,13 +149,12 @@ def rows_of(nearsim: CommandLine) -> dict[str, list[Any]]:
     """Every row of every table, with the transaction that wrote it."""
     with psycopg.connect(nearsim.environment["NEARSIM_DATABASE_URL"]) as connection:
         tables = connection.execute(
-            "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'r'"
+            "SELECT relname FROM pg_class "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
         ).fetchall()
         names = [row[0] for row in tables]
-        query = psycopg.sql.SQL("SELECT xmin::text, t::text FROM nearsim.{} AS t ORDER BY 2")
-        return {
-            name: connection.execute(query.format(psycopg.sql.Identifier(name))).fetchall() for name in names
-        }
+        query = psycopg.sql.SQL("SELECT xmin::text, t::text FROM {} AS t ORDER BY 2")
+        return {name: connection.execute(query.format(identifier(name))).fetchall() for name in names}
 
 
 def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:

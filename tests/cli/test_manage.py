@@ -190,7 +190,7 @@ def test_init_makes_the_schema_where_there_is_none(
     nearsim: CommandLine, database_url: str, major: int
 ) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("DROP SCHEMA nearsim CASCADE")
+        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
     assert "run: nearsim db init" in nearsim.fail("stats")
     assert nearsim.succeed("db", "status", "--json").document()["schema_revision"] is None
     told = nearsim.succeed("db", "init").err
@@ -238,12 +238,17 @@ def test_a_doctor_names_the_rights_that_are_missing(filled: CommandLine, databas
             told = _as_role(filled, role).run("doctor", "--json")
             (problem,) = [one for one in told.document()["checks"] if one["verdict"] == "problem"]
             assert (told.exit_code, problem["check"]) == (1, "rights")
-            for right in ("USAGE ON SCHEMA nearsim", "CREATE ON SCHEMA nearsim", "SELECT, INSERT"):
+            for right in (
+                "USAGE ON SCHEMA nearsim",
+                "CREATE ON SCHEMA nearsim",
+                "USAGE, CREATE ON SCHEMA nearsim_index",
+                "SELECT, INSERT",
+            ):
                 assert f"GRANT {right}" in problem["advice"]
             for remedy in problem["advice"].removeprefix("ask the owner for: ").split("; "):
                 connection.execute(remedy)
             assert _as_role(filled, role).succeed("doctor", "--json").document()["ok"] is True
-            connection.execute("DROP SCHEMA nearsim CASCADE")
+            connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
             connection.execute(psycopg.sql.SQL("DROP OWNED BY {}").format(name))
             connection.execute(psycopg.sql.SQL("REVOKE {} FROM {}").format(owner, name))
             (problem,) = [

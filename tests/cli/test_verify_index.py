@@ -29,8 +29,8 @@ def test_a_sound_index(filled: CommandLine) -> None:
 
 def test_what_differs_ends_with_three_until_it_is_repaired(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("DELETE FROM nearsim.similar_pair_1")
-        connection.execute("UPDATE nearsim.signature_1 SET revision = 99 WHERE doc_id = 5")
+        connection.execute("DELETE FROM nearsim_index.similar_pair_1")
+        connection.execute("UPDATE nearsim_index.signature_1 SET revision = 99 WHERE doc_id = 5")
     outcome = filled.run("verify-index")
     assert outcome.exit_code == 3
     assert [line.split() for line in outcome.out.splitlines()[-3:]] == [
@@ -50,7 +50,7 @@ def test_what_differs_ends_with_three_until_it_is_repaired(filled: CommandLine, 
 
 def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("DROP TABLE nearsim.cluster_member_1")
+        connection.execute("DROP TABLE nearsim_index.cluster_member_1")
     outcome = filled.run("verify-index", "--quiet")
     assert outcome.exit_code == 3
     assert "profile default differs; to put it right: nearsim verify-index --repair\n" in outcome.err

@@ -156,7 +156,8 @@ def locked(backend: Backend, pid: int) -> set[tuple[str, str]]:
     """Which of our tables a session has locked, and how."""
     rows = backend.execute(
         "SELECT relname, mode FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
-        " WHERE pid = %s AND relkind = 'r' AND relnamespace = CAST('nearsim' AS regnamespace)",
+        " WHERE pid = %s AND relkind = 'r' "
+        "AND relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))",
         [pid],
     )
     return set(rows.fetchall())

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.each_major
 STORIES = [Document(f"d{number}", body="one two three four five six seven") for number in range(4)]
 LEAVES = text(
     "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-    "WHERE nspname = 'nearsim' AND relname ~ '_[0-9]+$' AND relkind = 'r'"
+    "WHERE nspname = 'nearsim_index' AND relname ~ '_[0-9]+$' AND relkind = 'r'"
 )
 
 

@@ -24,6 +24,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Stage
 from tests.builders.interleaving import Actor, Schedule, step_through
+from tests.builders.relations import identifier
 from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
@@ -45,11 +46,12 @@ def traces(database_url: str, doc_id: int) -> dict[str, int]:
     found = {}
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
-            "SELECT relname FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace AND relkind = 'r'"
+            "SELECT relname FROM pg_class "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
         ).fetchall()
         for (table,) in tables:
             rows = connection.execute(
-                sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(sql.Identifier("nearsim", table))
+                sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(identifier(table))
             ).fetchall()
             # Events keep numbers of documents, but not how similar one was that is gone.
             rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
@@ -180,7 +182,7 @@ def test_generations_of_any_state_forget(
             parents = ("cluster_member", "similar_pair", "band", "signature")
             execute(
                 database_url,
-                *(f"ALTER TABLE nearsim.{one} DETACH PARTITION nearsim.{one}_2" for one in parents),
+                *(f"ALTER TABLE nearsim.{one} DETACH PARTITION nearsim_index.{one}_2" for one in parents),
             )
         if not reproducible:
             execute(

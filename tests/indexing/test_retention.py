@@ -368,12 +368,12 @@ def test_a_sweep_reads_what_has_left_since_and_no_more(engine: Engine) -> None:
             "FROM nearsim.collection, generate_series(1, 20000) AS n"
         )
         inner.execute(
-            "INSERT INTO nearsim.signature_7 (doc_id, revision, feature_count, numbers_digest) "
+            "INSERT INTO nearsim_index.signature_7 (doc_id, revision, feature_count, numbers_digest) "
             "SELECT doc_id, 1, 0, 0 FROM nearsim.document WHERE doc_id <= 10010"
         )
         inner.execute(statement("index_signatures", leaves))
         connection.commit()
-        inner.execute("ANALYZE nearsim.document, nearsim.signature_7")
+        inner.execute("ANALYZE nearsim.document, nearsim_index.signature_7")
         row = inner.execute("SELECT collection_id FROM nearsim.collection").fetchone()
         assert row is not None
         now = datetime.now(UTC)

@@ -8,6 +8,7 @@ from threading import Barrier
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.admin import access
@@ -101,7 +102,8 @@ def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
         fill(owner, "more")
         with psycopg.connect(owner) as connection:
             assert connection.execute(
-                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class "
+                "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)"
             ).fetchall() == [(user_of(owner),)]
         with Index.connect(reader, collection="more") as index:
             assert len(list(index.pairs())) == 1
@@ -116,7 +118,8 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
         superuser = as_user(owner, "nearsim")
         with psycopg.connect(superuser) as connection:
             assert connection.execute(
-                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class "
+                "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)"
             ).fetchall() == [("nearsim_admin",)]
         second = stack.enter_context(login(superuser))
         with Database.connect(owner) as database:
@@ -132,6 +135,36 @@ def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
         engine.dispose()
         assert bare.roles() == set(ROLES)
         fill(owner)
+
+
+SCHEMAS = "CREATE SCHEMA nearsim {0}; CREATE SCHEMA nearsim_index {0}"
+RIGHTS = "GRANT USAGE, CREATE ON SCHEMA nearsim, nearsim_index TO {0}"
+
+
+@pytest.mark.parametrize("owns", [True, False], ids=["owner of the schemas", "may create in the schemas"])
+def test_schemas_made_beforehand_for_a_role_that_may_create_none(bare: Bare, owns: bool) -> None:
+    with ExitStack() as stack:
+        url = bare.new_database(stack, "")
+        user = user_of(url)
+        superuser = as_user(url, "nearsim")
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            database = sql.Identifier(connection.info.dbname)
+            connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO nearsim").format(database))
+            owner = sql.SQL("AUTHORIZATION {}").format(sql.Identifier(user)) if owns else sql.SQL("")
+            connection.execute(sql.SQL(SCHEMAS).format(owner))
+            connection.execute(sql.SQL(RIGHTS).format(sql.Identifier(user)))
+        with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("CREATE SCHEMA other")
+        install(url)
+        fill(url)
+        with Index.connect(url, collection="news") as index:
+            assert len(list(index.pairs())) == 1
+        engine = open_engine(url)
+        with engine.begin() as transaction:
+            revisions.downgrade(transaction, "base")
+        engine.dispose()
+        install(url)
+        fill(url)
 
 
 def test_installations_in_several_databases_at_once(bare: Bare) -> None:

@@ -18,13 +18,15 @@ from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.schema import migration_locks, revisions
 from tests.builders.command_line import CommandLine
+from tests.builders.relations import identifier
 from tests.builders.workers import BLOCKED, Application, application, ask, wait_until
 from tests.schema.later_revisions import REVISIONS, later_release
 
 __all__ = ["later_release"]
 
 RELATIONS = (
-    "SELECT relname FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace AND relkind IN ('r', 'p', 'v')"
+    "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v') "
+    "AND relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)"
 )
 WRITE = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, 'text')"
 INVALID = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
@@ -66,7 +68,7 @@ def reader_of_everything(url: str) -> Iterator[Application]:
     """A session whose transaction has read every table and view, and stays open."""
     with psycopg.connect(url, application_name="long report") as reader:
         for (name,) in reader.execute(RELATIONS).fetchall():
-            reader.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier("nearsim", str(name))))
+            reader.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(identifier(str(name))))
         yield reader
 
 

@@ -75,7 +75,7 @@ def test_upgrade_twice_changes_nothing(engine: Engine) -> None:
 
 def test_missing_schema_says_what_to_run(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim CASCADE"))
+        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
         with pytest.raises(SchemaError, match="nearsim db init"):
             revisions.check(connection)
 
@@ -120,7 +120,7 @@ def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:
 
 def test_alembic_command(database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim CASCADE"))
+        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
     done = subprocess.run(
         [sys.executable, "-m", "alembic", "upgrade", "head"],
         cwd=ROOT,
@@ -137,7 +137,7 @@ def test_alembic_command(database_url: str, engine: Engine) -> None:
 
 def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim CASCADE"))
+        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

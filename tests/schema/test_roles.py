@@ -14,6 +14,7 @@ from nearsim_db import Document, Index
 from nearsim_db.indexing.collections import delete_collection
 from nearsim_db.similarity.recipe import Recipe
 from tests.builders.logins import TEXTS, fill, login, user_of
+from tests.builders.relations import identifier
 
 pytestmark = pytest.mark.each_major
 
@@ -61,7 +62,8 @@ def columns(url: str) -> list[tuple[str, str, bool]]:
     with psycopg.connect(url) as connection:
         return connection.execute(
             "SELECT relname, attname, relkind = 'v' FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-            "WHERE relnamespace = 'nearsim'::regnamespace AND relkind IN ('r', 'p', 'v') AND attnum > 0 "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) "
+            "AND relkind IN ('r', 'p', 'v') AND attnum > 0 "
             "AND NOT attisdropped AND attgenerated = '' ORDER BY 1, 2"
         ).fetchall()
 
@@ -73,7 +75,7 @@ def written(url: str, user: str) -> dict[tuple[str, str], set[str]]:
         for table, of_table in groupby(columns(url), key=itemgetter(0)):
             names = [column for _, column, is_view in of_table if not is_view]
             for kind, (any_column, one_column) in _TRIALS.items():
-                parts = {"table": sql.Identifier("nearsim", table)}
+                parts = {"table": identifier(table)}
                 if not names or refused(connection, sql.SQL(any_column).format(**parts)):
                     continue
                 for name in names:
@@ -115,7 +117,7 @@ def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str,
         psycopg.connect(nobody) as outside,
     ):
         for table, is_view in tables.items():
-            name = sql.Identifier("nearsim", table)
+            name = identifier(table)
             reading = sql.SQL("SELECT * FROM {} LIMIT 1").format(name)
             assert refused(outside, reading), table
             connection.execute(reading)
@@ -133,6 +135,8 @@ def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str,
             "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.capture_written()",
             "ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY",
             "DROP SCHEMA nearsim CASCADE",
+            "CREATE TABLE nearsim_index.mine (a int)",
+            "DROP SCHEMA nearsim_index CASCADE",
             "SET ROLE nearsim_admin",
             "SELECT nextval('nearsim.document_doc_id_seq')",
             "SELECT setval('nearsim.document_revision', 1)",
@@ -244,7 +248,8 @@ def test_administrators_work_on_each_others_indexes(database_url: str) -> None:
             delete_collection(index.database, "news")
         with psycopg.connect(database_url) as connection:
             owners = connection.execute(
-                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace"
+                "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class "
+                "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)"
             ).fetchall()
     assert owners == [("nearsim_admin",)]
 

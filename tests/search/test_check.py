@@ -12,6 +12,7 @@ import pytest
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import NotFoundError
 from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.relations import identifier
 from tests.builders.word_sets import shingles
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -160,14 +161,13 @@ def written(connection: "psycopg.Connection[Any]") -> dict[str, object]:
     names = [
         row[0]
         for row in connection.execute(
-            "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'r'"
+            "SELECT relname FROM pg_class "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
         )
     ]
     counts: dict[str, object] = {}
     for name in names:
-        query = psycopg.sql.SQL("SELECT count(*), max(xmin::text) FROM nearsim.{}").format(
-            psycopg.sql.Identifier(name)
-        )
+        query = psycopg.sql.SQL("SELECT count(*), max(xmin::text) FROM {}").format(identifier(name))
         counts[name] = connection.execute(query).fetchone()
     return counts
 

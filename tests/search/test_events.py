@@ -152,7 +152,7 @@ def test_a_large_cluster_is_not_read_for_one_more_member(index: Index, database_
     index.add(unlike(1))
     with application(database_url) as writing:
         writing.execute(LARGE_CLUSTER)
-        writing.execute("ANALYZE nearsim.cluster_member_1")
+        writing.execute("ANALYZE nearsim_index.cluster_member_1")
         before = index_entries_read(writing)
         for doc_id in (5_001, 5_002):
             change(writing, INSERT_MEMBER, "_1", 1, False, doc_id)
@@ -292,6 +292,6 @@ def test_a_generation_that_is_live_again_is_told_again(index: Index, database_ur
 
 
 LARGE_CLUSTER = (
-    "INSERT INTO nearsim.cluster_member_1 (doc_id, cluster_id, is_survivor)"
+    "INSERT INTO nearsim_index.cluster_member_1 (doc_id, cluster_id, is_survivor)"
     " SELECT number, 1, number = 1 FROM generate_series(1, 5000) AS number"
 )

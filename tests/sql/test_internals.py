@@ -33,7 +33,10 @@ def stranger(known: World) -> Iterator["psycopg.Connection[tuple[object, ...]]"]
         inner = driver(connection)
         role = sql.Identifier(STRANGER)
         inner.execute(sql.SQL("CREATE ROLE {}").format(role))
-        for grant in ("USAGE ON SCHEMA nearsim", "SELECT ON ALL TABLES IN SCHEMA nearsim"):
+        for grant in (
+            "USAGE ON SCHEMA nearsim, nearsim_index",
+            "SELECT ON ALL TABLES IN SCHEMA nearsim, nearsim_index",
+        ):
             inner.execute(sql.SQL("GRANT {} TO {}").format(sql.SQL(grant), role))
         inner.execute(sql.SQL("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA nearsim TO {}").format(role))
         inner.execute("ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY")
@@ -88,7 +91,7 @@ def test_what_is_hidden_is_not_there(known: World) -> None:
 
 READ = """
 SELECT relname, sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0)) FROM pg_stat_xact_all_tables
-WHERE schemaname = 'nearsim' AND relname ~ '_[0-9]+$' GROUP BY 1
+WHERE schemaname = 'nearsim_index' AND relname ~ '_[0-9]+$' GROUP BY 1
 """
 
 

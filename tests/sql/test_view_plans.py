@@ -127,7 +127,7 @@ def test_partitions_of_retired_generations_are_never_executed(analyst: Connectio
 
 
 def test_the_pairs_are_those_of_the_live_generation(analyst: Connection) -> None:
-    driver(analyst).execute("DELETE FROM nearsim.similar_pair_8; DELETE FROM nearsim.signature_8")
+    driver(analyst).execute("DELETE FROM nearsim_index.similar_pair_8; DELETE FROM nearsim_index.signature_8")
     found = run(analyst, "pairs")
     heads, twins = 4800, 600
     own = twins
@@ -210,7 +210,9 @@ def test_parents_are_analyzed_once_they_have_doubled(analyst: Connection) -> Non
     assert inner.execute(known).fetchone() is None
     partitions.analyze_outgrown(analyst)
     assert inner.execute(known).fetchone() == (12_000,)
-    inner.execute("DELETE FROM nearsim.signature_7 WHERE doc_id > 5000; ANALYZE nearsim.signature_7")
+    inner.execute(
+        "DELETE FROM nearsim_index.signature_7 WHERE doc_id > 5000; ANALYZE nearsim_index.signature_7"
+    )
     partitions.analyze_outgrown(analyst)
     assert inner.execute(known).fetchone() == (12_000,)
     partitions.analyze_parents(analyst)

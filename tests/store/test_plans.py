@@ -140,7 +140,7 @@ def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:
 def test_twins_are_found_by_index(loaded: Connection) -> None:
     serve(loaded)
     driver(loaded).execute(
-        "INSERT INTO nearsim.signature_7 "
+        "INSERT INTO nearsim_index.signature_7 "
         "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
         "SELECT n, 1, 1, gen_random_uuid(), '\\x00', 0, n FROM generate_series(1, 5000) AS n"
     )

@@ -185,7 +185,7 @@ def test_a_collection_and_a_profile_are_named_where_there_are_several(
 
 def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Application) -> None:
     with running(database_url), psycopg.connect(database_url) as holding:
-        holding.execute("LOCK nearsim.signature_1 IN SHARE MODE")
+        holding.execute("LOCK nearsim_index.signature_1 IN SHARE MODE")
         other.execute("UPDATE nearsim.document SET body = body || ' once more'")
         wait_until(other, BLOCKED)
         body = "some words that nobody else has written before or since"

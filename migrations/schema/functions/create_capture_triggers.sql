@@ -21,8 +21,9 @@ BEGIN
         ) AS wanted (parent, name, operation, rows, function)
     LOOP
         EXECUTE format(
-            'CREATE TRIGGER %I AFTER %s ON nearsim.%I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
-            given.name, given.operation, given.parent || suffix, given.rows, given.function);
+            'CREATE TRIGGER %I AFTER %s ON %I.%I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
+            given.name, given.operation,
+            CASE suffix WHEN '' THEN 'nearsim' ELSE 'nearsim_index' END, given.parent || suffix, given.rows, given.function);
     END LOOP;
 END
 $$;

@@ -7,7 +7,7 @@ BEGIN
     IF NOT nearsim.may_read_generation(generation_id) THEN
         RETURN NULL;
     END IF;
-    EXECUTE format('SELECT sketch FROM nearsim.%I WHERE doc_id = $1', 'signature_' || generation_id)
+    EXECUTE format('SELECT sketch FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
         INTO own USING doc_id;
     RETURN (
         SELECT nearsim.keys_under(generation.recipe, generation.bands, generation.rows, own)

@@ -8,7 +8,7 @@ BEGIN
             SELECT own.head_id, pair.right_id, pair.similarity
             FROM unnest($1) WITH ORDINALITY AS own (head_id, place)
             CROSS JOIN LATERAL (
-                SELECT right_id, similarity FROM nearsim.%I
+                SELECT right_id, similarity FROM nearsim_index.%I
                 WHERE left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
             ) AS pair
             $query$, 'similar_pair_' || generation_id)

@@ -12,25 +12,25 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$
-        WITH me AS MATERIALIZED (SELECT * FROM nearsim.%1$I WHERE doc_id = $1)
+        WITH me AS MATERIALIZED (SELECT * FROM nearsim_index.%1$I WHERE doc_id = $1)
         SELECT family.doc_id, alike.similarity, alike.estimate, alike.shared_bands, alike.intersection_size,
             alike.union_size, family.numbers_digest <> me.numbers_digest, alike.distance
         FROM me
         CROSS JOIN LATERAL (
             SELECT right_id AS head_id, similarity, estimate, shared_bands, intersection_size, union_size, distance
-            FROM nearsim.%2$I WHERE left_id = me.head_id
+            FROM nearsim_index.%2$I WHERE left_id = me.head_id
             UNION ALL
             SELECT left_id, similarity, estimate, shared_bands, intersection_size, union_size, distance
-            FROM nearsim.%2$I WHERE right_id = me.head_id
+            FROM nearsim_index.%2$I WHERE right_id = me.head_id
             UNION ALL
             SELECT me.head_id, 1, 1, bands, CASE WHEN $5 = 'jaccard' THEN me.feature_count END,
                 CASE WHEN $5 = 'jaccard' THEN me.feature_count END, CASE WHEN $5 = 'euclidean' THEN 0 END
             FROM nearsim.generation WHERE generation_id = $4 AND me.head_id IS NOT NULL
         ) AS alike
         CROSS JOIN LATERAL (
-            SELECT doc_id, numbers_digest FROM nearsim.%1$I WHERE doc_id = alike.head_id
+            SELECT doc_id, numbers_digest FROM nearsim_index.%1$I WHERE doc_id = alike.head_id
             UNION ALL
-            SELECT doc_id, numbers_digest FROM nearsim.%1$I WHERE head_id = alike.head_id AND head_id <> doc_id
+            SELECT doc_id, numbers_digest FROM nearsim_index.%1$I WHERE head_id = alike.head_id AND head_id <> doc_id
         ) AS family
         WHERE family.doc_id <> me.doc_id AND alike.similarity >= $2 AND alike.shared_bands >= $3
         $query$, 'signature_' || generation_id, 'similar_pair_' || generation_id)

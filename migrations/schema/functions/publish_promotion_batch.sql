@@ -21,10 +21,10 @@ BEGIN
     EXECUTE format($slice$
         WITH pairs AS MATERIALIZED (
             (SELECT left_id AS first_id, right_id AS second_id, similarity
-            FROM nearsim.%I WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
+            FROM nearsim_index.%I WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
             UNION ALL
             (SELECT head_id, doc_id, 1
-            FROM nearsim.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
+            FROM nearsim_index.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
             ORDER BY first_id, second_id LIMIT $6
         ), told AS (
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity,
@@ -36,7 +36,7 @@ BEGIN
                 SELECT first_id, second_id, similarity, NULL AS survivor_id FROM pairs
                 UNION ALL
                 (SELECT cluster_id, 9223372036854775807, NULL, doc_id
-                FROM nearsim.%I
+                FROM nearsim_index.%I
                 WHERE is_survivor AND (cluster_id, 9223372036854775807) > ($4, $5)
                     AND cluster_id <= (
                         SELECT CASE WHEN count(*) < $6 THEN 9223372036854775807 ELSE max(first_id) END FROM pairs)

@@ -5,33 +5,37 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT pg_has_role(to_regrole(quote_ident(new_owner)),
             CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
-        AND (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE oid = CAST('nearsim' AS regnamespace))
+        AND (SELECT bool_and(pg_has_role(nspowner, 'USAGE')) FROM pg_namespace
+            WHERE nspname IN ('nearsim', 'nearsim_index'))
         AND NOT EXISTS (
             SELECT FROM (
-                SELECT relowner FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace)
+                SELECT relowner FROM pg_class
+                WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
                 UNION SELECT proowner FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
             ) AS owned (owner)
             JOIN pg_roles ON pg_roles.oid = owner
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
 END;
 COMMENT ON FUNCTION nearsim.may_transfer_ownership(text) IS
-    'Part of grant_rights: whether the caller may make a role the owner of everything in the schema without taking it from somebody';
+    'Part of grant_rights: whether the caller may make a role the owner of everything in both schemas without taking it from somebody';
 
 CREATE FUNCTION nearsim.transfer_ownership(new_owner text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command text;
 BEGIN
-    EXECUTE format('GRANT ALL ON SCHEMA nearsim TO %I', new_owner);
+    EXECUTE format('GRANT ALL ON SCHEMA nearsim, nearsim_index TO %I', new_owner);
     IF has_database_privilege(current_database(), 'CREATE') THEN
         EXECUTE format('ALTER SCHEMA nearsim OWNER TO %I', new_owner);
+        EXECUTE format('ALTER SCHEMA nearsim_index OWNER TO %I', new_owner);
     END IF;
     FOR command IN
         SELECT format('ALTER %s %s OWNER TO %I', kind, name, new_owner) FROM (
             SELECT relowner, CAST(oid AS regclass)::text,
                 CASE relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END
             FROM pg_class
-            WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v', 'c', 'S')
+            WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+                AND relkind IN ('r', 'p', 'v', 'c', 'S')
                 -- Sequences of identity columns go with their tables.
                 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i' AND relkind = 'S')
             UNION ALL
@@ -45,7 +49,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
-    'Part of grant_rights: makes a role the owner of everything in the schema';
+    'Part of grant_rights: makes a role the owner of everything in both schemas';
 
 -- ENABLE ROW LEVEL SECURITY waits for this lock, and sees what was granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
@@ -55,13 +59,13 @@ DECLARE
 BEGIN
     LOCK TABLE nearsim.document IN ACCESS SHARE MODE;
     FOR leaf IN
-        SELECT format('nearsim.%I', parent.relname || '_' || grant_partition_rights.generation_id) AS name,
+        SELECT format('nearsim_index.%I', parent.relname || '_' || grant_partition_rights.generation_id) AS name,
             own.relowner <> parent.relowner AS is_foreign, rolname AS owner,
             pg_has_role(parent.relowner,
                 CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END) AS may
         FROM pg_class AS parent
         JOIN pg_roles ON pg_roles.oid = parent.relowner
-        JOIN pg_class AS own ON own.relnamespace = parent.relnamespace
+        JOIN pg_class AS own ON own.relnamespace = CAST('nearsim_index' AS regnamespace)
             AND own.relname = parent.relname || '_' || grant_partition_rights.generation_id
         WHERE parent.relnamespace = CAST('nearsim' AS regnamespace)
             AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')

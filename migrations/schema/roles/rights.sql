@@ -12,21 +12,21 @@ BEGIN
         RAISE WARNING 'the schema nearsim stays with its owner; members of nearsim_admin cannot build indexes here'
             USING HINT = 'To hand it over, run as its owner and as a member of nearsim_admin: nearsim db grant';
     END IF;
-    REVOKE ALL ON SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
-    REVOKE ALL ON ALL TABLES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL SEQUENCES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL ROUTINES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
-    GRANT ALL ON SCHEMA nearsim TO nearsim_admin;
-    GRANT ALL ON ALL TABLES IN SCHEMA nearsim TO nearsim_admin;
+    GRANT ALL ON SCHEMA nearsim, nearsim_index TO nearsim_admin;
+    GRANT ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index TO nearsim_admin;
     GRANT ALL ON ALL SEQUENCES IN SCHEMA nearsim TO nearsim_admin;
     GRANT ALL ON ALL ROUTINES IN SCHEMA nearsim TO nearsim_admin;
-    GRANT USAGE ON SCHEMA nearsim TO nearsim_reader, nearsim_writer;
+    GRANT USAGE ON SCHEMA nearsim, nearsim_index TO nearsim_reader, nearsim_writer;
     PERFORM nearsim.grant_read_rights();
     PERFORM nearsim.grant_write_rights();
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
-    'Put owners and privileges of everything in the schema right; after a restore or a change of the schema, run it again';
+    'Put owners and privileges of everything in the schemas nearsim and nearsim_index right; after a restore or a change of the schema, run it again';
 
 -- Kept apart, readers read what has a policy. What has none is hidden: band, work, change, lease, every partition.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
@@ -47,8 +47,8 @@ BEGIN
                 THEN ' (generation_id, doc_id, head_id, revision, feature_count, numbers_digest)' END,
             CAST(oid AS regclass))
         FROM pg_class
-        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v')
-            AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
+        WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+            AND relkind IN ('r', 'p', 'v') AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
                 OR oid IN (SELECT polrelid FROM pg_policy))
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer', CAST(oid AS regprocedure))

@@ -35,7 +35,7 @@ CREATE UNIQUE INDEX generation_one_coming ON nearsim.generation (profile_id)
 COMMENT ON TABLE nearsim.generation IS
     'One build of a profile, with its whole recipe and the fingerprint of what makes its sketches';
 COMMENT ON COLUMN nearsim.generation.generation_id IS
-    'Number of the generation; its own tables end in it, as nearsim.band_7';
+    'Number of the generation; its own tables end in it, as nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.generation.profile_id IS
     'The profile it is a build of';
 COMMENT ON COLUMN nearsim.generation.state IS

@@ -16,7 +16,7 @@ COMMENT ON COLUMN nearsim.generations.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.generations.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.generations.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.generations.profile_id IS 'Number of the profile';
-COMMENT ON COLUMN nearsim.generations.generation_id IS 'Number of the generation; its own tables end in it, as nearsim.band_7';
+COMMENT ON COLUMN nearsim.generations.generation_id IS 'Number of the generation; its own tables end in it, as nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.generations.state IS 'building, catching_up, ready, live, retired, paused or abandoned';
 COMMENT ON COLUMN nearsim.generations.stage IS 'How far its build has come: sign, bands, pairs, clusters, done';
 COMMENT ON COLUMN nearsim.generations.verified_through IS 'The doc_id up to which a build has verified pairs';

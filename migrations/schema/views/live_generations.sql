@@ -18,7 +18,7 @@ WHERE generation.state = 'live' AND NOT collection.temporary;
 
 COMMENT ON VIEW nearsim.live_generations IS
     'The generation that answers for each profile, with the parts of its recipe that the other views rely on';
-COMMENT ON COLUMN nearsim.live_generations.generation_id IS 'Number of the generation; its own tables end in it, as nearsim.band_7';
+COMMENT ON COLUMN nearsim.live_generations.generation_id IS 'Number of the generation; its own tables end in it, as nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.live_generations.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.live_generations.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.live_generations.collection_id IS 'Number of the collection';

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.statements import SCHEMA, statement
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at"]
 
@@ -181,7 +181,7 @@ def unreadable(connection: Connection, relation: Relation, columns: Columns) -> 
 
 
 def _unfit(relation: Relation) -> str | None:
-    if relation.schema == SCHEMA:
+    if relation.schema in (SCHEMA, INDEX_SCHEMA):
         return f"it is in nearsim's own schema; one's own tables are moved by ALTER TABLE {relation.shown} SET SCHEMA"
     if relation.schema in ("pg_catalog", "information_schema"):
         return "it belongs to PostgreSQL"

@@ -14,6 +14,7 @@ from psycopg import sql
 from nearsim_db.records import GenerationId
 
 SCHEMA = "nearsim"
+INDEX_SCHEMA = "nearsim_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,16 @@ class Leaves:
     generation_id: GenerationId
 
     def table(self, parent: str) -> sql.Identifier:
-        """The leaf of a parent, as nearsim.signature_7."""
-        return sql.Identifier(SCHEMA, self.name(parent))
+        """The leaf of a parent, as nearsim_index.signature_7."""
+        return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def name(self, parent: str) -> str:
         """The leaf's bare name."""
         return f"{parent}_{self.generation_id}"
+
+    def qualified(self, parent: str) -> str:
+        """The leaf's name with its schema, for a parameter that is cast to regclass."""
+        return f"{INDEX_SCHEMA}.{self.name(parent)}"
 
 
 PARENTS = ("signature", "band", "similar_pair", "cluster_member")
@@ -39,6 +44,9 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     if leaves is not None:
         parts |= {parent: leaves.table(parent) for parent in PARENTS}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
+        parts["leaf_comment"] = sql.Literal(
+            f"partition of generation {leaves.generation_id}, see nearsim.generations"
+        )
     return sql.SQL(_blocks()[name]).format(**parts)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.locks import Lock
-from nearsim_db.store.driver.statements import SCHEMA, statement
+from nearsim_db.store.driver.statements import statement
 
 
 @contextmanager
@@ -47,10 +47,11 @@ def build_indexes(commands: Mapping[str, str]) -> None:
         connection.execute(statement("limit_lock_wait"), {"milliseconds": str(max(patience, 1))})
         try:
             for name, command in commands.items():
-                whole = connection.execute(statement("is_index_valid"), {"name": name}).fetchone()
-                if whole == (False,):
-                    connection.execute(statement("drop_index", index=sql.Identifier(SCHEMA, name)))
-                if whole != (True,):
+                found = connection.execute(statement("find_index"), {"name": name}).fetchone()
+                if found is not None and not found[1]:
+                    index = sql.Identifier(str(found[0]), name)
+                    connection.execute(statement("drop_index", index=index))
+                if found is None or not found[1]:
                     connection.execute(command.encode())
         finally:
             connection.execute(statement("limit_lock_wait"), {"milliseconds": before})
@@ -67,8 +68,8 @@ def validate_constraints(engine: Engine, patience_seconds: float) -> None:
     with own_session(engine, isolation_level="AUTOCOMMIT") as connection:
         inner = autocommitting(connection)
         limit_upgrade(connection, max(int(patience_seconds * 1000), 1))
-        for table, name in inner.execute(statement("list_unvalidated")).fetchall():
-            place, constraint = sql.Identifier(SCHEMA, str(table)), sql.Identifier(str(name))
+        for schema, table, name in inner.execute(statement("list_unvalidated")).fetchall():
+            place, constraint = sql.Identifier(str(schema), str(table)), sql.Identifier(str(name))
             inner.execute(statement("validate_constraint", table=place, constraint=constraint))
 
 

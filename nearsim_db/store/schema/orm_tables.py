@@ -229,11 +229,11 @@ class ProbeMatch(Base):
 
 
 def include_name(name: str | None, type_: str, parent_names: object) -> bool:
-    """For the `env.py` of an application: its autogenerate does not look into the schema of nearsim."""
-    return not (type_ == "schema" and name == tables.SCHEMA)
+    """For the `env.py` of an application: its autogenerate does not look into the schemas of nearsim."""
+    return not (type_ == "schema" and name in (tables.SCHEMA, tables.INDEX_SCHEMA))
 
 
 def include_object(object: Any, name: str | None, type_: str, reflected: bool, compare_to: object) -> bool:
     """For the `env.py` of an application: its autogenerate neither creates, drops nor changes what is of nearsim."""
     table = object if type_ == "table" else object.table
-    return bool(table.schema != tables.SCHEMA)
+    return bool(table.schema not in (tables.SCHEMA, tables.INDEX_SCHEMA))

@@ -7,7 +7,8 @@ SELECT ARRAY(SELECT name FROM nearsim_role WHERE to_regrole(name) IS NULL),
     coalesce(has_schema_privilege(to_regrole('nearsim_reader'), relnamespace, 'USAGE')
         AND has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'), false),
     (SELECT count(*) FROM pg_class AS other
-        WHERE other.relnamespace = pg_class.relnamespace AND other.relkind IN ('r', 'p', 'v', 'S')
+        WHERE other.relnamespace IN (pg_class.relnamespace, to_regnamespace('nearsim_index'))
+            AND other.relkind IN ('r', 'p', 'v', 'S')
             AND other.relowner <> pg_class.relowner),
     pg_has_role(relowner, 'USAGE'),
     ARRAY(SELECT name FROM nearsim_role WHERE pg_has_role(to_regrole(name), 'USAGE'))
@@ -88,8 +89,8 @@ CROSS JOIN LATERAL (
     WHERE attrelid = pg_class.oid
 ) AS entry
 LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee
-WHERE relnamespace = CAST('nearsim' AS pg_catalog.regnamespace) AND relkind IN ('r', 'p')
-    AND relname <> 'alembic_version'
+WHERE relnamespace IN (pg_catalog.to_regnamespace('nearsim'), pg_catalog.to_regnamespace('nearsim_index'))
+    AND relkind IN ('r', 'p') AND relname <> 'alembic_version'
     AND (NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = pg_class.oid) OR relname = 'signature')
     AND grantee <> relowner AND coalesce(rolname, '') NOT IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
 ORDER BY 1, 2

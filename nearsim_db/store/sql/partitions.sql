@@ -20,6 +20,10 @@ CREATE TABLE IF NOT EXISTS {cluster_member} (
     UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+COMMENT ON TABLE {signature} IS {leaf_comment};
+COMMENT ON TABLE {band} IS {leaf_comment};
+COMMENT ON TABLE {similar_pair} IS {leaf_comment};
+COMMENT ON TABLE {cluster_member} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: attach_leaves

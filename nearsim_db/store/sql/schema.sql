@@ -5,20 +5,24 @@
 SELECT set_config('lock_timeout', %(milliseconds)s, false), set_config('statement_timeout', '0', false),
     CASE WHEN has_parameter_privilege('deadlock_timeout', 'SET') THEN set_config('deadlock_timeout', '50ms', false) END
 
--- name: is_index_valid
--- Whether an index is valid; false after an interrupted build, no row if it does not exist. Catalog only.
-SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(format('nearsim.%%I', CAST(%(name)s AS text)))
+-- name: find_index
+-- Schema of an index, and whether it is valid; false after an interrupted build, no row if it does not exist. Catalog
+-- only.
+SELECT nspname, indisvalid
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname IN ('nearsim', 'nearsim_index') AND relname = %(name)s
 
 -- name: drop_index
 -- Drop an index without blocking reads and writes.
 DROP INDEX CONCURRENTLY {index}
 
 -- name: list_unvalidated
--- Constraints not yet validated on existing rows: table and name, parents before leaves. Catalog only.
-SELECT relname, conname
+-- Constraints not yet validated on existing rows: schema, table and name, parents before leaves. Catalog only.
+SELECT nspname, relname, conname
 FROM pg_constraint
 JOIN pg_class ON pg_class.oid = conrelid
-WHERE relnamespace = to_regnamespace('nearsim') AND NOT convalidated
+JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname IN ('nearsim', 'nearsim_index') AND NOT convalidated
 ORDER BY relkind = 'p' DESC, relname, conname
 
 -- name: validate_constraint
@@ -36,7 +40,7 @@ WITH elder AS (
             SELECT FROM pg_locks JOIN pg_class ON pg_class.oid = pg_locks.relation
             WHERE pg_locks.pid = activity.pid AND pg_locks.granted
                 AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND relnamespace = to_regnamespace('nearsim')) AS holds
+                AND relnamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index'))) AS holds
     FROM pg_stat_activity AS activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
         -- Few users may see the transactions of other users.

@@ -50,23 +50,27 @@ ORDER BY name
 -- create it; with it: rights on the schema and the documents, and those of the owner of the tables, whose leaves are
 -- attached. Names are looked up in the catalog: to_regclass would fail without USAGE.
 WITH place AS (
-    SELECT n.oid AS schema_oid, d.oid AS document_oid, s.relowner AS owner
+    SELECT n.oid AS schema_oid, i.oid AS index_oid, d.oid AS document_oid, s.relowner AS owner
     FROM (VALUES (1)) AS here
     LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'nearsim'
+    LEFT JOIN pg_catalog.pg_namespace i ON i.nspname = 'nearsim_index'
     LEFT JOIN pg_catalog.pg_class d ON d.relnamespace = n.oid AND d.relname = 'document'
     LEFT JOIN pg_catalog.pg_class s ON s.relnamespace = n.oid AND s.relname = 'signature'
 )
 SELECT needed.what, 'GRANT ' || needed.grant_of || ' TO ' || quote_ident(current_user)
 FROM place, LATERAL (VALUES
     (1, 'CREATE on the database', 'CREATE ON DATABASE ' || quote_ident(current_database()),
-        schema_oid IS NULL AND NOT has_database_privilege(current_database(), 'CREATE')),
+        (schema_oid IS NULL OR index_oid IS NULL) AND NOT has_database_privilege(current_database(), 'CREATE')),
     (2, 'USAGE on the schema', 'USAGE ON SCHEMA nearsim',
         schema_oid IS NOT NULL AND NOT has_schema_privilege(schema_oid, 'USAGE')),
     (3, 'CREATE on the schema', 'CREATE ON SCHEMA nearsim',
         schema_oid IS NOT NULL AND NOT has_schema_privilege(schema_oid, 'CREATE')),
-    (4, 'INSERT on the documents', 'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA nearsim',
+    (4, 'USAGE and CREATE on the schema of indexes', 'USAGE, CREATE ON SCHEMA nearsim_index',
+        index_oid IS NOT NULL AND NOT (has_schema_privilege(index_oid, 'USAGE')
+            AND has_schema_privilege(index_oid, 'CREATE'))),
+    (5, 'INSERT on the documents', 'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA nearsim',
         document_oid IS NOT NULL AND NOT has_table_privilege(document_oid, 'INSERT')),
-    (5, 'the rights of the tables'' owner', quote_ident(pg_get_userbyid(owner)),
+    (6, 'the rights of the tables'' owner', quote_ident(pg_get_userbyid(owner)),
         owner IS NOT NULL AND NOT pg_has_role(owner, 'USAGE'))
 ) AS needed (position, what, grant_of, missing)
 WHERE needed.missing

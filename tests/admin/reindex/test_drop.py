@@ -13,6 +13,7 @@ from nearsim_db.indexing import drop_generation
 from nearsim_db.store import catalog, partitions
 from nearsim_db.store.catalog import Generation
 from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
+from tests.builders.relations import identifier
 from tests.builders.workers import application, running, wait_until
 from tests.servers.databases import Server
 
@@ -98,7 +99,7 @@ def test_an_interrupted_detach_is_finished_whosever_it_was(url: str, database: D
     with reader(url, "band"), application(url) as other:
         other.execute("SET lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            name = psycopg.sql.Identifier("nearsim", leaf)
+            name = identifier(leaf)
             other.execute(
                 psycopg.sql.SQL("ALTER TABLE nearsim.band DETACH PARTITION {} CONCURRENTLY").format(name)
             )

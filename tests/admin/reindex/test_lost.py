@@ -114,7 +114,7 @@ def test_a_signature_of_no_document_is_a_fault_and_leaves(url: str) -> None:
             "DELETE FROM nearsim.document WHERE external_id = 'd0'",
             "DELETE FROM nearsim.change",
             "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
-            " SELECT generation_id, doc_id, 'search' FROM nearsim.signature_1",
+            " SELECT generation_id, doc_id, 'search' FROM nearsim_index.signature_1",
         )
         found = verify_index(database, sample=None).found
         assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]

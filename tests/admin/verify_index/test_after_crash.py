@@ -52,16 +52,16 @@ def test_what_a_crash_emptied_and_a_disk_spoiled_is_replaced(cluster: Cluster) -
     with Index.connect(cluster.dsn()) as index:
         index.add(Document(f"d{number}", body=f"{_BODY} {number}") for number in range(10))
     with psycopg.connect(cluster.dsn()) as connection:
-        connection.execute("ALTER TABLE nearsim.similar_pair_1 SET UNLOGGED")
+        connection.execute("ALTER TABLE nearsim_index.similar_pair_1 SET UNLOGGED")
     _kill(cluster)
     cluster.start()
     with psycopg.connect(cluster.dsn()) as connection:
-        assert connection.execute("SELECT count(*) FROM nearsim.similar_pair_1").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM nearsim.band_1").fetchone() != (0,)
+        assert connection.execute("SELECT count(*) FROM nearsim_index.similar_pair_1").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM nearsim_index.band_1").fetchone() != (0,)
     assert _kinds(cluster, sample=5) == [("unlogged_table", "similar_pair_1")]
     table = f"cluster_member_{_repair(cluster)}"
 
-    file = _file_of(cluster, f"nearsim.{table}")
+    file = _file_of(cluster, f"nearsim_index.{table}")
     cluster.stop()
     with file.open("r+b") as content:
         content.seek(16)

@@ -13,6 +13,7 @@ from nearsim_db.admin.verify_index import Outcome, verify_index
 from nearsim_db.errors import ConflictError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import PARENTS
+from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
 _LENGTH = 40
@@ -52,9 +53,7 @@ def database(server: Server) -> Iterator[Database]:
 
 def _run(database: Database, *commands: LiteralString, generation: int = 1) -> None:
     """Run SQL with a generation's tables filled in, and 3-a, 3-b, 3-c and 4-a as {a}, {b}, {c} and {other}."""
-    names: dict[str, sql.Composable] = {
-        parent: sql.Identifier("nearsim", f"{parent}_{generation}") for parent in PARENTS
-    }
+    names: dict[str, sql.Composable] = {parent: identifier(f"{parent}_{generation}") for parent in PARENTS}
     for name, external_id in {"a": "3-a", "b": "3-b", "c": "3-c", "other": "4-a"}.items():
         chosen = sql.SQL("(SELECT doc_id FROM nearsim.document WHERE external_id = {})")
         names[name] = chosen.format(sql.Literal(external_id))
@@ -80,7 +79,7 @@ def _content(database: Database, generation: int = 1) -> dict[str, list[tuple[An
     with _plain(database) as connection:
         return {
             table: connection.execute(
-                query.format(columns=sql.SQL(names), leaf=sql.Identifier("nearsim", f"{table}_{generation}"))
+                query.format(columns=sql.SQL(names), leaf=identifier(f"{table}_{generation}"))
             ).fetchall()
             for table, names in columns.items()
         }
@@ -226,16 +225,16 @@ def test_what_waits_to_be_taken_in_is_no_fault(database: Database) -> None:
 
 
 _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
-    "an index is gone": (["DROP INDEX nearsim.band_1_bucket_hash_doc_id_idx"], "missing_index"),
+    "an index is gone": (["DROP INDEX nearsim_index.band_1_bucket_hash_doc_id_idx"], "missing_index"),
     "an index is not valid": (
-        ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim.band_1'::regclass"],
+        ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim_index.band_1'::regclass"],
         "unusable_index",
     ),
     "an index misses a row": (
         [
-            "UPDATE pg_index SET indisready = false WHERE indrelid = 'nearsim.band_1'::regclass",
+            "UPDATE pg_index SET indisready = false WHERE indrelid = 'nearsim_index.band_1'::regclass",
             "INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, 1)",
-            "UPDATE pg_index SET indisready = true WHERE indrelid = 'nearsim.band_1'::regclass",
+            "UPDATE pg_index SET indisready = true WHERE indrelid = 'nearsim_index.band_1'::regclass",
         ],
         "wrong_index",
     ),

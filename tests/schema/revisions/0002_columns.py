@@ -19,7 +19,7 @@ DECLARE
 BEGIN
     FOR name IN
         SELECT oid FROM pg_class
-        WHERE relnamespace = CAST('nearsim' AS regnamespace)
+        WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
             AND relname ~ '^similar_pair(_[0-9]+)?$' AND NOT relispartition
         ORDER BY oid
     LOOP

@@ -1,7 +1,7 @@
 """The tables as SQLAlchemy metadata, for Alembic and for applications that share the database."""
 
 from nearsim_db.store.schema.tables.answers import event, pending_event, probe, probe_match, verdict
-from nearsim_db.store.schema.tables.base import SCHEMA, metadata
+from nearsim_db.store.schema.tables.base import INDEX_SCHEMA, SCHEMA, metadata
 from nearsim_db.store.schema.tables.documents import attachment, collection, collection_access, document
 from nearsim_db.store.schema.tables.generations import (
     band,
@@ -15,6 +15,7 @@ from nearsim_db.store.schema.tables.versions import schema_floor
 from nearsim_db.store.schema.tables.work import change, lease, work
 
 __all__ = [
+    "INDEX_SCHEMA",
     "SCHEMA",
     "attachment",
     "band",

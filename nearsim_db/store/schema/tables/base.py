@@ -3,6 +3,7 @@
 from sqlalchemy import Column, DateTime, MetaData, text
 
 SCHEMA = "nearsim"
+INDEX_SCHEMA = "nearsim_index"
 metadata = MetaData(schema=SCHEMA)
 NOW = text("now()")
 

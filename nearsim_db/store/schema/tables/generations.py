@@ -50,7 +50,7 @@ generation = Table(
         Integer,
         Identity(always=True),
         primary_key=True,
-        comment="Number of the generation; its own tables end in it, as nearsim.band_7",
+        comment="Number of the generation; its own tables end in it, as nearsim_index.band_7",
     ),
     Column(
         "profile_id",
