@@ -1,4 +1,4 @@
-"""All commands in one list, with their examples."""
+"""The command line application: all commands, with their examples."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -33,37 +33,37 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Find near-duplicate documents with PostgreSQL: ingest files, then ask for pairs and clusters.",
+    help="Find near-duplicate documents with PostgreSQL: ingest files, then query pairs and clusters.",
     epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C), 3 found: duplicates (check"
-    " --exit-code), differences (verify-index), more than --max-... allows (reindex diff, promote)."
+    " --exit-code), errors in the index (verify-index), more changes than --max-... allows (reindex diff, promote)."
     " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )
 
-_TAKING_IN, _ANSWERS, _PLANNING, _MANAGING = "Documents in", "Answers", "Planning", "Management"
+_INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
 _COMMANDS: list[tuple[str, Callable[..., None], str]] = [
-    (_TAKING_IN, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
-    (_TAKING_IN, build, "nearsim build --collection news"),
-    (_TAKING_IN, worker, "nearsim worker --collection news --http 9180"),
-    (_TAKING_IN, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
-    (_TAKING_IN, attach, "nearsim attach news.story --id story_id --text body --title headline"),
-    (_TAKING_IN, sweep, "nearsim sweep story"),
-    (_TAKING_IN, detach, "nearsim detach story --keep"),
-    (_ANSWERS, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
-    (_ANSWERS, clusters, "nearsim clusters --format csv"),
-    (_ANSWERS, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+    (_INDEXING, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
+    (_INDEXING, build, "nearsim build --collection news"),
+    (_INDEXING, worker, "nearsim worker --collection news --http 9180"),
+    (_INDEXING, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
+    (_INDEXING, attach, "nearsim attach news.story --id story_id --text body --title headline"),
+    (_INDEXING, sweep, "nearsim sweep story"),
+    (_INDEXING, detach, "nearsim detach story --keep"),
+    (_QUERIES, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
+    (_QUERIES, clusters, "nearsim clusters --format csv"),
+    (_QUERIES, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
     (
-        _ANSWERS,
+        _QUERIES,
         check,
         "nearsim check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
     ),
-    (_ANSWERS, get, "nearsim get story-17"),
-    (_ANSWERS, stats, "nearsim stats --collection news --json"),
-    (_ANSWERS, report, "nearsim report --output report.html --collection news --rejects rejects.jsonl"),
+    (_QUERIES, get, "nearsim get story-17"),
+    (_QUERIES, stats, "nearsim stats --collection news --json"),
+    (_QUERIES, report, "nearsim report --output report.html --collection news --rejects rejects.jsonl"),
     (_PLANNING, curve, "nearsim curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg"),
     (_PLANNING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
-    (_MANAGING, delete, "nearsim delete story-17 story-18 --yes"),
-    (_MANAGING, doctor, "nearsim doctor"),
-    (_MANAGING, verify_index, "nearsim verify-index --all --repair"),
+    (_MANAGEMENT, delete, "nearsim delete story-17 story-18 --yes"),
+    (_MANAGEMENT, doctor, "nearsim doctor"),
+    (_MANAGEMENT, verify_index, "nearsim verify-index --all --repair"),
 ]
 
 for _panel, _command, _example in _COMMANDS:
@@ -86,13 +86,13 @@ for _command, _example in (
     (reindexes.abandon, "abandon strict --collection news --yes"),
 ):
     reindexes.reindex.command(epilog=f"Example: nearsim reindex {_example}")(_command)
-app.add_typer(events, name="events", rich_help_panel=_ANSWERS)
-app.add_typer(profiles, name="profile", rich_help_panel=_MANAGING)
-app.add_typer(reindexes.reindex, name="reindex", rich_help_panel=_MANAGING)
-app.add_typer(collections, name="collection", rich_help_panel=_MANAGING)
-app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGING)
-app.add_typer(work, name="work", rich_help_panel=_MANAGING)
-app.add_typer(db, name="db", rich_help_panel=_MANAGING)
+app.add_typer(events, name="events", rich_help_panel=_QUERIES)
+app.add_typer(profiles, name="profile", rich_help_panel=_MANAGEMENT)
+app.add_typer(reindexes.reindex, name="reindex", rich_help_panel=_MANAGEMENT)
+app.add_typer(collections, name="collection", rich_help_panel=_MANAGEMENT)
+app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGEMENT)
+app.add_typer(work, name="work", rich_help_panel=_MANAGEMENT)
+app.add_typer(db, name="db", rich_help_panel=_MANAGEMENT)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""How commands end when they do not succeed."""
+"""Error handling of commands: messages and exit codes."""
 
 import errno
 import os
@@ -18,43 +18,43 @@ _RESUMABLE = {"ingest", "build", "profile", "attach", "sweep", "detach"}
 
 
 class UsageError(NearsimError):
-    """Options that do not go together."""
+    """Options that are invalid or conflict."""
 
     exit_code = 2
 
 
 class Commands(TyperGroup):
-    """Turns expected errors into one line and an exit code; unexpected ones keep their traceback."""
+    """Command group that reports expected errors as one line and an exit code; others keep their traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the invoked command."""
         try:
             return super().invoke(ctx)
         except NearsimError as error:
-            _complain(f"{error}{_full_disk(error)}")
+            _print_error(f"{error}{_full_disk(error)}")
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
-            _tell_interrupted(ctx.invoked_subcommand)
+            _report_interruption(ctx.invoked_subcommand)
             raise typer.Exit(INTERRUPTED) from interrupt
         except OSError as error:
             if error.errno not in _OUTPUT_ERRORS:
                 raise
             _discard_output()
             if error.errno == errno.EPIPE:
-                # Whoever reads the answers has enough.
+                # The reader of the output closed the pipe.
                 raise typer.Exit(0) from error
-            _complain(f"the output cannot be written: {error.strerror}")
+            _print_error(f"the output cannot be written: {error.strerror}")
             raise typer.Exit(1) from error
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     from nearsim_db.cli.output import terminal
 
     terminal.print_error(message)
 
 
 def _full_disk(error: NearsimError) -> str:
-    """What to add where the embedded server is gone and its disk is full: the server itself can no longer say so."""
+    """Return a hint if the embedded server failed because its disk is full, otherwise an empty string."""
     if not isinstance(error, UnreachableError | ServerError):
         return ""
     from nearsim_db.store.settings import from_environment
@@ -66,18 +66,16 @@ def _full_disk(error: NearsimError) -> str:
     place = next(folder for folder in (home, *home.parents) if folder.exists())
     if shutil.disk_usage(place).free >= _NO_DISK:
         return ""
-    return (
-        f"; the disk of {home} is full: make room and run the same command again, it goes on where it stopped"
-    )
+    return f"; the disk of {home} is full: free space and run the same command again to resume"
 
 
 def _discard_output() -> None:
-    """What Python still holds for standard output goes nowhere, so that it cannot fail again at the end."""
+    """Redirect buffered standard output to the null device, so that flushing it at exit cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell_interrupted(command: str | None) -> None:
+def _report_interruption(command: str | None) -> None:
     resumes = (
-        "; what was done is kept, and the same command goes on from there" if command in _RESUMABLE else ""
+        "; completed work is kept, run the same command again to resume" if command in _RESUMABLE else ""
     )
     typer.echo(f"interrupted{resumes}", err=True)

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are called and explained the same everywhere."""
+"""Options shared by several commands, so that their names and help texts are the same everywhere."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,23 +9,27 @@ import typer
 from nearsim_db.cli.failures import UsageError
 
 if TYPE_CHECKING:
+    from nearsim_db.admin.reindex import Limits
     from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT_COLLECTION = "default"
 
-Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="The collection.")]
+Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection to use.")]
 Profile = Annotated[
     str | None,
     typer.Option(
         "--profile",
         "-p",
         metavar="NAME",
-        help="The profile; needed where there are several and none is called default.",
+        help="Profile to use; required if there are several and none is named default.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary; errors still show.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print no progress bar and no summary; errors are still printed."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 
 Files = Annotated[
     list[Path],
@@ -35,57 +39,63 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Key or column of the id.")]
-TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="That of the title.")]
+IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Field or column that holds the id.")]
+TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="Field that holds the title.")]
 BodyField = Annotated[
     str | None,
-    typer.Option("--body-field", metavar="KEY", help="That of the text. (default: text, or else body)"),
+    typer.Option(
+        "--body-field", metavar="KEY", help="Field that holds the text. (default: text, otherwise body)"
+    ),
 ]
-SourceField = Annotated[str, typer.Option("--source-field", metavar="KEY", help="That of the source.")]
-UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="That of the URL.")]
+SourceField = Annotated[
+    str, typer.Option("--source-field", metavar="KEY", help="Field that holds the source.")
+]
+UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="Field that holds the URL.")]
 PublishedField = Annotated[
-    str, typer.Option("--published-field", metavar="KEY", help="That of the date (ISO 8601).")
+    str,
+    typer.Option(
+        "--published-field", metavar="KEY", help="Field that holds the publication date (ISO 8601)."
+    ),
 ]
 VectorField = Annotated[
-    str, typer.Option("--vector-field", metavar="KEY", help="That of the vector: an array of numbers.")
+    str,
+    typer.Option("--vector-field", metavar="KEY", help="Field that holds the vector, an array of numbers."),
 ]
 Vectors = Annotated[
     Path | None,
     typer.Option(
         "--vectors",
         metavar="PATH",
-        help="Vectors of the documents: .npy, a row for each record in the order of the files, or .parquet with "
-        "columns id and vector.",
+        help="File of vectors: .npy with one row per record in input order, or .parquet with the columns id and "
+        "vector.",
     ),
 ]
 Rejects = Annotated[
     Path | None,
     typer.Option(
-        "--rejects",
-        metavar="PATH",
-        help="Write records that cannot be used there, each with line and reason.",
+        "--rejects", metavar="PATH", help="File for rejected records, each with its line and the reason."
     ),
 ]
 
-RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="A recipe in TOML.")]
+RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="Recipe file in TOML.")]
 Preset = Annotated[
     str | None,
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="A recipe that ships with nearsim; nearsim profile presets lists them.",
+        help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
     ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the recipe: match.threshold=0.8 (repeat)."
+        "--set", metavar="KEY=VALUE", help="Set a recipe key, e.g. match.threshold=0.8 (repeatable)."
     ),
 ]
 
 
 class Format(StrEnum):
-    """How answers are written."""
+    """Output format of answers."""
 
     TABLE = "table"
     JSONL = "jsonl"
@@ -93,7 +103,7 @@ class Format(StrEnum):
 
 
 class OnDuplicate(StrEnum):
-    """What to do with a document that has near-duplicates."""
+    """Action for a document that has near-duplicates."""
 
     FLAG = "flag"
     SKIP = "skip"
@@ -104,8 +114,8 @@ AnswerFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="table is for people; jsonl and csv stream everything. "
-        "[default: by the ending of --output, else table]",
+        help="Output format: table for people, jsonl or csv to stream all rows. "
+        "[default: by the suffix of --output, otherwise table]",
         show_default=False,
     ),
 ]
@@ -115,7 +125,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write there (.jsonl, .ndjson, .csv; others with --format) instead of standard output.",
+        help="Output file (.jsonl, .ndjson, .csv; any suffix with --format) instead of standard output.",
     ),
 ]
 MinSimilarity = Annotated[
@@ -124,7 +134,7 @@ MinSimilarity = Annotated[
         "--min-similarity",
         min=0.0,
         max=1.0,
-        help="Only from this similarity on; at least the profile's threshold. Of a distance d it is 1 / (1 + d).",
+        help="Lowest similarity to report, at or above the profile's threshold. A distance d is 1 / (1 + d).",
     ),
 ]
 Limit = Annotated[
@@ -133,35 +143,63 @@ Limit = Annotated[
         "--limit",
         "-n",
         min=1,
-        help="At most so many. (default: all; a table on standard output shows 50)",
+        help="Maximum number of rows. (default: all; 50 for a table on standard output)",
         show_default=False,
     ),
 ]
 
 
-_ENDINGS = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV}
+def _difference_limit(name: str, what: str) -> typer.models.OptionInfo:
+    """Return an option that limits how far two generations may differ."""
+    option: typer.models.OptionInfo = typer.Option(
+        name, metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False
+    )
+    return option
+
+
+MaxLost = Annotated[str | None, _difference_limit("--max-lost", "pairs are lost")]
+MaxGained = Annotated[str | None, _difference_limit("--max-gained", "pairs are gained")]
+MaxRescored = Annotated[str | None, _difference_limit("--max-rescored", "pairs change their similarity")]
+MaxMerged = Annotated[str | None, _difference_limit("--max-merged", "clusters are merged")]
+MaxSplit = Annotated[str | None, _difference_limit("--max-split", "clusters are split")]
+
+
+_SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV}
 
 
 def chosen_format(format: Format | None, output: Path | None) -> Format:
-    """The format that was asked for, by name or by the ending of the output. Raises UsageError if neither tells."""
+    """Return the format given, otherwise that of the suffix of `output`. Raises UsageError for an unknown suffix."""
     if format is not None:
         return format
     if output is None or output == Path("-"):
         return Format.TABLE
-    by_ending = _ENDINGS.get(output.suffix.lower())
-    if by_ending is None:
+    by_suffix = _SUFFIXES.get(output.suffix.lower())
+    if by_suffix is None:
         raise UsageError(
-            f"the ending of {output} tells no format: end it in {', '.join(_ENDINGS)}, "
+            f"the suffix of {output} is no output format: end it in {', '.join(_SUFFIXES)}, "
             f"or give --format {', '.join(Format)}"
         )
-    return by_ending
+    return by_suffix
 
 
 def chosen_recipe(file: Path | None, preset: str | None, settings: list[str] | None) -> "Recipe":
-    """The recipe that the options name, the preset `default` if none, with --set applied."""
+    """Return the recipe of the options, by default the preset `default`, with --set applied."""
     from nearsim_db.similarity import presets, recipe
 
     if file is not None and preset is not None:
         raise UsageError("give either --recipe or --preset, not both")
     chosen = presets.load(preset or presets.DEFAULT) if file is None else recipe.load(file)
     return recipe.override(chosen, settings) if settings else chosen
+
+
+def limits_of(
+    lost: str | None, gained: str | None, rescored: str | None, merged: str | None, split: str | None
+) -> "Limits":
+    """Return the limits of the --max options. Raises UsageError for a value that is neither share nor count."""
+    from nearsim_db.admin.reindex import Limits
+    from nearsim_db.errors import RecipeError
+
+    try:
+        return Limits.of(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
+    except RecipeError as error:
+        raise UsageError(str(error)) from error

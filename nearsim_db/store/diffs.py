@@ -90,7 +90,7 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenPair:
+class DiffPair:
     """Two documents by doc_id, standing for so many `pairs`; a tie is None where they are no pair."""
 
     left_id: int
@@ -182,23 +182,23 @@ def count_clusters(connection: Connection, both: Both) -> ClusterTotals:
     return ClusterTotals(*map(int, row))
 
 
-def sample_lost(connection: Connection, both: Both, amount: int) -> list[ChosenPair]:
+def sample_lost(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
     """Pairs of the live generation that the new one has not, after `count_pairs`; always the same of the same pairs."""
     found = _sample_absent(connection, both, "live", "new", amount)
-    return [ChosenPair(left, right, pairs, tie, None) for left, right, pairs, tie in found]
+    return [DiffPair(left, right, pairs, tie, None) for left, right, pairs, tie in found]
 
 
-def sample_gained(connection: Connection, both: Both, amount: int) -> list[ChosenPair]:
+def sample_gained(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
     """Pairs of the new generation that the live one has not, as `sample_lost`."""
     found = _sample_absent(connection, both, "new", "live", amount)
-    return [ChosenPair(left, right, pairs, None, tie) for left, right, pairs, tie in found]
+    return [DiffPair(left, right, pairs, None, tie) for left, right, pairs, tie in found]
 
 
-def sample_rescored(connection: Connection, both: Both, amount: int) -> list[ChosenPair]:
+def sample_rescored(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
     """Pairs of both whose similarity differs, as `sample_lost`."""
     command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
     rows = _rows(connection, command, {"amount": amount})
-    return [ChosenPair(min(row[:2]), max(row[:2]), row[2], Tie(*row[3:6]), Tie(*row[6:9])) for row in rows]
+    return [DiffPair(min(row[:2]), max(row[:2]), row[2], Tie(*row[3:6]), Tie(*row[6:9])) for row in rows]
 
 
 def sample_merged(connection: Connection, both: Both, amount: int) -> list[ChangedCluster]:

@@ -15,7 +15,7 @@ from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenPair:
+class ReportPair:
     """A stored pair by doc_id; `cluster_id` is that of the left document. Counts are None where the metric has none."""
 
     left_id: int
@@ -45,17 +45,17 @@ class ReadText:
     stale: bool
 
 
-def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ChosenPair]:
+def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
     """The least similar pairs."""
     return _pairs(connection, "read_lowest_pairs", leaves, {"amount": amount})
 
 
-def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ChosenPair]:
+def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
     """The most similar pairs whose texts have different numbers."""
     return _pairs(connection, "read_numbers_differ_pairs", leaves, {"amount": amount})
 
 
-def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ChosenPair]:
+def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ReportPair]:
     """A pair of each of equal steps of similarity from `least` to 1, always the same of the same pairs."""
     return _pairs(connection, "sample_pairs_by_similarity", leaves, {"least": least, "steps": steps})
 
@@ -86,7 +86,7 @@ def read_texts(
 
 def _pairs(
     connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
-) -> list[ChosenPair]:
+) -> list[ReportPair]:
     command = statement(name, leaves)
     rows = cast(list[tuple[Any, ...]], driver(connection).execute(command, parameters).fetchall())
-    return [ChosenPair(*row) for row in rows]
+    return [ReportPair(*row) for row in rows]

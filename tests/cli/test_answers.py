@@ -22,7 +22,7 @@ from tests.builders.command_line import (
 )
 from tests.builders.selection import some
 
-SHOWN_EVIDENCE = ["similarity", "common", "union", "estimate", "bands"]
+SHOWN_EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared", "bands"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 NEAR, ALL = counts(STORM, STORM_AGAIN)
 PAIRS = {

@@ -142,7 +142,7 @@ def test_a_distance_falls(plain: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "reason"),
     [
-        ([], 2, "name what to draw"),
+        ([], 2, "no curve given"),
         (["25"], 2, "'25' is no curve"),
         (["25x2@30"], 2, "25x2@30: at least 30 of 25 bands"),
         (["3y4"], 2, "'3y4' is no curve; give bands x rows"),
@@ -150,9 +150,9 @@ def test_a_distance_falls(plain: CommandLine) -> None:
         (["4x4@5"], 2, "4x4@5: at least 5 of 4 bands"),
         (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is impossible"),
         (["or(4, and)"], 2, "at character 10: ( is expected"),
-        (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside of what is drawn, 0 to 1"),
+        (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside the axis, 0 to 1"),
         (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),
-        (["4x4"] * 9, 2, "these are 9 curves; at most 8"),
+        (["4x4"] * 9, 2, "9 curves given; at most 8"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(

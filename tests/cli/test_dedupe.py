@@ -155,7 +155,9 @@ def test_outputs_that_promise_something_else_are_refused(
         )
     told = nearsim.fail("dedupe", stories, "-o", unique, "--pairs", tmp_path / "p.csv", exit_code=2)
     assert "writes plain JSON lines" in told
-    assert "a place of their own" in nearsim.fail("dedupe", stories, "-o", "-", "--pairs", "-", exit_code=2)
+    assert "must be different files" in nearsim.fail(
+        "dedupe", stories, "-o", "-", "--pairs", "-", exit_code=2
+    )
     assert list(tmp_path.glob("*.*")) == [stories]
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from nearsim_db.cli.failures import Commands
 from nearsim_db.errors import InputError, NearsimError, UnreachableError
 
-FULL = "is full: make room and run the same command again"
+FULL = "is full: free space and run the same command again"
 
 
 def complaint(error: NearsimError, environment: dict[str, str | None]) -> str:

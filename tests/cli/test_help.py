@@ -78,7 +78,7 @@ def test_what_is_looked_at_before_an_index_is_a_panel_of_its_own() -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout
     panel, management = shown.partition(" Planning ")[2].split(" Management ")
     assert " curve " in panel and " tune " in panel
-    assert " tune " not in management and " Answers " not in panel
+    assert " tune " not in management and " Queries " not in panel
 
 
 def test_version() -> None:
@@ -107,7 +107,7 @@ def test_a_server_of_ones_own_is_neither_started_nor_stopped() -> None:
     for command in ("start", "stop"):
         ended = nearsim("db", command, NEARSIM_DATABASE_URL=NOWHERE)
         assert ended.returncode == 2
-        assert "NEARSIM_DATABASE_URL names a server of yours" in ended.stderr
+        assert "NEARSIM_DATABASE_URL is set, and nearsim does not start or stop that server" in ended.stderr
 
 
 def test_db_url_is_one_that_psql_takes() -> None:

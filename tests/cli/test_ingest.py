@@ -78,7 +78,7 @@ def test_records_none_of_which_can_be_used_are_a_failure(nearsim: CommandLine, t
     path.write_text("{broken\n[]\n")
     outcome = nearsim.run("ingest", path, "--json")
     assert (outcome.exit_code, outcome.document()["rejected"]) == (1, 2)
-    assert outcome.err == "error: none of the 2 records that were read can be used\n"
+    assert outcome.err == "error: none of the 2 records is usable\n"
     path.write_text("")
     nearsim.succeed("ingest", path)
 
@@ -117,7 +117,7 @@ def test_what_a_truncated_file_gives_is_kept_and_indexed(nearsim: CommandLine, t
     assert "cut short" in outcome.err
     told = outcome.document()
     assert 0 < told["inserted"] < total
-    assert "cut short" in told["error"] and "what was read before is kept" in outcome.err
+    assert "cut short" in told["error"] and "the records read before are kept" in outcome.err
     assert nearsim.succeed("stats", "--json").document()["indexed"] == told["inserted"]
 
 
@@ -195,7 +195,7 @@ def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
         process.send_signal(signal.SIGINT)
         told = process.stderr.read().decode()
     assert process.returncode == 130
-    assert told == "interrupted; what was done is kept, and the same command goes on from there\n"
+    assert told == "interrupted; completed work is kept, run the same command again to resume\n"
     summary = nearsim.succeed("ingest", "-", "--json", given=lines).document()
     assert summary["inserted"] + summary["unchanged"] == len(records)
     assert summary["profiles"][0]["documents"] == len(records)

@@ -58,7 +58,7 @@ def test_stats(filled: CommandLine) -> None:
 
 def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> None:
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
-    assert filled.succeed("work", "list").out == "no documents to be worked on\n"
+    assert filled.succeed("work", "list").out == "no documents in the work queue\n"
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO nearsim.collection (name, temporary) VALUES ('own', false), ('gone', true)"
@@ -73,7 +73,7 @@ def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> N
     assert "changes waiting                   5\n" in filled.succeed("stats").out
     listed = filled.succeed("work", "list", "--collection", "own").out
     assert listed.splitlines() == [
-        "no documents to be worked on",
+        "no documents in the work queue",
         "2 changes of documents wait to be dispatched: a worker or nearsim build takes them in",
     ]
     assert filled.succeed("work", "list", "--json").document() == {"work": [], "changes_waiting": 6}
@@ -84,8 +84,8 @@ def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> N
     assert finding["finding"].endswith("changes wait and no worker runs")
     shown = filled.run("doctor").out
     assert (
-        "collection own has documents and no profile\n" in shown
-        and "nearsim build -c own makes one\n" in shown
+        "collection own has documents but no profile\n" in shown
+        and "create one: nearsim build -c own\n" in shown
     )
     filled.succeed("build")
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
@@ -136,7 +136,7 @@ def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLi
     told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
     assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
     made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
-    assert made == "created collection typo, which was not there yet\n"
+    assert made == "created collection typo, which did not exist\n"
     assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
     assert "has no live index yet" in nearsim.fail("pairs")
     nearsim.succeed("ingest", stories, "-q")

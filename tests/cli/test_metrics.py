@@ -48,9 +48,10 @@ def test_distances_are_shown_where_there_are_any(nearsim: CommandLine, stories: 
         "id",
         "title",
         "similarity",
-        "common",
+        "intersection",
         "union",
         "estimate",
+        "shared",
         "bands",
         "distance",
     ]
@@ -93,5 +94,14 @@ def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, storie
     }
     assert all(row["intersection"] is row["union"] is None for row in rows)
     heading, _, first, *_ = nearsim.succeed("pairs", "--limit", "1").out.splitlines()
-    assert heading.split() == ["left", "right", "similarity", "common", "union", "estimate", "bands"]
+    assert heading.split() == [
+        "left",
+        "right",
+        "similarity",
+        "intersection",
+        "union",
+        "estimate",
+        "shared",
+        "bands",
+    ]
     assert first.split()[2:5] == ["1.0000", "-", "-"]

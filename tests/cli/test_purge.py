@@ -59,7 +59,7 @@ def test_what_is_no_reject_file_is_left_alone(filled: CommandLine, stories: Path
     assert "is no reject file" in filled.fail("delete", "storm", "--purge", "--rejects", stories)
     assert stories.read_bytes() == before
     assert filled.succeed("get", "storm").document()["body"] == STORM
-    assert "--rejects goes with --purge" in filled.fail("delete", "storm", "--rejects", stories, exit_code=2)
+    assert "--rejects requires --purge" in filled.fail("delete", "storm", "--rejects", stories, exit_code=2)
 
 
 def test_a_window_is_shown_and_explained(nearsim: CommandLine, tmp_path: Path) -> None:

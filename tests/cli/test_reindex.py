@@ -82,12 +82,12 @@ def test_the_whole_way(nearsim: CommandLine) -> None:
 
 def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--detach").err
-    assert "left to the workers, and none is at work; start one: nearsim worker\n" in started
+    assert "waiting for a worker, and none is running; start one: nearsim worker\n" in started
     assert "waits for a worker" in nearsim.succeed("reindex", "status").out
     assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail(
         "reindex", "promote"
     )
-    assert "is paused; to go on: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
+    assert "is paused; to resume it: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
     assert "nearsim reindex resume" in nearsim.fail("reindex", "start")
     (status,) = [
         one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
@@ -100,7 +100,7 @@ def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
 
 def test_nothing_to_show_is_said(nearsim: CommandLine) -> None:
     nearsim.succeed("collection", "create", "empty")
-    assert "nothing found" in nearsim.succeed("reindex", "status", "-c", "empty").err
+    assert "no generations" in nearsim.succeed("reindex", "status", "-c", "empty").err
     assert nearsim.succeed("reindex", "status", "-c", "empty", "--json").document() == []
 
 
@@ -129,7 +129,9 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         wait_until(looking, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')")
     if number == signal.SIGINT:
         assert building.returncode == 130
-        assert "generation 2 of profile default is left behind" in said and "nearsim reindex resume" in said
+        assert (
+            "generation 2 of profile default is left unfinished" in said and "nearsim reindex resume" in said
+        )
     assert "left behind" in nearsim.succeed("reindex", "status").out
     assert (
         "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon"

@@ -7,7 +7,7 @@ import pytest
 from nearsim_db.cli.output import reindex_status, tables
 from nearsim_db.cli.output.terminal import visible
 
-NUMBERS = ("similarity", "common", "union", "estimate", "bands")
+NUMBERS = ("similarity", "intersection", "union", "estimate", "shared bands")
 
 
 class Terminal(io.StringIO):
@@ -23,13 +23,19 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
+def words_of_heading(terminal: Terminal) -> list[str]:
+    return sorted(terminal.getvalue().partition("─")[0].split())
+
+
 def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     row = ("reuters-newswire-17", "A storm crossed the northern coast " * 5, 0.9286, 39, 42, 0.9219, 30)
-    tables.print_table(("id", "title", *NUMBERS), [row], shorten=["title"], stream=terminal)
-    heading, _, line = terminal.getvalue().splitlines()
-    assert heading.split() == ["id", "title", *NUMBERS]
-    identifier, *title, similarity, common, union, estimate, bands = line.split()
-    assert (identifier, similarity, common, union, estimate, bands) == (
+    tables.print_table(
+        ("id", "title", *NUMBERS), [row], shorten=["title"], wrap=["shared bands"], stream=terminal
+    )
+    assert words_of_heading(terminal) == sorted(["id", "title", *" ".join(NUMBERS).split()])
+    line = terminal.getvalue().splitlines()[-1]
+    identifier, *title, similarity, intersection, union, estimate, bands = line.split()
+    assert (identifier, similarity, intersection, union, estimate, bands) == (
         row[0],
         "0.9286",
         "39",
@@ -42,16 +48,25 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
 
 def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
     tables.print_table(
-        ("id", "title", *NUMBERS), [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)], shorten=["title"], stream=terminal
+        ("id", "title", *NUMBERS),
+        [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)],
+        shorten=["title"],
+        wrap=["shared bands"],
+        stream=terminal,
     )
     assert max(map(len, terminal.getvalue().splitlines())) == 80
 
 
 def test_a_table_is_wider_than_the_terminal_rather_than_cut(terminal: Terminal) -> None:
     long = "x" * 100
-    tables.print_table(("left", "right", *NUMBERS), [(long, long, 1.0, 9, 9, 1.0, 32)], stream=terminal)
-    heading, _, line = terminal.getvalue().splitlines()
-    assert heading.split() == ["left", "right", *NUMBERS]
+    tables.print_table(
+        ("left", "right", *NUMBERS),
+        [(long, long, 1.0, 9, 9, 1.0, 32)],
+        wrap=["shared bands"],
+        stream=terminal,
+    )
+    assert words_of_heading(terminal) == sorted(["left", "right", *" ".join(NUMBERS).split()])
+    line = terminal.getvalue().splitlines()[-1]
     assert line.split() == [long, long, "1.0000", "9", "9", "1.0000", "32"]
 
 
@@ -59,6 +74,7 @@ def test_pairs_of_short_ids_fit(terminal: Terminal) -> None:
     tables.print_table(
         ("left", "right", *NUMBERS),
         [("story-000017", "story-000018", 1.0, 900, 900, 1.0, 32)],
+        wrap=["shared bands"],
         stream=terminal,
     )
     assert max(map(len, terminal.getvalue().splitlines())) <= 80

@@ -48,7 +48,9 @@ def test_what_cannot_be_decided(filled: CommandLine) -> None:
     assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
     undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
     assert undone == "error: no verdict stands on documents 'storm' and 'bridge'"
-    assert "not both" in filled.fail("verdict", "list", "--json", "--format", "csv", exit_code=2)
+    assert "give either --json, or --format and --output" in filled.fail(
+        "verdict", "list", "--json", "--format", "csv", exit_code=2
+    )
 
 
 def test_a_purge_takes_the_reasons_too(filled: CommandLine) -> None:

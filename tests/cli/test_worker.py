@@ -194,7 +194,7 @@ def test_what_was_set_aside_is_listed_retried_and_discarded(
     }
     assert nearsim.succeed("work", "list", "--json", "--limit", "1").document()["work"][0]["attempts"] == 5
     assert nearsim.succeed("work", "list", "--stage", "search").out.splitlines() == [
-        "no documents to be worked on",
+        "no documents in the work queue",
         "1 change of documents waits to be dispatched: a worker or nearsim build takes it in",
     ]
     shown = nearsim.succeed("work", "list", "--collection", "default").out.splitlines()

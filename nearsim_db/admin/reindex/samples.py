@@ -10,7 +10,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import diffs, report_pairs
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.diffs import Both, ChosenPair, Tie
+from nearsim_db.store.diffs import Both, DiffPair, Tie
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.report_pairs import ReadText
 
@@ -35,7 +35,7 @@ def read(
 
 
 def _lost(
-    connection: Connection, live: Generation, new: Generation, chosen: list[ChosenPair], backend: str | None
+    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> tuple[SampledPair, ...]:
     shown = _Shown(connection, live, (live, new), chosen)
     absences = Absences(connection, new, _encoder(new, backend), _ids(chosen))
@@ -49,7 +49,7 @@ def _lost(
 
 
 def _gained(
-    connection: Connection, live: Generation, new: Generation, chosen: list[ChosenPair], backend: str | None
+    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> tuple[SampledPair, ...]:
     shown = _Shown(connection, new, (live, new), chosen)
     absences = Absences(connection, live, _encoder(live, backend), _ids(chosen))
@@ -63,7 +63,7 @@ def _gained(
 
 
 def _rescored(
-    connection: Connection, live: Generation, new: Generation, chosen: list[ChosenPair]
+    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair]
 ) -> tuple[SampledPair, ...]:
     shown = _Shown(connection, new, (live, new), chosen)
     return tuple(
@@ -74,7 +74,7 @@ def _rescored(
     )
 
 
-def _turn(pair: ChosenPair) -> str:
+def _turn(pair: DiffPair) -> str:
     """What happened to a pair of both generations."""
     if pair.live is not None and pair.live.twins:
         return "before they had the same features"
@@ -91,7 +91,7 @@ class _Shown:
         connection: Connection,
         generation: Generation,
         both: Sequence[Generation],
-        chosen: Sequence[ChosenPair],
+        chosen: Sequence[DiffPair],
     ) -> None:
         doc_ids = sorted({doc_id for pair in _ids(chosen) for doc_id in pair})
         recipes = [one.recipe for one in both]
@@ -102,7 +102,7 @@ class _Shown:
             connection, generation.leaves, generation.collection_id, doc_ids, _TEXT_CHARACTERS
         )
 
-    def sides(self, pair: ChosenPair) -> tuple[SampledDocument, SampledDocument]:
+    def sides(self, pair: DiffPair) -> tuple[SampledDocument, SampledDocument]:
         """The two documents of a pair."""
         return self._side(pair.left_id), self._side(pair.right_id)
 
@@ -128,7 +128,7 @@ def _evidence(tie: Tie | None, generation: Generation) -> Evidence:
     return Evidence(True, tie.twins, tie.similarity, shared)
 
 
-def _ids(chosen: Sequence[ChosenPair]) -> list[tuple[int, int]]:
+def _ids(chosen: Sequence[DiffPair]) -> list[tuple[int, int]]:
     return [(one.left_id, one.right_id) for one in chosen]
 
 

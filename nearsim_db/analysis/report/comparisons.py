@@ -9,12 +9,12 @@ from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import report_pairs
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.report_pairs import ChosenPair, ReadText
+from nearsim_db.store.report_pairs import ReadText, ReportPair
 
 READ_CHARACTERS = 100_000
 _CANDIDATES_FOR_ONE = 8
 
-_Choice = tuple[Why, ChosenPair]
+_Choice = tuple[Why, ReportPair]
 
 
 def read(
@@ -39,13 +39,13 @@ def read(
     return list(_compared(chosen, texts, recipe))
 
 
-def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ChosenPair], amount: int) -> None:
+def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
     """Take so many of some pairs in their order, of clusters that are not there yet if possible."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
     fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
-    first: list[ChosenPair] = []
-    later: list[ChosenPair] = []
+    first: list[ReportPair] = []
+    later: list[ReportPair] = []
     for pair in fresh:
         (later if pair.cluster_id in clusters else first).append(pair)
         clusters.add(pair.cluster_id)

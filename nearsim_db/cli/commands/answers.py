@@ -1,4 +1,4 @@
-"""Commands that answer: pairs, clusters, similar."""
+"""Commands that query an index: pairs, clusters, similar."""
 
 import sys
 from pathlib import Path
@@ -20,11 +20,11 @@ def pairs(
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show the verified pairs of near-duplicates.
+    """List the verified pairs of near-duplicates.
 
-    A table shows the most similar first. jsonl has on each line left, right, similarity, intersection, union, estimate
-    and shared_bands, in no order, and holds all pairs unless --limit is given. Profiles of the family projection have
-    a distance, too; only those that compare by Jaccard count features in common (intersection) and in all (union).
+    A table lists the most similar first. Each line of jsonl has left, right, similarity, intersection, union, estimate
+    and shared_bands; the lines are in no order. Profiles of the family projection add distance; intersection and union,
+    the numbers of features in both documents and in either, are null unless the metric is Jaccard.
     """
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
@@ -43,9 +43,9 @@ def clusters(
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show the clusters of near-duplicates, the largest first, each with its survivor.
+    """List the clusters of near-duplicates, largest first, each with its survivor.
 
-    jsonl has on each line cluster, survivor and members (a list); csv has a row for each member.
+    Each line of jsonl has cluster, survivor and members, a list; csv has a row per member.
     """
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
@@ -56,12 +56,13 @@ def clusters(
 
 
 def similar(
-    id: Annotated[str | None, typer.Argument(metavar="ID", help="A document of the collection.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Any text.")] = None,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a stored document.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Text to look up.")] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="PATH", help="A file with any text; - is standard input.")
+        Path | None,
+        typer.Option("--file", metavar="PATH", help="File that holds the text; - for standard input."),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="The title of --text or --file.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of --text or --file.")] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
@@ -70,15 +71,15 @@ def similar(
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show what is similar to a document of the collection, or to any text; nothing is stored.
+    """List the documents similar to a stored document or to a text, without storing the text.
 
-    jsonl has on each line id, title, similarity, intersection, union, estimate and shared_bands, and for profiles of
-    the family projection distance.
+    Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands and, for profiles of the
+    family projection, distance.
     """
-    if sum(given is not None for given in (id, text, file)) != 1:
+    if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
-        raise UsageError("--title goes with --text or --file; a document has its own")
+        raise UsageError("--title requires --text or --file; a stored document has its own title")
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index

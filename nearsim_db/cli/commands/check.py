@@ -1,4 +1,4 @@
-"""The command that asks before anything is added: check."""
+"""The command `nearsim check`: near-duplicates of documents that are not stored."""
 
 import sys
 from collections.abc import Generator, Iterator
@@ -21,18 +21,21 @@ DUPLICATES_FOUND = 3
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE", help="As for ingest; or give --text.", show_default=False),
+    typer.Argument(metavar="FILE", help="Files as for ingest; or give --text.", show_default=False),
 ]
 _ExitCode = Annotated[
     bool,
-    typer.Option("--exit-code", help=f"End with {DUPLICATES_FOUND} if any has duplicates, else with 0."),
+    typer.Option(
+        "--exit-code",
+        help=f"Exit with {DUPLICATES_FOUND} if any document has near-duplicates, else with 0.",
+    ),
 ]
 
 
 def check(
     files: _Files = None,
-    text: Annotated[str | None, typer.Option("--text", help="Any text, instead of files.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="The title of --text.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Text to check, instead of files.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of --text.")] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
@@ -51,14 +54,14 @@ def check(
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say of each document which ones of the collection it is a near-duplicate of; nothing is stored.
+    """Check documents against a collection for near-duplicates, without storing them.
 
-    A document of the collection with the same id, which it would replace, does not count, and documents of the files
-    are not compared with each other. A table shows the most similar first. jsonl has on each line id, duplicate,
-    duplicate_of, similarity and matches, a list of id, title, similarity, intersection, union, estimate,
-    shared_bands and, for profiles of the family projection, distance; csv counts the matches.
+    A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
+    with each other. A table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
+    similarity and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands and, for
+    profiles of the family projection, distance; csv has the number of matches.
     """
-    _refuse_what_does_not_go_together(bool(files), text, title, vectors)
+    _refuse_conflicting_options(bool(files), text, title, vectors)
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import layouts, streams, terminal
@@ -67,40 +70,40 @@ def check(
     from nearsim_db.records import Document, IngestSummary
 
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    given = files or []
-    source = Source(given, fields)
-    refuse_overwriting_inputs([rejects, output], given if vectors is None else [*given, vectors])
+    paths = files or []
+    source = Source(paths, fields)
+    refuse_overwriting_inputs([rejects, output], paths if vectors is None else [*paths, vectors])
     with (
         open_vectors(vectors) as beside,
         RejectWriter(rejects) as writer,
         Index.connect(collection=collection, profile=profile) as index,
     ):
         beside.check(source)
-        asked = _Asked(beside.joined(source), writer) if text is None else [Document("", title, text)]
-        answers = _Answers(index.check_many(asked, min_similarity))
+        queries = _Documents(beside.joined(source), writer) if text is None else [Document("", title, text)]
+        answers = _Answers(index.check_many(queries, min_similarity))
         streams.write(layouts.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
     ingest_output.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(beside.warnings)
     if writer.count and not answers.count:
-        raise InputError(f"none of the {writer.count:,} records that were read can be used")
+        raise InputError(f"none of the {writer.count:,} records is usable")
     if exit_code and answers.duplicates:
         raise typer.Exit(DUPLICATES_FOUND)
 
 
-def _refuse_what_does_not_go_together(
+def _refuse_conflicting_options(
     has_files: bool, text: str | None, title: str | None, vectors: Path | None
 ) -> None:
     if has_files == (text is not None):
         raise UsageError("give either FILE or --text")
     if text is not None and vectors is not None:
-        raise UsageError("--vectors goes with files")
+        raise UsageError("--vectors requires files")
     if text is None and title is not None:
-        raise UsageError("--title goes with --text; documents of files have their own")
+        raise UsageError("--title requires --text; documents of files have their own title")
 
 
-class _Asked:
-    """The documents of a source, those that cannot be used being set aside."""
+class _Documents:
+    """The documents of a source; rejected records go to the reject file."""
 
     def __init__(self, records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter") -> None:
         self._records = records
@@ -117,7 +120,7 @@ class _Asked:
 
 
 class _Answers:
-    """Answers as they pass: how many there were, and how many had duplicates."""
+    """A stream of answers that counts them, and those with duplicates."""
 
     def __init__(self, answers: "Iterator[Check]") -> None:
         self._answers = answers

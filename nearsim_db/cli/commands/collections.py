@@ -1,4 +1,4 @@
-"""Commands on collections."""
+"""Commands for collections: create, list, delete."""
 
 from typing import Annotated
 
@@ -6,17 +6,19 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
+from nearsim_db.errors import count_of
 
 collections = typer.Typer(
-    no_args_is_help=True, help="Make, list and delete collections: sets of documents that are compared."
+    no_args_is_help=True,
+    help="Create, list and delete collections: sets of documents to compare.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.", show_default=False)]
 
 
 @collections.command(epilog="Example: nearsim collection create news")
 def create(name: Name, quiet: options.Quiet = False) -> None:
-    """Make an empty collection; ingest makes one too when it is not there."""
+    """Create an empty collection; ingest also creates a missing one."""
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
@@ -34,7 +36,7 @@ def list_collections(as_json: options.AsJson = False) -> None:
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
-        follows = {one.collection: one.table or "a table that is gone" for one in list_attachments(database)}
+        follows = {one.collection: one.table or "a dropped table" for one in list_attachments(database)}
         found = [
             {
                 "collection": one.name,
@@ -49,14 +51,12 @@ def list_collections(as_json: options.AsJson = False) -> None:
     elif found:
         tables.print_table(list(found[0]), [list(one.values()) for one in found])
     else:
-        terminal.print_line(
-            "there are no collections yet; ingest makes one, or: nearsim collection create NAME"
-        )
+        terminal.print_line("no collections yet; ingest creates one, or run: nearsim collection create NAME")
 
 
 @collections.command(epilog="Example: nearsim collection delete news --yes")
 def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -> None:
-    """Delete a collection with its documents, profiles and indexes. On a terminal it asks first."""
+    """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import delete_collection, open_database
 
@@ -64,4 +64,4 @@ def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -
     with open_database() as database:
         documents = delete_collection(database, name)
     if not quiet:
-        terminal.print_info(f"deleted collection {name} with {documents:,} documents")
+        terminal.print_info(f"deleted collection {name} with {count_of(documents, 'document')}")

@@ -1,4 +1,4 @@
-"""The command curve."""
+"""The command `nearsim curve`: draw the S-curves of bands and recipes."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from nearsim_db.errors import NotFoundError, RecipeError
 if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve, Figures
 
-_MOST = 8  # curves that can be told apart
+_MOST = 8  # curves that can be distinguished in one plot
 _POINTS = 100
 
 
@@ -22,7 +22,7 @@ def curve(
         list[str] | None,
         typer.Argument(
             metavar="CURVE",
-            help='Bands x rows, as 25x2; 25x2@3: at least 3 bands; or an amplification, as "or(4, and(4))".',
+            help='Bands x rows, e.g. 25x2; 25x2@3 requires 3 shared bands; or an amplification, "or(4, and(4))".',
             show_default=False,
         ),
     ] = None,
@@ -30,16 +30,22 @@ def curve(
         float | None,
         typer.Option(
             "--threshold",
-            help="Also what a curve gets wrong there: false negatives and positives. "
+            help="Threshold at which to measure false negatives and false positives. "
             "(default: that of the profile or recipe)",
             show_default=False,
         ),
     ] = None,
     min_shared_bands: Annotated[
-        int, typer.Option("--min-shared-bands", min=1, metavar="M", help="Of bands x rows without @M.")
+        int,
+        typer.Option(
+            "--min-shared-bands",
+            min=1,
+            metavar="M",
+            help="Shared bands to require without @M.",
+        ),
     ] = 1,
     profile: Annotated[
-        str | None, typer.Option("--profile", "-p", metavar="NAME", help="Also what this profile does.")
+        str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile whose curve to draw.")
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,
@@ -47,18 +53,20 @@ def curve(
     settings: options.Settings = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Draw a picture there: .svg or .png."),
+        typer.Option("--output", "-o", metavar="PATH", help="Image file to write, .svg or .png."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draw S-curves: how probable it is that two documents become candidates, by their similarity.
+    """Draw S-curves: the probability that two documents become candidates, by their similarity.
 
-    An amplification is written from the outside in: "or(4, and(4))" is any of 4 bands of 4 rows.
+    An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows.
     """
     from nearsim_db.analysis import curves
 
     if output is not None and output.suffix.lower() not in curves.SUFFIXES:
-        raise UsageError(f"the ending of {output} tells no format: end it in {' or '.join(curves.SUFFIXES)}")
+        raise UsageError(
+            f"the suffix of {output} is no image format: end it in {' or '.join(curves.SUFFIXES)}"
+        )
     drawn = [_of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
@@ -78,7 +86,7 @@ def curve(
 
 
 def _of_text(text: str, min_shared_bands: int) -> "Curve":
-    """An argument that is no curve is wrong usage, as an option that cannot be is."""
+    """Return the curve of an argument. Raises UsageError if it is invalid."""
     from nearsim_db.analysis import curves
 
     try:
@@ -99,25 +107,25 @@ def _of_stored(collection: str, name: str) -> "Curve":
 
 
 def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None:
-    """The threshold that is asked for, else the one that all profiles among the curves have."""
+    """Return --threshold, otherwise the threshold that all profiles and recipes share, if any."""
     if not 1 <= len(drawn) <= _MOST:
         raise UsageError(
-            "name what to draw: bands x rows such as 25x2, an amplification, --profile, --recipe or --preset"
+            "no curve given: name bands x rows such as 25x2, an amplification, --profile, --recipe or --preset"
             if not drawn
-            else f"these are {len(drawn)} curves; at most {_MOST} can be told apart"
+            else f"{len(drawn)} curves given; at most {_MOST} can be drawn"
         )
     metrics = {one.metric for one in drawn}
     if len(metrics) > 1:
         raise UsageError(
-            f"{' and '.join(sorted(metrics))} have no common axis; draw them one by one "
-            "(constructions as such are drawn over Jaccard similarity)"
+            f"{' and '.join(sorted(metrics))} have no common axis; draw them one at a time "
+            "(bands and amplifications are drawn over Jaccard similarity)"
         )
     known = {one.threshold for one in drawn if one.threshold is not None}
     if given is None:
         return known.pop() if len(known) == 1 else None
     low, high = min(one.low for one in drawn), max(one.high for one in drawn)
     if not low <= given <= high:
-        raise UsageError(f"--threshold {given:g} is outside of what is drawn, {low:g} to {high:g}")
+        raise UsageError(f"--threshold {given:g} is outside the axis, {low:g} to {high:g}")
     return given
 
 
@@ -145,9 +153,7 @@ def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | No
     if threshold is None:
         return
     terminal.print_line()
-    terminal.print_line(
-        f"At the threshold {threshold:g}; areas between a curve and a step, in units of the axis:"
-    )
+    terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
     tables.print_table(
         ("", "probability", "false negatives", "false positives"),
         [

@@ -1,4 +1,4 @@
-"""The command dedupe: files in, the same without near-duplicates out."""
+"""The command `nearsim dedupe`: remove near-duplicates from files."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.records import STANDARD_OUTPUT
 
-_OTHER_KINDS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
+_OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
 
 
 _Output = Annotated[
@@ -20,7 +20,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write what stays there, as JSON lines; - is standard output.",
+        help="File for the remaining documents, as JSON lines; - for standard output.",
         show_default=False,
     ),
 ]
@@ -30,15 +30,17 @@ def dedupe(
     files: options.Files,
     output: _Output,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", metavar="PATH", help="Write the pairs there, as JSON lines.")
+        Path | None, typer.Option("--pairs", metavar="PATH", help="File for the pairs, as JSON lines.")
     ] = None,
     clusters: Annotated[
         Path | None,
-        typer.Option("--clusters", metavar="PATH", help="Write the clusters there, as JSON lines."),
+        typer.Option("--clusters", metavar="PATH", help="File for the clusters, as JSON lines."),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", "-t", help="The same as --set match.threshold=", show_default=False),
+        typer.Option(
+            "--threshold", "-t", help="Similarity threshold, as --set match.threshold=.", show_default=False
+        ),
     ] = None,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
@@ -55,11 +57,10 @@ def dedupe(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Remove near-duplicates from files in one go; nothing stays in the database.
+    """Remove near-duplicates from files, leaving nothing in the database.
 
-    The survivor of each cluster and all documents without near-duplicates are written in the order of the input: the
-    lines of JSON lines as they are, other files as JSON lines with id, title and text. Files are read twice, so
-    standard input is not taken.
+    Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines byte for
+    byte, other formats as JSON lines with id, title and text. Files are read twice, so standard input is refused.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
     _check_outputs(written)
@@ -70,8 +71,8 @@ def dedupe(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Fields, Source
 
-    given = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
-    chosen = options.chosen_recipe(recipe, preset, given)
+    overrides = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
+    chosen = options.chosen_recipe(recipe, preset, overrides)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields)
     with progress_bars(quiet or as_json, source) as progress, open_database() as database:
@@ -85,12 +86,12 @@ def dedupe(
 
 
 def _check_outputs(outputs: list[Path]) -> None:
-    """Refuse endings that promise something else than JSON lines, and two outputs in one place."""
+    """Refuse suffixes of formats other than JSON lines, and two outputs at one path."""
     for path in outputs:
-        if path.suffix.lower() in _OTHER_KINDS:
+        if path.suffix.lower() in _OTHER_FORMATS:
             raise UsageError(
-                f"{path} cannot be: dedupe writes plain JSON lines; give a name that ends in .jsonl, or - for "
-                "standard output to pass them on"
+                f"cannot write {path}: dedupe writes plain JSON lines; end the name in .jsonl, or give - for "
+                "standard output"
             )
     if len(set(outputs)) < len(outputs):
-        raise UsageError("--output, --pairs and --clusters each need a place of their own")
+        raise UsageError("--output, --pairs and --clusters must be different files")

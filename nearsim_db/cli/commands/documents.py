@@ -1,4 +1,4 @@
-"""Commands on what a collection holds: get, delete, stats."""
+"""Commands for the documents of a collection: get, delete, stats."""
 
 import sys
 from enum import StrEnum
@@ -10,28 +10,30 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import NotFoundError, count_of
 
 
 class Shape(StrEnum):
-    """How a single thing is shown."""
+    """Output format of a single document."""
 
     JSON = "json"
     TABLE = "table"
 
 
 def get(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The document's id.", show_default=False)],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    format: Annotated[Shape, typer.Option("--format", help="json is the whole document.")] = Shape.JSON,
+    format: Annotated[
+        Shape, typer.Option("--format", help="Output format; json is the whole document.")
+    ] = Shape.JSON,
 ) -> None:
-    """Show a document as it is stored."""
+    """Show a stored document."""
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection) as index:
         stored = index.get(id)
-    # SQLAlchemy's names are a kind of str that the JSON encoder refuses.
+    # SQLAlchemy's column names are a subclass of str, which orjson refuses as keys.
     values = {str(name): value for name, value in stored.items()}
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     del shown["collection_id"]
@@ -47,42 +49,44 @@ def delete(
     purge: Annotated[
         bool,
         typer.Option(
-            "--purge", help="Forget them: at once from every index, queue and cache, and say from where."
+            "--purge", help="Erase them immediately from every index, queue and cache, and list where."
         ),
     ] = False,
     rejects: Annotated[
         list[Path] | None,
-        typer.Option("--rejects", metavar="PATH", help="With --purge, a reject file to clean too (repeat)."),
+        typer.Option(
+            "--rejects", metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."
+        ),
     ] = None,
     as_json: options.AsJson = False,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Delete documents, with their pairs; on a terminal it asks first.
+    """Delete documents and their pairs; asks for confirmation on a terminal.
 
-    Ends with exit code 1 if some of them were not there; the others are deleted all the same.
+    Exits with 1 if any id does not exist; the other documents are deleted.
     """
     if rejects and not purge:
-        raise UsageError("--rejects goes with --purge")
+        raise UsageError("--rejects requires --purge")
     from nearsim_db.cli.output import purge as purge_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
     verb = "Purge" if purge else "Delete"
-    confirm(f"{verb} {len(ids):,} documents from collection {collection!r}?", yes=yes)
+    confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
     with (
         progress_bars(quiet or as_json) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         purged = index.purge(ids, rejects or ()) if purge else None
-        gone = index.delete(ids) if purged is None else purged.deleted
-    missing = sorted(set(ids) - set(gone)) if purged is None else purged.not_found
+        deleted = index.delete(ids) if purged is None else purged.deleted
+    missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
     if as_json:
         found = {} if purged is None else {"purged": purge_output.purge_document(purged)}
-        terminal.print_json({"deleted": gone, "not_found": missing, **found})
+        terminal.print_json({"deleted": deleted, "not_found": missing, **found})
     elif not quiet:
-        for deleted in gone:
-            terminal.print_line(f"deleted {deleted}")
+        for id in deleted:
+            terminal.print_line(f"deleted {id}")
         if purged is not None:
             purge_output.print_purge(purged)
     terminal.print_warnings(index.warnings)
@@ -94,11 +98,11 @@ def stats(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     recount: Annotated[
-        bool, typer.Option("--recount", help="Count the buckets now; without it they are the build's.")
+        bool, typer.Option("--recount", help="Count the buckets now instead of showing the build's counts.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show what a collection and its index hold, in counts, bytes and probabilities."""
+    """Show the statistics of a collection and its index: counts, bytes and probabilities."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.index import Index
@@ -112,14 +116,14 @@ def stats(
     profiles_output.print_curve(found)
 
 
-def asks(*, yes: bool) -> bool:
-    """Whether there is somebody to ask, and that was not forbidden."""
+def is_interactive(*, yes: bool) -> bool:
+    """Whether to ask for confirmation: standard input is a terminal and --yes is not given."""
     return not yes and sys.stdin.isatty()
 
 
 def confirm(question: str, *, yes: bool = False) -> None:
-    """Ask on a terminal, unless told not to; a refusal ends the command."""
-    if asks(yes=yes):
+    """Ask for confirmation on a terminal unless --yes is given. Raises typer.Abort on a refusal."""
+    if is_interactive(yes=yes):
         typer.confirm(question, abort=True, err=True)
 
 

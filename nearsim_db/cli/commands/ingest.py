@@ -1,4 +1,4 @@
-"""Commands that take documents in: ingest, build."""
+"""Commands that add documents to an index: ingest, build."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from nearsim_db.records import IngestSummary, OnDuplicate, ReadDocument, Reject
 
 
-_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first record that cannot be used.")]
+_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")]
 _OnDuplicate = Annotated[
     options.OnDuplicate | None,
     typer.Option(
         "--on-duplicate",
-        help="Look each document up before it is added, one after the other: flag adds near-duplicates and "
-        "counts them, skip leaves them out, raise stops at the first.",
+        help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
+        "skip leaves them out, raise stops at the first.",
         show_default=False,
     ),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would happen.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
 
 
 def ingest(
@@ -45,10 +45,10 @@ def ingest(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Read documents into a collection and bring its index up to date.
+    """Read documents into a collection and update its index.
 
-    Documents are inserted or replaced by their id. Records that cannot be used are set aside and counted. A collection
-    without a profile gets one from the default recipe. Run again after an interruption, it goes on where it stopped.
+    Documents are inserted, or replaced by id. Invalid records are rejected and counted. A collection without a profile
+    gets one from the default recipe. After an interruption, run the same command again to resume.
     """
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import profiles as profiles_output
@@ -57,7 +57,9 @@ def ingest(
     from nearsim_db.readers import Fields, Source, open_vectors, refuse_overwriting_inputs
 
     if on_duplicate is not None and dry_run:
-        raise UsageError("--on-duplicate goes without --dry-run; nearsim check looks up and writes nothing")
+        raise UsageError(
+            "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
+        )
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields)
@@ -94,11 +96,11 @@ def ingest(
 
 
 def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run: bool) -> None:
-    """End with an error where a file broke off, or nothing of it could be used, all else being told."""
+    """Raise InputError if a file could not be read to its end, or if every record was rejected."""
     if damage is not None:
-        raise damage if dry_run else InputError(f"{damage}; what was read before is kept")
+        raise damage if dry_run else InputError(f"{damage}; the records read before are kept")
     if summary.read and summary.rejected == summary.read:
-        raise InputError(f"none of the {summary.read:,} records that were read can be used")
+        raise InputError(f"none of the {summary.read:,} records is usable")
 
 
 def build(
@@ -106,7 +108,7 @@ def build(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Finish an interrupted build, and take in what other applications wrote in plain SQL."""
+    """Finish an interrupted build, and index changes that applications made in SQL."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
@@ -127,7 +129,7 @@ def build(
 
 
 class _UntilDamage:
-    """The records of a source up to the first file that cannot be read on, which `damage` then tells."""
+    """The records of a source up to the first read error, which is kept in `damage`."""
 
     def __init__(self, records: "Iterator[ReadDocument | Reject]") -> None:
         self._records = records

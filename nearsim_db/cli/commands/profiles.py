@@ -1,4 +1,4 @@
-"""Commands on profiles: the recipes that a collection is compared under."""
+"""Commands for profiles: create, list, presets, show, delete."""
 
 from typing import Annotated
 
@@ -11,10 +11,10 @@ from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
 profiles = typer.Typer(
-    no_args_is_help=True, help="Make, show and delete profiles: recipes with an index of their own."
+    no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", show_default=False)]
 
 
 @profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
@@ -27,7 +27,7 @@ def create(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make a profile from a recipe, the preset default if none is given; a filled collection is indexed at once."""
+    """Create a profile from a recipe, by default the preset default, and index the documents of the collection."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
@@ -42,13 +42,13 @@ def create(
         profile = index.create_profile(name, chosen)
         built = [one for one in profiles_output.live_profile_stats(index) if one["profile"] == name]
     if collection not in known and not quiet:
-        terminal.print_info(f"created collection {collection}, which was not there yet")
+        terminal.print_info(f"created collection {collection}, which did not exist")
     if as_json:
         terminal.print_json(
             {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
         )
     elif not quiet:
-        state = "live" if built else "empty; documents are indexed when they come"
+        state = "live" if built else "empty; documents are indexed on ingest"
         profiles_output.print_profile(describe(profile), name, state)
         if built:
             terminal.print_line()
@@ -82,7 +82,7 @@ def list_profiles(
         tables.print_table(list(found[0]), [list(one.values()) for one in found])
     else:
         terminal.print_line(
-            f"collection {collection} has no profiles; ingest makes one, or: nearsim profile create NAME"
+            f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
         )
 
 
@@ -90,13 +90,13 @@ def list_profiles(
 def list_presets(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Print this one as it is written.", show_default=False),
+        typer.Argument(metavar="NAME", help="Preset to print as TOML.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the recipes that ship with nearsim, or print one, to copy and change."""
+    """List the recipes that ship with nearsim, or print one as TOML."""
     if as_json and name is not None:
-        raise UsageError("a preset is printed as TOML; leave --json out")
+        raise UsageError("a preset is printed as TOML; omit --json")
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.similarity import presets
 
@@ -115,9 +115,9 @@ def show(
     name: Name,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     as_json: options.AsJson = False,
-    as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe, as --recipe takes it.")] = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe as TOML, for --recipe.")] = False,
 ) -> None:
-    """Show a profile's recipe, what was chosen for it, and what to expect of it."""
+    """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
     if as_json and as_toml:
         raise UsageError("give either --json or --toml, not both")
     from nearsim_db.cli.output import profiles as profiles_output
@@ -149,7 +149,7 @@ def delete(
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Delete a profile and its index; the documents stay. On a terminal it asks first."""
+    """Delete a profile and its index, but no documents; asks for confirmation on a terminal."""
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import limits, options
-from nearsim_db.cli.commands.documents import asks, confirm
+from nearsim_db.cli import options
+from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, suggested_command
@@ -67,7 +67,7 @@ def start(
         generation = begun.start(chosen, settings if chosen is None else None, detached=detach)
         if promote:
             turned = begun.promote(generation.generation_id)
-            output.print_turn(begun, *turned, as_json=as_json, quiet=quiet)
+            output.print_promoted(begun, *turned, as_json=as_json, quiet=quiet)
         else:
             output.print_state(begun, generation, as_json=as_json, quiet=quiet)
 
@@ -112,8 +112,8 @@ def abandon(
     from nearsim_db.cli.output import reindex as output
 
     with _reindex(collection, name, quiet=True) as running:
-        if asks(yes=yes):
-            what = output.named(running, [running.coming()])
+        if is_interactive(yes=yes):
+            what = output.describe(running, [running.coming()])
             confirm(f"Give up {what}? It cannot be resumed.")
         generation = running.abandon()
         output.print_state(running, generation, as_json=as_json, quiet=quiet)
@@ -123,11 +123,11 @@ def promote(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _numbered("Promote this one, also a retired one.")] = None,
-    max_lost: limits.MaxLost = None,
-    max_gained: limits.MaxGained = None,
-    max_rescored: limits.MaxRescored = None,
-    max_merged: limits.MaxMerged = None,
-    max_split: limits.MaxSplit = None,
+    max_lost: options.MaxLost = None,
+    max_gained: options.MaxGained = None,
+    max_rescored: options.MaxRescored = None,
+    max_merged: options.MaxMerged = None,
+    max_split: options.MaxSplit = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -139,7 +139,7 @@ def promote(
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.errors import LimitsExceededError
 
-    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     with _reindex(collection, name, quiet or as_json) as ready:
         try:
             turned = ready.promote(generation, allowed)
@@ -147,7 +147,7 @@ def promote(
             if as_json:
                 output.print_refused(ready, refused)
             raise
-        output.print_turn(ready, *turned, as_json=as_json, quiet=quiet)
+        output.print_promoted(ready, *turned, as_json=as_json, quiet=quiet)
 
 
 def rollback(
@@ -161,7 +161,7 @@ def rollback(
 
     with _reindex(collection, name, quiet or as_json) as promoted:
         generation, before = promoted.rollback()
-        output.print_turn(promoted, generation, before, forward=True, as_json=as_json, quiet=quiet)
+        output.print_promoted(promoted, generation, before, forward=True, as_json=as_json, quiet=quiet)
 
 
 def drop(
@@ -183,8 +183,8 @@ def drop(
         raise UsageError("--all goes without a profile and without --generation")
     with _reindex(collection, name, quiet=True) as kept:
         chosen = kept.to_drop(generation, every=every)
-        if chosen and asks(yes=yes):
-            confirm(f"Drop {output.named(kept, chosen)}? There is no way back.")
+        if chosen and is_interactive(yes=yes):
+            confirm(f"Drop {output.describe(kept, chosen)}? There is no way back.")
         output.print_dropped(kept.drop_these(chosen), as_json=as_json, quiet=quiet)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import limits, options
+from nearsim_db.cli import options
 from nearsim_db.cli.commands.reindex import Name
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
@@ -32,11 +32,11 @@ def diff(
     samples: Annotated[
         int, typer.Option("--samples", metavar="N", min=0, max=1000, help="Samples of each kind at most.")
     ] = 20,
-    max_lost: limits.MaxLost = None,
-    max_gained: limits.MaxGained = None,
-    max_rescored: limits.MaxRescored = None,
-    max_merged: limits.MaxMerged = None,
-    max_split: limits.MaxSplit = None,
+    max_lost: options.MaxLost = None,
+    max_gained: options.MaxGained = None,
+    max_rescored: options.MaxRescored = None,
+    max_merged: options.MaxMerged = None,
+    max_split: options.MaxSplit = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +57,7 @@ def diff(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
 
-    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     _refuse_output(output, as_json=as_json)
     with progress_bars(quiet or as_json) as progress, open_database() as database:
         found = Reindex(database, collection, name, progress).diff(

@@ -1,4 +1,4 @@
-"""The command report: one page, or one JSON document, of all that an index says."""
+"""The command `nearsim report`: an index as one HTML page or one JSON document."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,42 +14,38 @@ from nearsim_db.records import STANDARD_OUTPUT
 def report(
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="PATH", help="Write the page there, as HTML; - is standard output."
-        ),
+        typer.Option("--output", "-o", metavar="PATH", help="HTML file to write; - for standard output."),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
-    title: Annotated[str | None, typer.Option("--title", help="What stands over the page.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the page.")] = None,
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, max=1000, help="Rows of a table at most.")
+        int, typer.Option("--top", metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
     ] = 25,
     diffs: Annotated[
-        int, typer.Option("--diffs", metavar="N", min=0, max=200, help="Pairs shown side by side.")
+        int, typer.Option("--diffs", metavar="N", min=0, max=200, help="Number of pairs shown side by side.")
     ] = 12,
     rejects: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--rejects", metavar="PATH", help="A file of rejects, to be counted by reason (repeat)."
-        ),
+        typer.Option("--rejects", metavar="PATH", help="Reject file to count by reason (repeatable)."),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="The figures as one JSON document; without --output it is printed."),
+        typer.Option("--json", help="Write the figures as one JSON document, to standard output by default."),
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write all that an index says on one HTML page: figures, clusters, pairs side by side, sources, what was left out.
+    """Write a report on an index as one HTML page: figures, clusters, pairs side by side, sources, exclusions.
 
-    The page is a single file that fetches nothing. Long lists are cut, and say so.
+    The page is a self-contained file that makes no requests. Long lists are cut to --top rows.
     """
     if output is None and not as_json:
-        raise UsageError("give --output PATH (- is standard output), or --json")
+        raise UsageError("give --output PATH (- for standard output), or --json")
     if output is not None and output.suffix.lower() not in (
         {"", ".json"} if as_json else {"", ".html", ".htm"}
     ):
         written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
-        raise UsageError(f"{output} cannot be: the report is {written}")
+        raise UsageError(f"cannot write the report to {output}: it is {written}")
     from nearsim_db import readers
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page

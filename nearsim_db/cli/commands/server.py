@@ -1,4 +1,4 @@
-"""Commands on the database itself: its schema, and the embedded server."""
+"""Commands for the database: its schema, and the embedded server."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 db = typer.Typer(
     no_args_is_help=True,
-    help="The database: the one NEARSIM_DATABASE_URL names, else an embedded PostgreSQL that starts on demand.",
+    help="Manage the database: NEARSIM_DATABASE_URL, otherwise an embedded PostgreSQL started on demand.",
 )
 
 
@@ -23,12 +23,12 @@ def init(
         typer.Option(
             min=0,
             metavar="SECONDS",
-            help="How long a step may wait for others' transactions before it gives up.",
+            help="Longest time that a step waits for other transactions.",
         ),
     ] = 300.0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make the schema nearsim in the database, or bring it up to date while it is used."""
+    """Create the schema nearsim in the database, or upgrade it while it is in use."""
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
@@ -44,26 +44,26 @@ def init(
         missing = access.missing_roles(database)
     if missing:
         terminal.print_warning(
-            f"this user may not make the roles {', '.join(missing)}; to let others in, have one who may run: "
-            "nearsim db grant USER ROLE"
+            f"this user may not create the roles {', '.join(missing)}; to grant "
+            "access, run as a user who may: nearsim db grant USER ROLE"
         )
 
 
 @db.command(epilog="Example: nearsim db start")
 def start(quiet: options.Quiet = False) -> None:
-    """Start the embedded server and keep it up until: nearsim db stop."""
+    """Start the embedded server and keep it running until nearsim db stop."""
     settings = _embedded_settings()
     from nearsim_db.cli.output import terminal
     from nearsim_db.store import embedded
 
     embedded.start(settings.home)
     if not quiet:
-        terminal.print_info("the embedded server is up and stays so until: nearsim db stop")
+        terminal.print_info("the embedded server is running; stop it with: nearsim db stop")
 
 
 @db.command(epilog="Example: nearsim db status --json")
 def status(as_json: options.AsJson = False) -> None:
-    """Show which database is used, and whether it answers; starts nothing."""
+    """Show which database is used and whether it responds, without starting a server."""
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.store.settings import from_environment
 
@@ -78,7 +78,7 @@ def status(as_json: options.AsJson = False) -> None:
 
 @db.command(epilog="Example: nearsim db stop")
 def stop(quiet: options.Quiet = False) -> None:
-    """Stop the embedded server; what is in it stays."""
+    """Stop the embedded server; its data is kept."""
     settings = _embedded_settings()
     from nearsim_db.cli.output import terminal
     from nearsim_db.store import embedded
@@ -92,7 +92,7 @@ def stop(quiet: options.Quiet = False) -> None:
 
 @db.command(epilog='Example: psql "$(nearsim db url)"')
 def url() -> None:
-    """Print the database's address as psql takes it; starts the embedded server if that is the one."""
+    """Print the URL of the database for psql; starts the embedded server if it is used."""
     from nearsim_db.store.url import psql_url
 
     typer.echo(psql_url())
@@ -104,8 +104,8 @@ def _embedded_settings() -> "Settings":
     settings = from_environment()
     if settings.database_url is not None:
         raise UsageError(
-            "NEARSIM_DATABASE_URL names a server of yours, which nearsim neither starts nor stops; "
-            "unset it to use the embedded one"
+            "NEARSIM_DATABASE_URL is set, and nearsim does not start or stop that server; "
+            "unset it to use the embedded server"
         )
     return settings
 

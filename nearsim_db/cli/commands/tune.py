@@ -1,4 +1,4 @@
-"""The command tune: a recipe proposed from the user's own documents."""
+"""The command `nearsim tune`: propose a recipe from the user's own documents."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -20,10 +20,11 @@ _SHINGLE_KEYS = ("scheme", "k")
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE", help="As for ingest; or give --collection.", show_default=False),
+    typer.Argument(metavar="FILE", help="Files as for ingest; or give --collection.", show_default=False),
 ]
 _Collection = Annotated[
-    str | None, typer.Option("--collection", "-c", metavar="NAME", help="A collection, instead of files.")
+    str | None,
+    typer.Option("--collection", "-c", metavar="NAME", help="Collection to sample, instead of files."),
 ]
 _Output = Annotated[
     Path | None,
@@ -31,7 +32,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="R.toml",
-        help="Write the recipe there, with its reasons; - is standard output.",
+        help="File for the recipe, commented with the reasons; - for standard output.",
     ),
 ]
 _Labels = Annotated[
@@ -39,19 +40,20 @@ _Labels = Annotated[
     typer.Option(
         "--labels",
         metavar="PAIRS.csv",
-        help="Pairs that you have judged, with the columns id_a, id_b and label (1/0, yes/no, true/false, "
-        "duplicate/distinct): their best F1 then chooses.",
+        help="CSV of labelled pairs with the columns id_a, id_b and label (1/0, yes/no, true/false, "
+        "duplicate/distinct); the threshold is then the one with the best F1.",
     ),
 ]
 _Recall = Annotated[
     float,
-    typer.Option("--recall", help="The share of pairs at the threshold to be found, above 0 and below 1."),
+    typer.Option("--recall", help="Share of the pairs at the threshold that must be found, between 0 and 1."),
 ]
 _Threshold = Annotated[
-    float | None, typer.Option("--threshold", "-t", help="Keep to this threshold.", show_default=False)
+    float | None,
+    typer.Option("--threshold", "-t", help="Threshold to use instead of proposing one.", show_default=False),
 ]
-_Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Look at so many documents.")]
-_Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another sample.")]
+_Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number of documents to sample.")]
+_Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")]
 
 
 def tune(
@@ -75,11 +77,11 @@ def tune(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Propose a recipe for your documents: shingles, threshold and bands, with what each choice costs.
+    """Propose a recipe for your documents: shingles, threshold and bands, with the cost of each choice.
 
-    A sample is compared exactly, near pairs and random ones, and the histogram of the whole estimated from it. Nothing
-    is stored. Starts from --recipe or --preset, whose normalisation is kept; shingle.scheme and shingle.k stay as they
-    are where --set gives them.
+    Compares near and random pairs of a sample exactly, and estimates the similarity histogram of the whole corpus.
+    Stores nothing. Starts from --recipe or --preset and keeps its normalisation; shingle.scheme and shingle.k are kept
+    if given with --set.
     """
     _check(files, collection, recall)
     from nearsim_db.analysis.tuning import Wishes, read_labels
@@ -87,18 +89,18 @@ def tune(
     from nearsim_db.readers import Fields, Source, refuse_overwriting_inputs
     from nearsim_db.store.settings import from_environment
 
-    given = files or []
-    refuse_overwriting_inputs([output], [*given, *(one for one in (labels, recipe) if one is not None)])
+    paths = files or []
+    refuse_overwriting_inputs([output], [*paths, *(one for one in (labels, recipe) if one is not None)])
     start = options.chosen_recipe(recipe, preset, settings)
-    judged = None if labels is None else read_labels(labels)
+    labelled = None if labels is None else read_labels(labels)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    source = Source(given, fields) if given else None
+    source = Source(paths, fields) if paths else None
     with progress_bars(quiet or as_json, source) as progress:
-        ids = set() if judged is None else judged.ids
+        ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
         wishes = Wishes(recall, threshold, seed, _kept(settings))
-        found = run(sample, start, wishes, judged, from_environment().threads, progress)
-    _tell(found, output, as_json, quiet)
+        found = run(sample, start, wishes, labelled, from_environment().threads, progress)
+    _report(found, output, as_json, quiet)
 
 
 def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:
@@ -108,8 +110,8 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
 
 
-def _tell(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> None:
-    """Write and print what was found. Raises RecipeError where nothing is proposed, all else being told."""
+def _report(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> None:
+    """Write and print the result. Raises RecipeError, after printing, if no recipe is proposed."""
     from nearsim_db.cli.output import tuning, tuning_json
 
     tuning.write_recipe(found, output)
@@ -121,7 +123,7 @@ def _tell(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> N
 
 
 class _Extent(NamedTuple):
-    """How much to draw, under which seed, and which documents must be at hand."""
+    """Size and seed of the sample, and the documents that must be in it."""
 
     size: int
     seed: int
@@ -147,6 +149,6 @@ def _draw(
 
 
 def _kept(settings: list[str] | None) -> frozenset[str]:
-    """The shingle keys that settings give: they are not up for choice."""
+    """Return the shingle keys fixed by --set."""
     named = {setting.partition("=")[0].strip() for setting in settings or ()}
     return frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)

@@ -1,4 +1,4 @@
-"""Commands on what people decide about pairs: pin, veto, undo, list."""
+"""Commands for verdicts on pairs: pin, veto, undo, list."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 verdicts = typer.Typer(
     no_args_is_help=True,
-    help="Decide that two documents belong together, or that they do not; clusters obey.",
+    help="Decide whether two documents belong in one cluster, overriding their similarity.",
 )
 
-One = Annotated[str, typer.Argument(metavar="ID", help="The id of a document.", show_default=False)]
-Other = Annotated[str, typer.Argument(metavar="ID", help="That of another.", show_default=False)]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, kept with the verdict.")]
+One = Annotated[str, typer.Argument(metavar="ID", help="Id of a document.", show_default=False)]
+Other = Annotated[str, typer.Argument(metavar="ID", help="Id of another document.", show_default=False)]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason, stored with the verdict.")]
 By = Annotated[
     str | None,
     typer.Option(
-        "--by", metavar="NAME", help="Who decides. (default: the database user)", show_default=False
+        "--by", metavar="NAME", help="Author of the verdict. (default: the database user)", show_default=False
     ),
 ]
 
@@ -47,9 +47,9 @@ def pin(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Decide that two documents belong together: they are in one cluster, alike or not.
+    """Put two documents in one cluster, whatever their similarity.
 
-    Takes the place of what was decided about them before.
+    Replaces an earlier verdict on the pair.
     """
     with _opened(collection, quiet or as_json) as index:
         index.pin(one, other, why, by)
@@ -66,9 +66,9 @@ def veto(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Decide that two documents do not belong together: they are never in one cluster.
+    """Keep two documents out of one cluster, whatever their similarity.
 
-    Takes the place of what was decided about them before.
+    Replaces an earlier verdict on the pair.
     """
     with _opened(collection, quiet or as_json) as index:
         index.veto(one, other, why, by)
@@ -85,7 +85,7 @@ def undo(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Undo what was decided about two documents; it stays on record."""
+    """Undo the verdict on two documents; it stays on record."""
     with _opened(collection, quiet or as_json) as index:
         index.undo(one, other, why, by)
         _print(index, "undone", one, other, as_json=as_json, quiet=quiet)
@@ -97,19 +97,24 @@ def list_verdicts(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="NAME", help="Only what they decided or undid. (default: all)", show_default=False
+            "--by",
+            metavar="NAME",
+            help="Only verdicts made or undone by NAME. (default: all)",
+            show_default=False,
         ),
     ] = None,
-    undone: Annotated[bool, typer.Option("--undone", help="Also what was undone or replaced.")] = False,
+    undone: Annotated[
+        bool, typer.Option("--undone", help="Include verdicts that were undone or replaced.")
+    ] = False,
     format: options.AnswerFormat = None,
     output: options.Output = None,
     limit: options.Limit = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show what was decided, the newest first.
+    """List verdicts, newest first.
 
-    Documents that are gone are shown by their number after a #.
+    Deleted documents are shown as # and their number.
     """
     from contextlib import closing
     from itertools import islice
@@ -117,7 +122,7 @@ def list_verdicts(
     from nearsim_db.cli.output import streams, terminal
 
     if as_json and (format is not None or output is not None):
-        raise UsageError("give --json or --format and --output, not both")
+        raise UsageError("give either --json, or --format and --output")
     with _opened(collection, quiet=True) as index, closing(index.verdicts(by, undone=undone)) as found:
         if as_json:
             terminal.print_json({"verdicts": list(islice(found, limit))})

@@ -10,7 +10,7 @@ from nearsim_db.records import STANDARD_OUTPUT
 
 
 def print_summary_json(summary: DedupeSummary, output: Path, stream: TextIO) -> None:
-    """One JSON document."""
+    """Print one JSON document."""
     ingest, stats = summary.ingest, summary.stats
     terminal.print_json(
         {
@@ -27,7 +27,7 @@ def print_summary_json(summary: DedupeSummary, output: Path, stream: TextIO) -> 
 
 
 def print_summary(summary: DedupeSummary, output: Path, rejects: Path | None, stream: TextIO) -> None:
-    """Counts, and the first rejects with their reasons."""
+    """Print counts, and the first rejects with their reasons."""
     place = "standard output" if output == STANDARD_OUTPUT else output
     ingest, stats = summary.ingest, summary.stats
     tables.print_facts(

@@ -1,4 +1,4 @@
-"""How a comparison of two generations is told to people."""
+"""Output of `nearsim reindex diff`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,16 +7,16 @@ from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledPair
 from nearsim_db.admin.reindex.limits import CheckedLimit
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.errors import suggested_command
+from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.store.diffs import ChangedCluster
 
 _SHOWN = 5
 
 
 def print_difference(found: Difference, page: Path | None) -> None:
-    """Counts and shares, what differs in the recipe, a few samples, limits, and what to do next."""
+    """Print the recipe changes, counts and shares, a few samples, the limits, and the next steps."""
     terminal.print_line(
-        f"generation {found.new.generation} ({found.new.state}) of profile {found.profile} against the live one, "
+        f"generation {found.new.generation} ({found.new.state}) of profile {found.profile}, compared with the live "
         f"generation {found.live.generation}"
     )
     _print_recipe(found)
@@ -28,10 +28,10 @@ def print_difference(found: Difference, page: Path | None) -> None:
             [one.limit, one.allowed, _counted(one), "exceeded" if one.exceeded else "kept"]
             for one in found.limits
         ]
-        tables.print_table(["limit", "allowed", "found", "is"], rows)
+        tables.print_table(["limit", "allowed", "found", "result"], rows)
     terminal.print_line()
     if page is not None:
-        terminal.print_line(f"{page}: texts side by side")
+        terminal.print_line(f"wrote the page with texts side by side to {page}")
     for line in _next(found):
         terminal.print_line(line)
 
@@ -41,7 +41,7 @@ def _counted(limit: CheckedLimit) -> str:
 
 
 def _columns(found: Difference) -> list[str]:
-    """The other one may be older than the live one."""
+    """Name the columns; the compared generation may be older than the live one."""
     return ["live", f"generation {found.new.generation}"]
 
 
@@ -53,9 +53,7 @@ def _print_recipe(found: Difference) -> None:
         )
     else:
         same = found.live.fingerprint == found.new.fingerprint
-        terminal.print_line(
-            "both have the same recipe" + ("" if same else ", made by another version of its schemes")
-        )
+        terminal.print_line("same recipe" + ("" if same else ", built by another version of its schemes"))
 
 
 def _value(value: object) -> str:
@@ -82,7 +80,7 @@ def _print_counts(found: Difference) -> None:
         ["survivors changed", clusters.survivor_changed, ""],
     ]
     terminal.print_line()
-    tables.print_table(["what", "count", "of the live ones"], changes)
+    tables.print_table(["change", "count", "share of live"], changes)
 
 
 _QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
@@ -96,12 +94,12 @@ def _print_samples(found: Difference) -> None:
     samples = found.samples
     pairs = [
         _pair_row(kind, one)
-        for kind, those in (
+        for kind, sampled in (
             ("lost", samples.lost),
             ("gained", samples.gained),
             ("re-scored", samples.rescored),
         )
-        for one in those[:_SHOWN]
+        for one in sampled[:_SHOWN]
     ]
     if pairs:
         columns = ["pair", "left", "right", *_columns(found), "why"]
@@ -109,8 +107,8 @@ def _print_samples(found: Difference) -> None:
         tables.print_table(columns, pairs, shorten=["left", "right"], wrap=["why"])
     clusters = [
         _cluster_row(kind, one)
-        for kind, those in (("merged", samples.merged), ("split", samples.split))
-        for one in those[:_SHOWN]
+        for kind, sampled in (("merged", samples.merged), ("split", samples.split))
+        for one in sampled[:_SHOWN]
     ]
     if clusters:
         terminal.print_line()
@@ -120,10 +118,10 @@ def _print_samples(found: Difference) -> None:
 
 
 def _pair_row(kind: str, one: SampledPair) -> list[Any]:
-    return [kind, one.left.id, one.right.id, _told(one.live), _told(one.new), one.why]
+    return [kind, one.left.id, one.right.id, _evidence(one.live), _evidence(one.new), one.why]
 
 
-def _told(evidence: Evidence) -> str:
+def _evidence(evidence: Evidence) -> str:
     if evidence.twins:
         return "twins"
     value = "-" if evidence.similarity is None else f"{evidence.similarity:.4f}"
@@ -138,7 +136,7 @@ def _cluster_row(kind: str, one: ChangedCluster) -> list[Any]:
 
 
 def _next(found: Difference) -> list[str]:
-    """What may explain a difference, and what can be done."""
+    """Return pending work that may explain a difference, and the next commands."""
 
     def advised(command: str, *more: str) -> str:
         return suggested_command(f"reindex {command}", found.collection, found.profile, *more)
@@ -146,16 +144,17 @@ def _next(found: Difference) -> list[str]:
     waiting, lines = found.waiting, []
     if waiting.anything:
         lines.append(
-            f"some of it may come of what waits: {waiting.live:,} documents in the queue of the live generation, "
-            f"{waiting.new:,} in that of the new one, {waiting.live_set_aside + waiting.new_set_aside:,} set aside, "
-            f"{waiting.changes:,} changes not taken in yet"
+            "pending work may explain part of it: "
+            f"{count_of(waiting.live, 'document')} queued for the live generation, "
+            f"{waiting.new:,} for the new one, {waiting.live_set_aside + waiting.new_set_aside:,} set aside, "
+            f"{count_of(waiting.changes, 'change')} not dispatched yet"
         )
     if found.exceeded:
-        lines.append(f"more differs than is allowed; to give the new generation up: {advised('abandon')}")
+        lines.append(f"a limit is exceeded; to abandon the new generation: {advised('abandon')}")
     elif found.new.state == "retired":
-        lines.append(f"to let it answer: {advised('promote', '--generation', str(found.new.generation))}")
+        lines.append(f"to promote it: {advised('promote', '--generation', str(found.new.generation))}")
     elif found.new.state == "ready":
-        lines.append(f"to let it answer: {advised('promote')}; to give it up: {advised('abandon')}")
+        lines.append(f"to promote it: {advised('promote')}; to abandon it: {advised('abandon')}")
     else:
         lines.append(f"it cannot be promoted before it is ready: {advised('status')}")
     return lines

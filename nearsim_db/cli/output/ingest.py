@@ -17,7 +17,7 @@ def print_summary_json(
     error: NearsimError | None,
     on_duplicate: OnDuplicate | None,
 ) -> None:
-    """One JSON document; `error` is null unless it ended early."""
+    """Print one JSON document; `error` is null unless the ingest ended early."""
     terminal.print_json(
         {
             "read": summary.read,
@@ -46,9 +46,9 @@ def print_summary(
     rejects: Path | None,
     on_duplicate: OnDuplicate | None,
 ) -> None:
-    """Counts, the first rejects with their reasons, and a line for each profile."""
+    """Print counts, the first rejects with their reasons, and the profiles."""
     if dry_run:
-        terminal.print_line("Nothing was written; this is what would happen.")
+        terminal.print_line("Dry run: nothing was written.")
     tables.print_facts(
         {
             "read": summary.read,
@@ -86,7 +86,7 @@ def _duplicates(summary: IngestSummary) -> dict[str, object]:
 
 
 def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO | None = None) -> None:
-    """The first rejects with their reasons, and where all of them are."""
+    """Print the first rejects with their reasons, and the path of the reject file."""
     if not summary.rejected:
         return
     terminal.print_line(stream=stream)
@@ -96,9 +96,9 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
     if more:
         terminal.print_line(f"... and {more:,} more", stream)
     if rejects is not None:
-        terminal.print_line(f"all of them are in {rejects}", stream)
+        terminal.print_line(f"all rejects are in {rejects}", stream)
     elif more:
-        terminal.print_line("with --rejects PATH all of them are written there", stream)
+        terminal.print_line("write all rejects to a file with --rejects PATH", stream)
 
 
 def _place(reject: Reject) -> str:

@@ -18,7 +18,7 @@ Check = tuple[Document, list[Match]]
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[Answer]):
-    """How one kind of answer is written; a table shows the smallest by `order` first, or all as they come."""
+    """How one kind of answer is written; a table is sorted by `order`, or unsorted without one."""
 
     plural: str
     as_json: Callable[[Answer], object]
@@ -47,8 +47,8 @@ def _cluster_row(cluster: Cluster) -> Row:
 
 
 def _match_object(match: Match) -> dict[str, object]:
-    told = dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
-    return told if match.distance is None else told | {"distance": match.distance}
+    values = dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
+    return values if match.distance is None else values | {"distance": match.distance}
 
 
 def _check_order(check: Check) -> tuple[float, str]:
@@ -74,25 +74,24 @@ def _check_object(check: Check) -> dict[str, object]:
 
 
 def _work_row(item: WorkItem) -> Row:
-    *others, error = (getattr(item, name) for name in _WORK_SHOWN)
-    return *others, error and " ".join(error.split())
+    *values, error = (getattr(item, name) for name in _WORK_SHOWN)
+    return *values, error and " ".join(error.split())
 
 
-def _just(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
+def _one_row(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
     return lambda answer: (row(answer),)
 
 
 _CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches")
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
-# Room for ids and titles on a terminal of 80 columns.
-_EVIDENCE_SHORTER = ("similarity", "common", "union", "estimate", "bands")
+_EVIDENCE_HEADINGS = ("similarity", "intersection", "union", "estimate", "shared bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
 _pair_row = attrgetter("left", "right", *_EVIDENCE)
 _match_row = attrgetter("external_id", "title", *_EVIDENCE)
 
 
 def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
-    """The layout of pairs or matches with a column for their distance."""
+    """Return a layout of pairs or matches with a column for the distance."""
 
     def row(answer: Measured) -> Row:
         return *layout.table_row(answer), answer.distance
@@ -100,7 +99,7 @@ def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
     return replace(
         layout,
         csv_columns=(*layout.csv_columns, "distance"),
-        csv_rows=_just(row),
+        csv_rows=_one_row(row),
         table_columns=(*layout.table_columns, "distance"),
         table_row=row,
     )
@@ -110,10 +109,11 @@ PAIRS: Layout[Pair] = Layout(
     plural="pairs",
     as_json=lambda pair: pair,
     csv_columns=("left", "right", *_EVIDENCE),
-    csv_rows=_just(_pair_row),
-    table_columns=("left", "right", *_EVIDENCE_SHORTER),
+    csv_rows=_one_row(_pair_row),
+    table_columns=("left", "right", *_EVIDENCE_HEADINGS),
     table_row=_pair_row,
     order=_pair_order,
+    wrap=("shared bands",),
 )
 CLUSTERS: Layout[Cluster] = Layout(
     plural="clusters",
@@ -128,16 +128,17 @@ MATCHES: Layout[Match] = Layout(
     plural="similar documents",
     as_json=_match_object,
     csv_columns=_MATCH_COLUMNS,
-    csv_rows=_just(_match_row),
-    table_columns=("id", "title", *_EVIDENCE_SHORTER),
+    csv_rows=_one_row(_match_row),
+    table_columns=("id", "title", *_EVIDENCE_HEADINGS),
     table_row=_match_row,
     shorten=("title",),
+    wrap=("shared bands",),
 )
 CHECKS: Layout[Check] = Layout(
     plural="documents checked",
     as_json=_check_object,
     csv_columns=_CHECK_COLUMNS,
-    csv_rows=_just(_check_row),
+    csv_rows=_one_row(_check_row),
     table_columns=_CHECK_COLUMNS,
     table_row=_check_row,
     order=_check_order,
@@ -148,10 +149,10 @@ _WORK_COLUMNS = (
 )
 _WORK_SHOWN = ("id", "collection", "profile", "stage", "state", "attempts", "due_at", "worker", "error")
 WORK: Layout[WorkItem] = Layout(
-    plural="documents to be worked on",
+    plural="documents in the work queue",
     as_json=lambda item: item,
     csv_columns=_WORK_COLUMNS,
-    csv_rows=_just(attrgetter(*_WORK_COLUMNS)),
+    csv_rows=_one_row(attrgetter(*_WORK_COLUMNS)),
     table_columns=_WORK_SHOWN,
     table_row=_work_row,
     shorten=("id",),

@@ -1,4 +1,4 @@
-"""Curves drawn with characters: each with a mark of its own, so that they are told apart without colours, too."""
+"""Curves drawn with characters, each with its own mark, so that they differ without colours."""
 
 from collections.abc import Callable, Sequence
 from typing import TextIO
@@ -19,20 +19,20 @@ Probability = Callable[[float], float]
 def draw(
     curves: Sequence[Probability], low: float, high: float, threshold: float | None, stream: TextIO
 ) -> None:
-    """Curves over low..high with values in 0..1, as wide as the terminal, 80 columns where there is none."""
+    """Draw curves over low..high with values in 0..1, as wide as the terminal, or 80 columns without one."""
     screen = terminal.console(stream)
     width = min(max(screen.width if stream.isatty() else _IN_A_PIPE, _NARROW), _WIDE) - _GUTTER - 1
     lines = _FINE if "utf" in (stream.encoding or "").lower() else _PLAIN
-    held = [[list[int]() for _ in range(width)] for _ in range(_ROWS + 1)]
+    grid = [[list[int]() for _ in range(width)] for _ in range(_ROWS + 1)]
     for number, curve in enumerate(curves):
         before = None
         for column in range(width):
             row = round((1 - curve(low + (high - low) * column / (width - 1))) * _ROWS)
             for passed in _between(before, row):
-                held[passed][column].append(number)
+                grid[passed][column].append(number)
             before = row
     line = None if threshold is None else round((threshold - low) / (high - low) * (width - 1))
-    for row, cells in enumerate(held):
+    for row, cells in enumerate(grid):
         screen.print(_row(row, cells, line, lines), soft_wrap=True)
     axis = "".join(lines[4] if column == line else lines[2] for column in range(width))
     screen.print(Text(f"{'':{_GUTTER - 1}}{lines[1]}{axis}"), soft_wrap=True)
@@ -40,12 +40,12 @@ def draw(
 
 
 def mark(number: int) -> str:
-    """The mark of a curve, by its place."""
+    """Return the mark of a curve, by its index."""
     return MARKS[number % len(MARKS)]
 
 
 def _between(before: int | None, row: int) -> range:
-    """The rows that a curve passes on its way from one column to the next."""
+    """Return the rows that a curve crosses between one column and the next."""
     if before is None or abs(row - before) < 2:
         return range(row, row + 1)
     return range(row, before) if row < before else range(before + 1, row + 1)
@@ -55,7 +55,7 @@ def _row(row: int, cells: list[list[int]], line: int | None, lines: str) -> Text
     text = Text(f"{1 - row / _ROWS:{_GUTTER - 2}.1f} " if row % 4 == 0 else " " * (_GUTTER - 1))
     text.append(lines[0])
     for column, numbers in enumerate(cells):
-        # Where curves lie upon each other they take turns.
+        # Curves that overlap alternate.
         number = numbers[column // 2 % len(numbers)] if numbers else None
         if number is not None:
             text.append(mark(number), _COLOURS[number % len(_COLOURS)])
@@ -66,7 +66,7 @@ def _row(row: int, cells: list[list[int]], line: int | None, lines: str) -> Text
 
 
 def _ticks(low: float, high: float, width: int) -> str:
-    """Numbers below the axis, from end to end."""
+    """Return the axis labels, from end to end."""
     parts = 4 if low < 0 else 5
     places = [
         (round((width - 1) * part / parts), f"{low + (high - low) * part / parts:.4g}")

@@ -10,19 +10,19 @@ _OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows
 
 
 def live_profile_stats(index: Index) -> list[dict[str, Any]]:
-    """The statistics of every profile that answers."""
+    """Return the statistics of every profile that has a live index."""
     return [
         index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
     ]
 
 
 def outline(stats: dict[str, Any]) -> dict[str, Any]:
-    """The few figures of a profile that a summary shows."""
+    """Return the figures of a profile that a summary shows."""
     return {name: stats[name] for name in _OUTLINE}
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
-    """A line for each profile."""
+    """Print the figures of the profiles, one per row."""
     if not profiles:
         return
     tables.print_table(
@@ -43,7 +43,7 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
 
 
 def print_profile(description: dict[str, Any], name: str, state: str) -> None:
-    """What a profile chose and what to expect of it."""
+    """Print what a profile resolves to: bands, expected recall and size, and the S-curve."""
     tables.print_facts(
         {
             "profile": name,
@@ -66,15 +66,15 @@ def _window(age: str) -> str:
 
 
 def print_curve(description: dict[str, Any]) -> None:
-    """The probability of becoming a candidate, by similarity; under projection by distance, too."""
+    """Print the probability of becoming a candidate by similarity and, for projection, by distance."""
     curve = description["curve"]
     terminal.print_line()
     if description["recipe"]["sketch"]["family"] != "projection":
-        terminal.print_line("The probability that a pair of a similarity becomes a candidate:")
+        terminal.print_line("Probability that a pair becomes a candidate, by similarity:")
         tables.print_table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
         return
     terminal.print_line(
-        "The probability that a pair at a distance becomes a candidate; its similarity is 1 / (1 + distance):"
+        "Probability that a pair becomes a candidate, by distance; similarity is 1 / (1 + distance):"
     )
     rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
     tables.print_table(("distance", "similarity", "probability"), rows)

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, when that is a terminal."""
+"""Progress bars on standard error, if it is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from nearsim_db.readers import Source
 
-_SHOWN = {
+_STEPS = {
     "read": ("reading", "documents"),
     "follow": ("comparing", "rows"),
     "keep": ("copying", "documents"),
     "sign": ("signing", "documents"),
-    "bands": ("filing band keys", "documents"),
+    "bands": ("storing band keys", "documents"),
     "candidates": ("verifying", "documents"),
     "search": ("searching", "documents"),
     "clusters": ("clustering", ""),
     "write": ("writing", "documents"),
     "cut": ("cutting into shingles", "documents"),
-    "judge": ("judging shingles", "ways"),
+    "judge": ("scoring shingles", "schemes"),
     "compare": ("comparing pairs", ""),
     "report": ("reading the index", ""),
     "diff": ("comparing the two indexes", ""),
@@ -37,7 +37,7 @@ _SHOWN = {
 
 
 class _Bars:
-    """A bar per step, begun when the step is first told of; the one before is then complete."""
+    """One progress bar per step; the first report of a step completes the bar before it."""
 
     def __init__(self, bars: "RichProgress", source: "Source | None") -> None:
         self._bars = bars
@@ -49,8 +49,8 @@ class _Bars:
         if step != self._step or self._task is None:
             self.finish()
             self._step = step
-            self._task = self._bars.add_task(_SHOWN.get(step, (step, ""))[0], total=None, count="", left="")
-        unit = _SHOWN.get(step, (step, ""))[1]
+            self._task = self._bars.add_task(_STEPS.get(step, (step, ""))[0], total=None, count="", left="")
+        unit = _STEPS.get(step, (step, ""))[1]
         count = f"{done:,} {unit}" if unit else ""
         if step == "read" and self._source is not None:
             done, total = self._source.bytes_read, self._source.total_bytes
@@ -58,7 +58,7 @@ class _Bars:
         self._bars.update(self._task, left=_left(self._bars.tasks[-1].time_remaining))
 
     def finish(self) -> None:
-        """Show the present step as complete."""
+        """Show the current step as complete."""
         if self._task is not None:
             self._bars.update(self._task, completed=1, total=1, left="")
             self._bars.stop_task(self._task)
@@ -70,7 +70,7 @@ def _left(seconds: float | None) -> str:
 
 @contextmanager
 def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progress]:
-    """A callable that draws bars, or nothing. With a source, reading is measured by its bytes."""
+    """Yield a callable that draws bars, or nothing; with a source, reading is measured in bytes."""
     if quiet or not sys.stderr.isatty():
         yield silent
         return

@@ -8,7 +8,7 @@ from nearsim_db.indexing.purge import Purged
 
 
 def purge_document(purged: Purged) -> dict[str, Any]:
-    """Every place that a purge removed something from, with how many rows or lines that were."""
+    """Return the places that a purge erased documents from, with the number of rows or lines."""
     return {
         "document": len(purged.deleted),
         "generations": [
@@ -35,7 +35,7 @@ def purge_document(purged: Purged) -> dict[str, Any]:
 
 
 def print_purge(purged: Purged) -> None:
-    """The same for people."""
+    """Print the places that a purge erased documents from."""
     terminal.print_line()
     tables.print_facts(
         {
@@ -49,7 +49,7 @@ def print_purge(purged: Purged) -> None:
             },
             **{
                 f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
-                    "is being built right now, and loses it when it has caught up with the documents; to be rid of it "
+                    "is still being built, and loses the documents when it catches up; to drop it "
                     f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
                 )
                 for generation in purged.later

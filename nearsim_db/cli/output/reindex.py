@@ -12,7 +12,7 @@ from nearsim_db.store.catalog import Generation
 
 
 def print_state(reindex: Reindex, generation: Generation, *, as_json: bool, quiet: bool) -> None:
-    """What became of a generation, and what can be done next."""
+    """Print the state of a generation and the next command."""
     (found,) = [one for one in reindex.status() if one.generation.generation_id == generation.generation_id]
     if as_json:
         terminal.print_json(outline(found))
@@ -26,39 +26,39 @@ def _next(found: Status) -> str:
     advised, worker = found.generation.advice, suggested_command("worker", found.generation.collection)
     match found.generation.state:
         case "building" if found.waits_for_worker:
-            return f"left to the workers, and none is at work; start one: {worker}"
+            return f"waiting for a worker, and none is running; start one: {worker}"
         case "building":
-            return f"left to the workers; see how far it is: {advised('reindex status')}"
+            return f"being built by the workers; see its progress: {advised('reindex status')}"
         case "catching_up":
-            return f"built, and catching up; see how far it is: {advised('reindex status')}"
+            return f"catching up; see its progress: {advised('reindex status')}"
         case "ready":
             return (
                 f"ready; compare it with the live one: {advised('reindex diff')}; "
                 f"then: {advised('reindex promote')}"
             )
         case "paused":
-            return f"paused; to go on: {advised('reindex resume')}"
+            return f"paused; to resume it: {advised('reindex resume')}"
         case "abandoned":
-            return f"abandoned; its tables go with: {advised('reindex drop')}"
+            return f"abandoned; to drop its tables: {advised('reindex drop')}"
         case state:
             return state
 
 
-def named(reindex: Reindex, chosen: Sequence[Generation]) -> str:
-    """Generations as a question names them, as "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
+def describe(reindex: Reindex, chosen: Sequence[Generation]) -> str:
+    """Return generations as text, e.g. "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
     ids = {one.generation_id for one in chosen}
     profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
     found = Reindex(reindex.database, reindex.collection, profiles).status()
-    told = [
+    descriptions = [
         f"generation {one.generation.generation_id} ({one.word}, {size(one.bytes)}) "
         f"of profile {one.generation.profile}"
         for one in found
         if one.generation.generation_id in ids
     ]
-    return f"{', '.join(told)} in collection {reindex.collection}"
+    return f"{', '.join(descriptions)} in collection {reindex.collection}"
 
 
-def print_turn(
+def print_promoted(
     reindex: Reindex,
     generation: Generation,
     before: GenerationId | None,
@@ -67,7 +67,7 @@ def print_turn(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Which generation answers now, and how to go back to the one that did; after a rollback that is `forward`."""
+    """Print which generation is live, and how to undo the switch; `forward` after a rollback."""
     if as_json:
         terminal.print_json(
             {
@@ -84,14 +84,14 @@ def print_turn(
             if forward
             else generation.advice("reindex rollback")
         )
-        kept = f"; generation {before} is kept, to go back to it: {back}" if before is not None else ""
+        kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""
         terminal.print_info(
-            f"generation {generation.generation_id} of profile {generation.profile} answers now{kept}"
+            f"generation {generation.generation_id} of profile {generation.profile} is live now{kept}"
         )
 
 
 def print_refused(reindex: Reindex, refused: LimitsExceededError) -> None:
-    """What differs by more than is allowed, as one JSON document."""
+    """Print the exceeded limits as one JSON document."""
     terminal.print_json(
         {
             "promoted": False,
@@ -103,7 +103,7 @@ def print_refused(reindex: Reindex, refused: LimitsExceededError) -> None:
 
 
 def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> None:
-    """What is gone, and what goes when nobody reads it any more."""
+    """Print the generations dropped, and those still in use."""
     if as_json:
         terminal.print_json(
             [
@@ -119,7 +119,7 @@ def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> 
         return
     for one in dropped:
         held = f"read by {', '.join(one.held_by)}" if one.held_by else "in use"
-        waits = f"is still {held}; a worker drops it after, or: {one.generation.advice('reindex drop')}"
+        waits = f"is still {held}; a worker drops it later, or run: {one.generation.advice('reindex drop')}"
         state = "is dropped" if one.finished else waits
         if not quiet or not one.finished:
             terminal.print_info(
@@ -130,6 +130,6 @@ def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> 
 
 
 def print_left(generation: Generation) -> None:
-    """What was being built when this process was told to end."""
-    told = f"generation {generation.generation_id} of profile {generation.profile}"
-    terminal.print_warning(f"{told} is {how_to_continue(generation)}")
+    """Warn that this process leaves a build unfinished."""
+    name = f"generation {generation.generation_id} of profile {generation.profile}"
+    terminal.print_warning(f"{name} is {how_to_continue(generation)}")

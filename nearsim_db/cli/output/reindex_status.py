@@ -9,7 +9,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import suggested_command
 from nearsim_db.store.catalog import Generation
 
-_STAGES = {"sign": "signing", "bands": "filing band keys", "pairs": "verifying", "clusters": "clustering"}
+_STAGES = {"sign": "signing", "bands": "storing band keys", "pairs": "verifying", "clusters": "clustering"}
 _COLUMNS = (
     "generation",
     "profile",
@@ -22,39 +22,39 @@ _COLUMNS = (
     "since",
 )
 _WRAPPED = ["progress", "differs in"]
-_SPARE = ("since", "profile", "size")  # what a narrow terminal does without, in this order
+_OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
 
 
 def print_status(reindex: Reindex, *, as_json: bool) -> None:
-    """All generations, one a row, and what there is to say about those that somebody has to decide on."""
+    """Print all generations, one per row, and advice on those that need a decision."""
     found = reindex.status()
     if as_json:
         terminal.print_json([outline(one) for one in found])
         return
     if not found:
         build = suggested_command("build", reindex.collection)
-        terminal.print_info(f"nothing found: the collection has no profile yet; {build} makes one")
+        terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
         return
     print_table([dict(zip(_COLUMNS, _row(one), strict=True)) for one in found])
     for one in found:
-        if told := _advice(one):
+        if text := _advice(one):
             terminal.print_info(
-                f"generation {one.generation.generation_id} of profile {one.generation.profile} {told}"
+                f"generation {one.generation.generation_id} of profile {one.generation.profile} {text}"
             )
 
 
 def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
-    """With all columns, less those that a narrow terminal can do without: first the empty ones."""
+    """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
     shown = list(_COLUMNS)
     empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
     several = len({row["profile"] for row in rows}) > 1
-    for name in (*empty, *(one for one in _SPARE if not (one == "profile" and several))):
-        if name in shown and not tables.fits(shown, _cut(rows, shown), wrap=_WRAPPED, stream=stream):
+    for name in (*empty, *(one for one in _OPTIONAL if not (one == "profile" and several))):
+        if name in shown and not tables.fits(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream):
             shown.remove(name)
-    tables.print_table(shown, _cut(rows, shown), wrap=_WRAPPED, stream=stream)
+    tables.print_table(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream)
 
 
-def _cut(rows: Sequence[Mapping[str, object]], shown: Sequence[str]) -> list[list[object]]:
+def _select(rows: Sequence[Mapping[str, object]], shown: Sequence[str]) -> list[list[object]]:
     return [[row[name] for name in shown] for row in rows]
 
 
@@ -74,14 +74,14 @@ def _row(one: Status) -> list[object]:
 
 
 def _progress(one: Status) -> str:
-    """As `12 %, signing · about 3 min left`, where the share is of the whole build."""
+    """Return e.g. `12 %, signing · about 3 min left`; the share is of the whole build."""
     if one.percent is None:
         return "-"
     stage = _STAGES.get(one.generation.stage)
-    told = f"{one.percent:.0f} %" if stage is None else f"{one.percent:.0f} %, {stage}"
+    text = f"{one.percent:.0f} %" if stage is None else f"{one.percent:.0f} %, {stage}"
     if one.waits_for_worker:
-        return f"{told} · waits for a worker"
-    return told if one.seconds_left is None else f"{told} · about {_duration(one.seconds_left)} left"
+        return f"{text} · waits for a worker"
+    return text if one.seconds_left is None else f"{text} · about {_duration(one.seconds_left)} left"
 
 
 def _duration(seconds: float) -> str:
@@ -95,7 +95,7 @@ def size(count: int) -> str:
 
 
 def _since(generation: Generation) -> datetime | None:
-    """When its state began, where that was written down."""
+    """Return when its current state began, if recorded."""
     if generation.dropping:
         return generation.retired_at
     since = {
@@ -111,24 +111,24 @@ def _advice(one: Status) -> str | None:
     generation = one.generation
     if generation.dropping:
         again = generation.advice("reindex drop")
-        return f"waits for who still reads it; a worker drops it after, or: {again}"
+        return f"is being dropped but still in use; a worker drops it later, or run: {again}"
     if one.is_left_behind:
         return f"was {how_to_continue(generation)}"
     if (remedy := one.remedy_where_refused) is not None:
         return f"cannot be written to by this version: {remedy}"
     if one.waits_for_worker:
         worker = suggested_command("worker", generation.collection)
-        return f"waits for a worker, and none is at work: {worker}"
+        return f"waits for a worker, and none is running: {worker}"
     return None
 
 
 def how_to_continue(generation: Generation) -> str:
     resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
-    return f"left behind where it stopped; to go on: {resume}; to give it up: {abandon}"
+    return f"left unfinished; to resume it: {resume}; to abandon it: {abandon}"
 
 
 def outline(one: Status) -> dict[str, Any]:
-    """A status as it is printed."""
+    """Return a status as it is printed in JSON."""
     generation = one.generation
     return {
         "generation": generation.generation_id,

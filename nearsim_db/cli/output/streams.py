@@ -27,12 +27,12 @@ def write(
     *,
     quiet: bool,
 ) -> None:
-    """Write answers as they come; a table that is not for a file is limited, to 50 unless told otherwise.
+    """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
 
-    It says how many more there are, unless `quiet`.
+    Unless `quiet`, a table ends with the number of rows and of those omitted.
     """
     to_file = output is not None and output != STANDARD_OUTPUT
-    # Asking for the first answer shows whether there is an index to answer, before anything is written.
+    # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
     with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
@@ -51,7 +51,7 @@ def write(
 
 
 class _Counted(Iterator[Answer]):
-    """Answers as they come, and how many came."""
+    """An iterator that counts its answers."""
 
     def __init__(self, answers: Iterator[Answer]) -> None:
         self._answers = answers
@@ -105,7 +105,7 @@ def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None)
 
 @contextmanager
 def _as_text(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
-    """Write text to a stream that stays open."""
+    """Wrap a binary stream for text, and leave it open."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         yield text

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from nearsim_db.cli.output.terminal import UNLIMITED_WIDTH, console, visible
 
-_GAP = 3
+_GAP, _NARROW_GAP = 3, 2
 _SHORTEST = 12
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -25,21 +25,25 @@ def print_table(
     decimals: Mapping[str, int] | None = None,
     stream: TextIO | None = None,
 ) -> None:
-    """Rows under a heading, numbers to the right, floats with four decimals or those that `decimals` says.
+    """Print rows under a heading, numbers right-aligned, floats with four decimals or those of `decimals`.
 
-    On a terminal too narrow for it, columns to `shorten` lose their end, down to 12 characters, and those to `wrap`
-    are broken between words. Nothing else is ever cut or broken: the table is then wider than the terminal.
+    If the terminal is too narrow, the space between columns shrinks first; then columns of `wrap` break between words
+    and columns of `shorten` are truncated, down to 12 characters. No other column is cut: the table may then be wider
+    than the terminal.
     """
     places = decimals or {}
-    held = [list(row) for row in rows]
+    values = [list(row) for row in rows]
     cells = [
-        [_cell(value, places.get(name, 4)) for name, value in zip(columns, row, strict=True)] for row in held
+        [_cell(value, places.get(name, 4)) for name, value in zip(columns, row, strict=True)]
+        for row in values
     ]
     target = stream or sys.stdout
-    widths = _widths(columns, cells, shorten, wrap, console(target).width)
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    available = console(target).width
+    gap = _GAP if _total(_content_widths(columns, cells), _GAP) <= available else _NARROW_GAP
+    widths = _widths(columns, cells, shorten, wrap, available, gap)
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 2, 0, 1))
     for at, name in enumerate(columns):
-        number = all(isinstance(row[at], int | float | None) for row in held)
+        number = all(isinstance(row[at], int | float | None) for row in values)
         shown.add_column(
             Text(name),
             justify="right" if number else "left",
@@ -59,10 +63,10 @@ def fits(
     wrap: Sequence[str] = (),
     stream: TextIO | None = None,
 ) -> bool:
-    """Whether a table fits the terminal, its columns to `wrap` broken where they can be."""
+    """Whether a table fits the terminal once its columns of `wrap` are broken between words."""
     cells = [[_cell(value, 4) for value in row] for row in rows]
     width = console(stream or sys.stdout).width
-    return sum(_widths(columns, cells, (), wrap, width)) + _GAP * (len(columns) - 1) <= width
+    return _total(_widths(columns, cells, (), wrap, width, _GAP), _GAP) <= width
 
 
 def _cell(value: object, decimals: int) -> str:
@@ -75,23 +79,35 @@ def _widths(
     shorten: Sequence[str],
     wrap: Sequence[str],
     available: int,
+    gap: int,
 ) -> list[int]:
-    """The width of each column: that of its content, less what the columns that may give way can give."""
-    contents = [[name, *(row[at] for row in cells)] for at, name in enumerate(columns)]
-    widths = [max(map(cell_len, content)) for content in contents]
-    excess = sum(widths) + _GAP * (len(widths) - 1) - available
-    for at, name in enumerate(columns):
-        if excess > 0 and name in (*shorten, *wrap):
-            words = [word for text in contents[at] for word in text.split()] if name in wrap else []
-            least = min(widths[at], max([_SHORTEST, *map(cell_len, words)]))
-            given = min(excess, widths[at] - least)
-            widths[at] -= given
-            excess -= given
+    """Return the width of each column: that of its content, reduced in columns that may wrap or be shortened."""
+    longest = [max((cell_len(row[at]) for row in cells), default=0) for at in range(len(columns))]
+    widths = _content_widths(columns, cells)
+    excess = _total(widths, gap) - available
+    # Headings longer than their cells wrap first.
+    for at in sorted(range(len(columns)), key=lambda at: longest[at] >= cell_len(columns[at])):
+        if excess > 0 and columns[at] in (*shorten, *wrap):
+            texts = [columns[at], *(row[at] for row in cells)] if columns[at] in wrap else []
+            words = [cell_len(word) for text in texts for word in text.split()]
+            shortest = min(_SHORTEST, longest[at]) if columns[at] in wrap else _SHORTEST
+            least = min(widths[at], max([shortest, *words]))
+            reduction = min(excess, widths[at] - least)
+            widths[at] -= reduction
+            excess -= reduction
     return widths
 
 
+def _content_widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(cell_len(name), *(cell_len(row[at]) for row in cells), 0) for at, name in enumerate(columns)]
+
+
+def _total(widths: Sequence[int], gap: int) -> int:
+    return sum(widths) + gap * (len(widths) - 1)
+
+
 def print_facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
-    """Names and values, one a line, on standard output unless told otherwise; broken to `width` if it is given."""
+    """Print names and values, one per line, on standard output by default; wrapped to `width` if given."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
@@ -104,18 +120,18 @@ def print_facts(values: Mapping[str, object], stream: TextIO | None = None, widt
 def print_checks(
     findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
 ) -> None:
-    """(verdict, check, finding, advice), one a line, with the advice below; broken to `width` if it is given."""
+    """Print (verdict, check, finding, advice), one per line, the advice below; wrapped to `width` if given."""
     shown = Table(box=None, show_header=False, pad_edge=False)
     for _ in range(3):
         shown.add_column(overflow="fold")
     for verdict, check, finding, advice in findings:
-        told = visible(finding) + (f"\n{visible(advice)}" if advice else "")
-        shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(told))
+        text = visible(finding) + (f"\n{visible(advice)}" if advice else "")
+        shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(text))
     _print(shown, stream or sys.stdout, width)
 
 
 def _print(shown: Table, stream: TextIO, width: int | None = None) -> None:
-    """Without the blanks that Rich fills lines up with."""
+    """Print a table without the trailing blanks that Rich adds."""
     screen = console(stream)
     if width is not None:
         screen.width = width

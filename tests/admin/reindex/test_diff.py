@@ -9,7 +9,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Limits, Reindex
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import diffs
-from nearsim_db.store.diffs import Both, ChosenPair
+from nearsim_db.store.diffs import Both, DiffPair
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.diff_world import Ids, Written, leaves
 
@@ -41,7 +41,7 @@ def brute_clusters(live: Written, new: Written) -> Counter[str]:
 
 
 def check_samples(
-    chosen: list[ChosenPair], expected: set[Ids], before: dict[Ids, float], after: dict[Ids, float]
+    chosen: list[DiffPair], expected: set[Ids], before: dict[Ids, float], after: dict[Ids, float]
 ) -> None:
     """Samples are of what differs, tell the similarities, and together stand for all of it."""
     assert sum(one.pairs for one in chosen) == len(expected)
