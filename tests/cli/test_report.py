@@ -160,6 +160,7 @@ def column(page: Page, table: str, place: int) -> list[str]:
     return [text.strip().split("\n")[0].strip() for text in cells.all_inner_texts()]
 
 
+@pytest.mark.slow("needs Chromium")
 def test_tables_are_sorted_and_searched(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     page = opened(browser, page_file, complaints)
     members = [int(one) for one in column(page, "largest-table", 2)]
@@ -209,6 +210,7 @@ def test_a_column_of_text_sorts_ascending_first_and_empty_cells_stay_last(
     assert complaints == []
 
 
+@pytest.mark.slow("needs Chromium")
 def test_empty_figures_stay_last(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     page = opened(browser, page_file, complaints)
     for _ in range(2):
@@ -218,6 +220,7 @@ def test_empty_figures_stay_last(browser: Browser, page_file: Path, complaints: 
     assert complaints == []
 
 
+@pytest.mark.slow("needs Chromium")
 def test_headings_sort_by_keyboard(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     page = opened(browser, page_file, complaints)
     page.focus("#sources-table th:nth-child(1) button")
@@ -232,6 +235,7 @@ def test_headings_sort_by_keyboard(browser: Browser, page_file: Path, complaints
     assert complaints == []
 
 
+@pytest.mark.slow("needs Chromium")
 def test_light_dark_and_paper(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     colours = []
     for scheme in ("light", "dark"):

@@ -11,35 +11,11 @@ import pytest
 
 from nearsim_db import Index
 
-SOURCE = """
-import json, os, signal, sys
-from pathlib import Path
-from nearsim_db.indexing import build, ingest, work_queue
-from nearsim_db.index import Index
-from nearsim_db.readers import Source
-from nearsim_db.store import documents
-
-ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
-build._BAND_ROWS_AT_ONCE = build._SKETCHES_AT_ONCE = build._CANDIDATES_AT_ONCE = 50
-work_queue._BATCHES.update(sign=40, search=40, link=40)
-work_queue._MEMBERS_AT_ONCE = 40
-left = int(sys.argv[3])
-
-def progress(step, done, total):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-with Index.connect(sys.argv[1], progress=progress) as index:
-    print(json.dumps(index.ingest(Source([Path(sys.argv[2])])).inserted))
-"""
-
 
 def run(database_url: str, file: Path, kill_at: int) -> int:
     """Ingest in a process of its own that kills itself at the given progress event; 0 lets it finish."""
     done = subprocess.run(
-        [sys.executable, "-c", SOURCE, database_url, str(file), str(kill_at)],
+        [sys.executable, "-m", "tests.builders.killed_ingest", database_url, str(file), str(kill_at)],
         env={**os.environ, "NEARSIM_BACKEND": "numpy"},
         capture_output=True,
         text=True,

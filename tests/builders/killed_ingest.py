@@ -1,0 +1,39 @@
+"""Ingest a file in small batches and die: python -m tests.builders.killed_ingest URL FILE PROGRESS_EVENT."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from nearsim_db.index import Index
+from nearsim_db.indexing import build, ingest, work_queue
+from nearsim_db.readers import Source
+from nearsim_db.store import documents
+
+
+def make_batches_small() -> None:
+    """Have a small file go through several batches of every stage."""
+    ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
+    build._BAND_ROWS_AT_ONCE = build._SKETCHES_AT_ONCE = build._CANDIDATES_AT_ONCE = 50
+    work_queue._BATCH_SIZES.update({"sign": 40, "search": 40, "link": 40})
+    work_queue._MEMBERS_PER_BATCH = 40
+
+
+def main(url: str, file: str, kill_at: str) -> None:
+    """Ingest the file; die at the given progress event, or never if that is 0."""
+    left = int(kill_at)
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    make_batches_small()
+    with Index.connect(url, progress=progress) as index:
+        sys.stdout.write(json.dumps(index.ingest(Source([Path(file)])).inserted))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
