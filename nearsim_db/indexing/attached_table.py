@@ -1,7 +1,7 @@
-"""Collections that follow a table of an application: what its triggers noted, and sweeps for what they missed.
+"""Attached tables: documents follow the rows of an application's table.
 
-Triggers only note ids. Whoever looks at them makes the documents what the rows are by then, under a lock of the
-collection, so that of two who look the later also sees later.
+Triggers capture the ids of changed rows. A process that applies them reads the rows as they are by then, under a lock
+of the collection, so of two processes the later also sees the later rows. Sweeps find what the triggers missed.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ _CHANGES_PER_BATCH = 2_000
 _ROWS_PER_SLICE = 2_000
 _DOCUMENTS_PER_SLICE = 5_000
 _TEXTS_PER_BATCH = 500
-_READING_WAIT_MILLISECONDS = 200
-_TRIGGER_WAIT_MILLISECONDS = 1_000
+_READ_LOCK_TIMEOUT_MILLISECONDS = 200
+_TRIGGER_LOCK_TIMEOUT_MILLISECONDS = 1_000
 _TRIGGER_ATTEMPTS = 60
 
 Result = TypeVar("Result")
@@ -33,8 +33,11 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class SweepResult:
-    """What a sweep found: rows that were new or had changed, documents whose rows were gone, and rows left out as no
-    document can have their id."""
+    """What a sweep found.
+
+    `new` and `changed` rows, `gone` rows whose documents were deleted, and `unusable` rows that were left out because
+    their id cannot be an external id.
+    """
 
     new: int = 0
     changed: int = 0
@@ -43,44 +46,44 @@ class SweepResult:
 
 
 def catch_up(engine: Engine) -> int:
-    """Make documents what the rows are that were noted; returns how many notes were taken.
+    """Apply the captured changes of all attached tables to their documents; return how many there were.
 
-    A table that cannot be followed now has that written down, and is swept when it can.
+    The error of a table that cannot be read is recorded, and the table is swept once it can be read again.
     """
-    done = 0
+    applied = 0
     with engine.connect() as connection:
-        noted = attachments.find_noted(connection)
+        collection_ids = attachments.find_noted(connection)
         connection.rollback()
-        for collection_id in noted:
+        for collection_id in collection_ids:
             taken = _CHANGES_PER_BATCH
             while taken == _CHANGES_PER_BATCH:
-                taken = again_after_conflicts(connection, partial(_take_in, connection, collection_id))
-                done += taken
-    return done
+                taken = again_after_conflicts(connection, partial(_apply_changes, connection, collection_id))
+                applied += taken
+    return applied
 
 
-def _take_in(connection: Connection, collection_id: CollectionId) -> int:
-    """One transaction."""
+def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
+    """Apply a batch of changes in one transaction; return its size."""
     hold_lock(connection, Lock.FOLLOW, collection_id)
-    noted = attachments.take_noted(connection, collection_id, _CHANGES_PER_BATCH)
+    changed = attachments.take_noted(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:
-        if None in noted:
+        if None in changed:
             attachments.want_sweep(connection, collection_id)
-        attachments.limit_lock_wait(connection, _READING_WAIT_MILLISECONDS)
+        attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
         try:
             with connection.begin_nested():
                 source = source_rows.get_source(connection, collection_id)
-                source_rows.follow_ids(connection, source, [id for id in noted if id is not None])
+                source_rows.follow_ids(connection, source, [id for id in changed if id is not None])
         except Exception as error:
-            if is_lock_timeout(error):  # somebody alters the table, and the notes can wait
+            if is_lock_timeout(error):  # the table is being altered, and the changes can wait
                 connection.rollback()
                 return 0
             if is_passing(error):
                 raise
             attachments.note_trouble(connection, collection_id, str(error))
     connection.commit()
-    return len(noted)
+    return len(changed)
 
 
 def sweep(
@@ -92,10 +95,11 @@ def sweep(
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> SweepResult | None:
-    """Compare all of the table with the documents, in slices; None if somebody else does and that is not waited for.
+    """Compare the whole table with the documents, in slices.
 
-    One that ends early, or is killed, is done again from the start, where there is then little to write. `meanwhile` is
-    called after each slice. Raises NotFoundError where the table cannot be followed.
+    Without `wait`, return None if another process is sweeping; also None if `stopping` ended it. An interrupted sweep
+    starts again from the beginning, where little is left to write. `meanwhile` is called after each slice. Raises
+    NotFoundError if the table cannot be read.
     """
     with engine.connect() as connection:
         if not take_lock(connection, Lock.SWEEP, collection_id, wait=wait):
@@ -153,8 +157,11 @@ def _sweep(
 def _compare_rows(
     connection: Connection, collection_id: CollectionId, start: str
 ) -> tuple[str | None, int, int]:
-    """One slice in a transaction: the id with which the next begins, and how many documents were new and changed."""
-    source = _hold(connection, collection_id)
+    """Apply a slice of rows in one transaction.
+
+    Returns the id at which the next slice starts, None after the last, and how many documents were new and changed.
+    """
+    source = _lock_source(connection, collection_id)
     following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
     new, changed = source_rows.follow_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
@@ -164,21 +171,22 @@ def _compare_rows(
 def _compare_documents(
     connection: Connection, collection_id: CollectionId, after: int
 ) -> tuple[int | None, int]:
-    source = _hold(connection, collection_id)
+    """Delete the documents of a slice that have no row; return its last doc_id, None at the end, and how many."""
+    source = _lock_source(connection, collection_id)
     last, gone = source_rows.delete_gone(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
     return last, gone
 
 
-def _hold(connection: Connection, collection_id: CollectionId) -> Source:
+def _lock_source(connection: Connection, collection_id: CollectionId) -> Source:
     hold_lock(connection, Lock.FOLLOW, collection_id)
     return source_rows.get_source(connection, collection_id)
 
 
 def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> None:
-    """Make the documents of a collection what the table has that it follows, if it does.
+    """Apply captured changes; sweep the collection's table if it was not swept yet or could not be read.
 
-    Raises NotFoundError where that table cannot be followed.
+    Raises NotFoundError if the table cannot be read.
     """
     catch_up(engine)
     with engine.connect() as connection:
@@ -191,7 +199,7 @@ def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: P
 
 
 def drop_triggers(engine: Engine, collection_id: CollectionId) -> None:
-    """Stop to follow: take our triggers off the table, if the collection follows one that is still there."""
+    """Drop the triggers from the collection's table, if it is attached to one that exists, and start detaching it."""
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
         if attachment is None:
@@ -206,10 +214,10 @@ def drop_triggers(engine: Engine, collection_id: CollectionId) -> None:
 
 
 def with_exclusive_lock(connection: Connection, table: str, action: Callable[[], Result]) -> Result:
-    """Do one transaction's work that nobody may write a table beside.
+    """Run a transaction that locks an application's table exclusively.
 
-    Its lock is waited for only shortly, as all other writers wait behind, and again after a while. Raises ConflictError
-    where it is never to be had.
+    All writers queue behind a waiting exclusive lock, so its timeout is short and the transaction is retried. Raises
+    ConflictError if the lock is not granted in 60 attempts.
     """
     attempts = Retrying(
         retry=retry_if_exception(is_lock_timeout),
@@ -219,7 +227,7 @@ def with_exclusive_lock(connection: Connection, table: str, action: Callable[[],
     )
 
     def attempt() -> Result:
-        attachments.limit_lock_wait(connection, _TRIGGER_WAIT_MILLISECONDS)
+        attachments.limit_lock_wait(connection, _TRIGGER_LOCK_TIMEOUT_MILLISECONDS)
         return action()
 
     try:
@@ -227,42 +235,42 @@ def with_exclusive_lock(connection: Connection, table: str, action: Callable[[],
     except RetryError as error:
         connection.rollback()
         raise ConflictError(
-            f"table {table} is in use: others hold it so long that no trigger of it could be changed; nothing was "
-            "done, try again when their transactions have ended"
+            f"table {table} is locked by long transactions, so its triggers could not be changed; nothing was changed, "
+            "try again when they have ended"
         ) from error
 
 
 def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress = silent) -> None:
-    """Copy the texts of a table that was let go of to the documents, and forget the table. Killed, it is run again."""
+    """Copy the texts of a detached table to the documents, and delete the attachment; can be run again if killed."""
     with engine.connect() as connection:
         after: int | None = 0
         done = 0
         while after is not None:
-            after = again_after_conflicts(connection, partial(_keep_some, connection, collection_id, after))
+            after = again_after_conflicts(connection, partial(_copy_batch, connection, collection_id, after))
             done += _TEXTS_PER_BATCH
             progress("keep", done, None)
         attachments.forget(connection, collection_id)
         connection.commit()
 
 
-def _keep_some(connection: Connection, collection_id: CollectionId, after: int) -> int | None:
-    source = _hold(connection, collection_id)
+def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> int | None:
+    source = _lock_source(connection, collection_id)
     last = source_rows.keep_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
     return last
 
 
 def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_ids: list[str]) -> None:
-    """Raise ConflictError for documents whose texts a table that is followed still has."""
+    """Raise ConflictError for documents whose rows still exist in the attached table."""
     with engine.connect() as connection:
         source = None
         try:
             source = source_rows.find_source(connection, collection_id)
         except NotFoundError:
             return
-        kept = [] if source is None else source_rows.find_still_there(connection, source, external_ids)
-    if kept and source is not None:
+        existing = [] if source is None else source_rows.find_still_there(connection, source, external_ids)
+    if existing and source is not None:
         raise ConflictError(
-            f"table {source.relation.shown} still has {', '.join(map(repr, kept[:5]))}: delete the rows there first, "
-            "then purge"
+            f"table {source.relation.shown} still has {', '.join(map(repr, existing[:5]))}: delete the rows there "
+            "first, then purge"
         )

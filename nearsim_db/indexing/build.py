@@ -1,6 +1,6 @@
-"""The bulk build of a whole generation, in stages; killed anywhere and run again, it goes on at the stage it was at.
+"""The bulk build of a generation, in stages. A build that was killed continues at its stage when run again.
 
-Whoever pauses or abandons the generation stops it: each of its transactions looks at the state before it commits.
+Pausing or abandoning the generation stops the build: each of its transactions checks the state before it commits.
 """
 
 import time
@@ -24,16 +24,17 @@ from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.work import queue
 
-_SKETCHES_AT_ONCE = 20_000
-_BAND_ROWS_AT_ONCE = 4_000_000  # 64 MB sorted in memory, then loaded
-_CANDIDATES_AT_ONCE = 16_384
-_LOOKED_AT = 100  # texts of a batch, for pitfalls
+_SKETCHES_PER_BATCH = 20_000
+_BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
+_CANDIDATES_PER_BATCH = 16_384
+_TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation from all documents of its collection. The first of a profile goes live, another catches up.
+    """Build a generation from all documents of its collection.
 
-    Raises BuildStoppedError where somebody paused or abandoned it.
+    The first generation of a profile is live then, any other catches up. Raises BuildStoppedError if it was paused or
+    abandoned.
     """
     with engine.connect() as reading, engine.connect() as writing:
         generation = catalog.reread(writing, context.generation)
@@ -42,16 +43,16 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
             "sign": lambda: _sign_all(reading, writing, context, progress),
             "bands": lambda: _load_bands(engine, reading, writing, context, progress),
             "pairs": lambda: _find_pairs(engine, context, generation, progress),
-            "clusters": lambda: _link_and_serve(writing, context, progress),
+            "clusters": lambda: _finish(writing, context, progress),
         }
         names = list(stages)
         for name in names[names.index(generation.stage) :]:
             began = time.monotonic()
-            _note_begin(writing, context, name)
+            _record_begin(writing, context, name)
             stages[name]()
             reading.rollback()
-            _refresh(engine, context, name)
-            _note_seconds(writing, context, name, time.monotonic() - began)
+            _vacuum(engine, context, name)
+            _record_seconds(writing, context, name, time.monotonic() - began)
 
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
@@ -66,7 +67,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
     catalog.add_figures(writing, generation, {"documents": total})
-    _note_begin(writing, context, "sign", done)
+    _record_begin(writing, context, "sign", done)
     texts = recipe_warnings.TextSample()
     with closing(
         documents.stream_after(
@@ -79,7 +80,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
         )
     ) as batches:
         for batch in batches:
-            texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _LOOKED_AT)])
+            texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
             rows = steps.sign_documents(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             done += len(batch)
@@ -88,7 +89,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     _warn(context, recipe_warnings.of_texts(context.encoder.profile, texts))
     signatures.index_signatures(writing, context.leaves)
     if attachments.find_attachment(writing, generation.collection_id) is not None:
-        # Texts that were another than was known have been left out; they are looked at again.
+        # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(writing, context.leaves, "compare", [queue.WHOLE])
     catalog.set_stage(writing, generation, "bands")
     _commit(writing, context)
@@ -103,13 +104,13 @@ def _load_bands(
     bands.empty_bands(writing, context.leaves)
     heads, total = 0, signatures.count_heads(writing, context.leaves)
     sketches = signatures.stream_head_sketches(
-        reading, context.leaves, family.dtype, family.k, _SKETCHES_AT_ONCE
+        reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
     )
-    for doc_ids, keys in _joined(context, sketches):
+    for doc_ids, keys in _band_keys(context, sketches):
         bands.write_bands(writing, context.leaves, doc_ids, keys)
         heads += len(doc_ids)
-        _refuse_stopped(writing, context)
-        _note_done(engine, context, heads, total)
+        _check_not_stopped(writing, context)
+        _record_progress(engine, context, heads, total)
         progress("bands", heads, total)
     reading.rollback()
     bands.index_bands(writing, context.leaves)
@@ -118,7 +119,7 @@ def _load_bands(
 
 
 def _forecast(connection: Connection, context: Context) -> None:
-    """Say before the long part how many candidates there will be."""
+    """Record and warn of the expected number of candidates before the long stage."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
         connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
@@ -142,10 +143,10 @@ def _warn(context: Context, warnings: list[str]) -> None:
         context.warn(f"profile {context.generation.profile}: {one}")
 
 
-def _joined(
+def _band_keys(
     context: Context, sketches: Iterator[tuple[NDArray[np.int64], NDArray[np.generic]]]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-    """Band keys of streamed sketches, in runs large enough to be worth sorting."""
+    """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
     run: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
     rows = 0
     for doc_ids, block in chain(sketches, [(None, None)]):
@@ -153,38 +154,38 @@ def _joined(
             keys = context.encoder.band_keys(block)
             run.append((doc_ids, keys))
             rows += keys.size
-        if run and (doc_ids is None or rows >= _BAND_ROWS_AT_ONCE):
+        if run and (doc_ids is None or rows >= _BAND_ROWS_PER_COPY):
             yield np.concatenate([ids for ids, _ in run]), np.concatenate([keys for _, keys in run])
             run, rows = [], 0
 
 
 def _find_pairs(engine: Engine, context: Context, generation: Generation, progress: Progress) -> None:
-    """Stream candidates, verify a block while the one before is stored, and count buckets beside it all."""
+    """Stream candidates; verify a block while the previous one is stored and another thread counts buckets."""
     limit, after = context.bucket_limit, generation.verified_through
     context.figures.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
         heads = signatures.read_head_ids(reading, context.leaves)
         reading.rollback()
-        _note_begin(writing, context, "pairs", int(np.searchsorted(heads, after, "right")))
+        _record_begin(writing, context, "pairs", int(np.searchsorted(heads, after, "right")))
         counting = context.pool.submit(_count_buckets, engine, context)
         storing = context.pool.submit(writing.rollback)
         try:
             for block in bands.stream_candidates(
-                streaming, context.leaves, limit, after, _CANDIDATES_AT_ONCE
+                streaming, context.leaves, limit, after, _CANDIDATES_PER_BATCH
             ):
                 verified = steps.verify_candidates(reading, context, block)
                 stale = sorted(context.stale)
                 context.stale.clear()
                 reading.rollback()
                 storing.result()
-                # The last document's candidates may go on in the next block, so it counts as verified only after that.
+                # The last document may have more candidates in the next block, so it is not verified yet.
                 through = int(block[-1, 0]) - 1
                 storing = context.pool.submit(
                     _store_block, writing, context, verified, stale, through, dict(context.figures)
                 )
                 progress("candidates", int(np.searchsorted(heads, block[-1, 0])), len(heads))
         finally:
-            # Whatever ends the loop, nobody uses a connection any more when it goes back to the pool.
+            # However the loop ends, no thread may use a connection that returns to the pool.
             wait([storing])
         storing.result()
         pairs.finish_pairs(writing, context.leaves)
@@ -208,26 +209,26 @@ def _store_block(
     figures: dict[str, int],
 ) -> None:
     pairs.store_pairs(writing, context.leaves, verified)
-    # Their text was being changed; they are searched when they have been signed again. Queued with the block: only this
-    # process knows of them.
+    # Documents whose text was being changed are searched once signed again. They are queued with the block because
+    # only this process knows of them.
     queue.queue_work(writing, context.leaves, "search", stale)
     catalog.set_stage(writing, context.generation, "pairs", through)
     catalog.add_figures(writing, context.generation, figures)
     _commit(writing, context)
 
 
-def _link_and_serve(writing: Connection, context: Context, progress: Progress) -> None:
+def _finish(writing: Connection, context: Context, progress: Progress) -> None:
     progress("clusters", 0, None)
     steps.rebuild_clusters(writing, context)
     partitions.attach(writing, context.leaves)
-    # The row is locked from here on, so that nobody pauses the build between the look and the end.
+    # The row is locked from here on, so the build cannot be paused between this check and its end.
     catalog.set_stage(writing, context.generation, "done")
-    _refuse_stopped(writing, context)
+    _check_not_stopped(writing, context)
     generations.finish_build(writing, context.generation)
     writing.commit()
 
 
-def _refuse_stopped(writing: Connection, context: Context) -> None:
+def _check_not_stopped(writing: Connection, context: Context) -> None:
     state = generations.read_state(writing, context.generation)
     if state != "building":
         stopped = context.generation
@@ -235,37 +236,37 @@ def _refuse_stopped(writing: Connection, context: Context) -> None:
 
 
 def _commit(writing: Connection, context: Context, done: int | None = None, total: int | None = None) -> None:
-    """Commit, unless somebody stopped the build meanwhile, and say how much of the stage is done."""
-    _refuse_stopped(writing, context)
+    """Commit and record progress. Raises BuildStoppedError if the build was stopped meanwhile."""
+    _check_not_stopped(writing, context)
     if done is not None:
         catalog.add_figures(writing, context.generation, {"done": done, "total": total})
     writing.commit()
 
 
-def _note_begin(writing: Connection, context: Context, stage: str, done: int = 0) -> None:
-    """When a stage was begun or resumed, and with how much of it done, for estimates."""
+def _record_begin(writing: Connection, context: Context, stage: str, done: int = 0) -> None:
+    """Record when a stage began or resumed, and how much of it was done, for estimates."""
     at = queue.server_time(writing).timestamp()
     began = {"stage": stage, "at": at, "done": done}
     catalog.add_figures(writing, context.generation, {"began": began, "done": done, "total": None})
     _commit(writing, context)
 
 
-def _note_done(engine: Engine, context: Context, done: int, total: int) -> None:
-    """How much of a stage is done that is committed at its end only."""
+def _record_progress(engine: Engine, context: Context, done: int, total: int) -> None:
+    """Record progress of a stage that commits only at its end."""
     with engine.begin() as connection:
         catalog.add_figures(connection, context.generation, {"done": done, "total": total})
 
 
-def _note_seconds(writing: Connection, context: Context, stage: str, seconds: float) -> None:
-    """What a stage took, for estimates; one that was interrupted adds up."""
+def _record_seconds(writing: Connection, context: Context, stage: str, seconds: float) -> None:
+    """Record the duration of a stage for estimates; those of an interrupted stage add up."""
     figures = catalog.reread(writing, context.generation).figures.get("seconds", {})
     spent = {**figures, stage: round(figures.get(stage, 0.0) + seconds, 3)}
     catalog.add_figures(writing, context.generation, {"seconds": spent})
     writing.commit()
 
 
-def _refresh(engine: Engine, context: Context, stage: str) -> None:
-    """Give the planner and index-only scans what a stage has loaded."""
+def _vacuum(engine: Engine, context: Context, stage: str) -> None:
+    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans."""
     loaded = {
         "sign": ["signature"],
         "bands": ["band"],

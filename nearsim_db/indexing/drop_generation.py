@@ -1,4 +1,4 @@
-"""Dropping a generation: who reads or writes others never waits for it; it waits for who still reads its tables."""
+"""Drop generations: it waits for sessions that still read the tables, and never blocks those of other generations."""
 
 import math
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeout, translated
 from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
 
-_TABLE_MILLISECONDS = 40  # readers and writers queue behind who waits for a table
+_TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
 _DROPPABLE: tuple[State, ...] = (*generations.COMING, "retired", "abandoned")
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A generation that is to go; unless `finished`, it waits for sessions, `held_by`, and a worker drops it."""
+    """A generation given up; unless `finished`, the sessions `held_by` still read it and a worker drops it later."""
 
     generation: Generation
     finished: bool
@@ -31,11 +31,11 @@ class Dropped:
 
 
 class _Busy(Exception):
-    """Somebody else takes partitions out of their parents right now."""
+    """Another process is detaching partitions."""
 
 
 def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0) -> Dropped:
-    """Drop a generation that does not answer, with its tables and its queue. Killed anywhere, it can be run again."""
+    """Drop a generation that is not live, with its tables and its queue. Can be run again if killed."""
     with translated(), suppress(NotFoundError):
         with engine.begin() as connection:
             catalog.reread(connection, generation)
@@ -45,19 +45,19 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
 
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
-    """Drop the tables of a generation for which nothing is done any more, unless others hold them on and on."""
+    """Drop the tables of a generation that was given up, unless sessions still read them after `patience_seconds`."""
     autocommit = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     with translated(), autocommit as connection:
         try:
-            _patiently(patience_seconds, partial(_detach, connection, generation))
-            _patiently(patience_seconds, partial(_drop, engine, generation))
+            _retry_for(patience_seconds, partial(_detach, connection, generation))
+            _retry_for(patience_seconds, partial(_drop, engine, generation))
         except RetryError:
             return Dropped(generation, False, partitions.read_holders(connection, generation.leaves))
     return Dropped(generation, True, [])
 
 
-def _patiently(seconds: float, action: Callable[[], None]) -> None:
-    """Try an action again while it meets locks, which it waits for only shortly. Raises RetryError."""
+def _retry_for(seconds: float, action: Callable[[], None]) -> None:
+    """Retry an action while its short lock timeout expires. Raises RetryError."""
     attempts = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, _Busy) or is_lock_timeout(error)),
         stop=stop_after_delay(seconds),
@@ -79,12 +79,12 @@ def _detach(connection: Connection, generation: Generation) -> None:
 
 def _drop(engine: Engine, generation: Generation) -> None:
     with engine.connect() as connection, suppress(NotFoundError):
-        again_after_conflicts(connection, partial(_drop_alone, connection, generation))
+        again_after_conflicts(connection, partial(_drop_locked, connection, generation))
         connection.commit()
 
 
-def _drop_alone(connection: Connection, generation: Generation) -> None:
-    """Whoever builds, stores or links is let finish first: they lock the tables in another order than DROP."""
+def _drop_locked(connection: Connection, generation: Generation) -> None:
+    """Wait for builds, stores and links first: they lock the tables in another order than DROP."""
     limit_lock_wait(connection, _BUILDER_MILLISECONDS)
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
         hold_lock(connection, lock, generation.generation_id)

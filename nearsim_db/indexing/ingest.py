@@ -1,4 +1,4 @@
-"""Documents into a collection: in batches, by external_id, with every record accounted for."""
+"""Ingest: write records to a collection in batches, by external_id, and count what became of each."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ _REJECTS_SHOWN = 5
 
 
 class Ingest:
-    """Writes what readers yield."""
+    """Writes the records that readers yield."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Ingest:
         self.summary = IngestSummary()
 
     def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
-        """Write all records; those that cannot be are rejects. With `strict` the first one raises InputError.
+        """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
 
-        An InputError of the reader (a damaged file) passes through after what came before it was written.
+        An InputError of the reader, such as a damaged file, is raised after the records before it were written.
         """
         origin: str | None = None
         with self._database.engine.connect() as connection:
@@ -49,7 +49,7 @@ class Ingest:
                 progress("read", self.summary.read, None)
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
-        """The documents of a batch; of equal ids the last one, the others becoming rejects."""
+        """Return the documents of a batch, of equal ids the last; the earlier ones become rejects."""
         latest: dict[str, ReadDocument] = {}
         for record in batch:
             self.summary.read += 1
@@ -79,23 +79,23 @@ class Ingest:
         self._rejects.write(reject)
         if self._strict:
             where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
-            raise InputError(f"{where}: {reject.reason} (stopped there because of --strict)")
+            raise InputError(f"{where}: {reject.reason} (stopped because of --strict)")
         if len(self.summary.first_rejects) < _REJECTS_SHOWN:
             self.summary.first_rejects.append(reject)
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
-    again = f"at line {line}" if line else "in another file"
-    return Reject(file, earlier, f"the id stands again {again}; the last one wins", external_id)
+    later = f"on line {line}" if line else "in another file"
+    return Reject(file, earlier, f"duplicate id (also {later}); the last record is kept", external_id)
 
 
 def _origin(record: ReadDocument | Reject) -> str:
-    """Within what ids may not repeat: a file of many records; single files, of a folder, count as one."""
+    """Where ids must be unique: in a file of many records, or in all files of a folder that hold one record each."""
     return record.file if record.line else ""
 
 
 def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
-    """Runs of records of one file, bounded in number and size; what came before an error is yielded before it."""
+    """Split records into batches of one origin, bounded in number and size, also those before an error."""
     batch: list[ReadDocument | Reject] = []
     size = 0
     try:

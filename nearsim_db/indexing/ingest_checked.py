@@ -1,9 +1,9 @@
-"""Documents added one by one, each after it was looked up, so that of near-copies added at once one is the first.
+"""Checked ingest: look each document up before adding it, so that of near-copies added concurrently one is first.
 
-Locks, always in this order: the stripes of a document's band keys, ascending; its row of `document`, one only; then
-what `steps.store` takes. Who holds a row of `document` or one of store's locks never waits for a stripe, so there is no
-cycle through them. Two documents that are candidates share a bucket, hence a stripe: the second looks up after the
-first's band rows are committed.
+Locks are always taken in this order: the stripes of a document's band keys, ascending; its row of `document`, only one;
+then those of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
+stripe, so no deadlock goes through stripes. Two documents that are candidates share a bucket, hence a stripe: the
+second is looked up after the first's band rows are committed.
 """
 
 from collections.abc import Iterable
@@ -33,17 +33,17 @@ from nearsim_db.store.driver.engine import again_after_conflicts
 
 
 class DuplicateFinder(Protocol):
-    """What near-duplicates are looked up with: `search.lookup.Lookups`."""
+    """Looks up near-duplicates: `search.lookup.Lookups`."""
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the live generation and the document's near-duplicates, and lock its stripes until the commit."""
 
 
 class CheckedIngest(Ingest):
-    """Writes what readers yield, a transaction for each document, and decides on those that have near-duplicates.
+    """Writes records, a transaction for each document, and handles those that have near-duplicates.
 
-    "flag" adds them all the same, "skip" leaves them out, "raise" ends with DuplicateError; what came before stays. To
-    the last two, what is stored already exactly as it is given is unchanged, whatever else is like it.
+    "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records before. With the
+    last two, a document that is already stored exactly as given counts as unchanged, whatever near-duplicates it has.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class CheckedIngest(Ingest):
         self._on_duplicate = on_duplicate
 
     def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
-        """Look up and write all records, one after the other; those that cannot be are rejects.
+        """Look up and write all records, one after the other; those that cannot be stored become rejects.
 
-        Raises DuplicateError, and InputError as an ingest does.
+        Raises DuplicateError, and InputError as `Ingest.write` does.
         """
         with self._database.engine.connect() as connection:
             for record in records:
@@ -71,10 +71,10 @@ class CheckedIngest(Ingest):
                 if isinstance(record, Reject):
                     self._reject(record)
                 else:
-                    self._take_in(connection, record)
+                    self._write_one(connection, record)
                 progress("read", self.summary.read, None)
 
-    def _take_in(self, connection: Connection, record: ReadDocument) -> None:
+    def _write_one(self, connection: Connection, record: ReadDocument) -> None:
         matches, outcome = again_after_conflicts(connection, partial(self._add, connection, record.document))
         if matches:
             self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
@@ -89,7 +89,7 @@ class CheckedIngest(Ingest):
         self.summary.replaced_characters += record.replaced
 
     def _add(self, connection: Connection, document: Document) -> tuple[list[Match], Outcome | None]:
-        """One transaction: the document's duplicates, and what became of it, None if it was left out."""
+        """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
         context, matches = self._lookups.find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
             is_stored = documents.is_stored(connection, self._collection_id, document)

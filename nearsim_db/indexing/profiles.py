@@ -1,4 +1,4 @@
-"""Profiles made and dropped: a recipe for one collection, with the generations that were built of it."""
+"""Create and drop profiles: a recipe for one collection, with the generations built from it."""
 
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.indexing.drop_generation import finish
@@ -12,12 +12,12 @@ from nearsim_db.store.driver import Connection
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
-    """Make a profile with its first generation, which is to be built. Raises ConflictError when the name is taken."""
+    """Create a profile with its first generation, not built yet. Raises ConflictError when the name is taken."""
     return catalog.create_profile(connection, collection_id, name, describe_build(profile))
 
 
 def describe_build(profile: Profile) -> Build:
-    """What a generation of this profile writes down."""
+    """Return what a generation of this profile stores of it."""
     return Build(
         to_mapping(profile.recipe),
         profile.fingerprint,
@@ -28,7 +28,7 @@ def describe_build(profile: Profile) -> Build:
 
 
 def is_refused(generation: Generation) -> bool:
-    """Whether this code cannot write to it, as it would not make the same sketches. To abandoned ones nobody writes."""
+    """Whether this version cannot write to a generation, as its sketches would differ; never for abandoned ones."""
     if generation.state == "abandoned":
         return False
     try:
@@ -39,7 +39,7 @@ def is_refused(generation: Generation) -> bool:
 
 
 def remedy(refused: Generation) -> str:
-    """What can be done about a generation that this code cannot write to."""
+    """Return what to do about a generation that this version cannot write to."""
     if refused.state == "live":
         return f"{refused.advice('reindex start')} builds it anew, or use the earlier version"
     if refused.state == "retired":
@@ -52,9 +52,9 @@ def remedy(refused: Generation) -> str:
 
 
 def drop(database: Database, collection: Collection, name: str) -> None:
-    """Drop a profile with all its generations; the documents stay. Builds of it end at their next step.
+    """Drop a profile with all its generations; the documents stay. Builds of it stop at their next step.
 
-    Raises NotFoundError. Killed on the way it can be run again.
+    Can be run again if killed. Raises NotFoundError.
     """
     collection_id = collection.collection_id
     with database.transaction() as connection:
@@ -63,8 +63,8 @@ def drop(database: Database, collection: Collection, name: str) -> None:
         generations.stop(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
         with database.transaction() as connection:
-            there = _of_profile(connection, collection_id, name)
-        for generation in there:
+            existing = _of_profile(connection, collection_id, name)
+        for generation in existing:
             finish(database.engine, generation)
         with database.transaction() as connection:
             catalog.delete_profile(connection, collection_id, name)

@@ -1,4 +1,4 @@
-"""The window: documents older than a profile retains leave its index, in bulk, and stay in `document`."""
+"""Retention: remove documents older than a profile's retention window from its index; `document` keeps them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,13 +15,13 @@ from nearsim_db.store.driver.locks import Lock, hold_lock
 from nearsim_db.store.retention import Edge
 from nearsim_db.store.work import queue
 
-_DOCUMENTS_AT_ONCE = 2_000
+_DOCUMENTS_PER_SLICE = 2_000
 
 
 def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lambda: None) -> int:
-    """Take out of a generation what has left its window since the sweep before; returns how many documents.
+    """Remove from a generation the documents that left its window since the last sweep; return how many.
 
-    Any number may sweep at once. One that is killed has moved nothing on, and the next one finishes. `meanwhile` is
+    Several processes may sweep at once. After a sweep that was killed the next one finishes its work. `meanwhile` is
     called after each slice.
     """
     age = context.encoder.profile.recipe.retain.seconds
@@ -34,9 +34,9 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
         collection_id = context.generation.collection_id
         expired = retention.find_expired(connection, context.leaves, collection_id, edge)
         connection.commit()
-        for at in range(0, len(expired), _DOCUMENTS_AT_ONCE):
-            leaving = expired[at : at + _DOCUMENTS_AT_ONCE]
-            again_after_conflicts(connection, partial(_take_out, connection, context, leaving, age))
+        for at in range(0, len(expired), _DOCUMENTS_PER_SLICE):
+            leaving = expired[at : at + _DOCUMENTS_PER_SLICE]
+            again_after_conflicts(connection, partial(_remove, connection, context, leaving, age))
             meanwhile()
         retention.move_through(connection, context.leaves, edge.through)
         connection.commit()
@@ -46,20 +46,20 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
 def refuse_outside(
     connection: Connection, generation: Generation, profile: Profile, doc_id: int, external_id: str
 ) -> None:
-    """Raise NotFoundError for a document that is in no index only because it is too old for it."""
+    """Raise NotFoundError for a document that is not indexed because it is too old."""
     retain = profile.recipe.retain
     if len(documents.find_outside(connection, generation.collection_id, [doc_id], retain.seconds)):
         raise NotFoundError(
-            f"document {external_id!r} is outside of the window of profile {generation.profile!r}, which holds "
+            f"document {external_id!r} is outside of the window of profile {generation.profile!r}, which has "
             f"documents of the last {retain.age}"
         )
 
 
 def _find_edge(connection: Connection, context: Context, age: int) -> Edge | None:
-    """The edge of the window at a moment when nobody stores signatures.
+    """Return the edge of the window at a moment when no process is storing signatures.
 
-    Who stored before has committed, so the sweep sees it; who stores after finds by a later clock that a document has
-    left, and queues it. So none slips through between being read inside the window and being stored outside of it.
+    Signatures stored before are committed, so the sweep sees them; a process that stores later checks the window by a
+    later clock and queues documents that left it. So none is missed that is read inside the window and stored outside.
     """
     hold_lock(connection, Lock.STORE, context.generation.generation_id)
     edge = retention.read_edge(connection, context.leaves, age)
@@ -67,11 +67,13 @@ def _find_edge(connection: Connection, context: Context, age: int) -> Edge | Non
     return edge
 
 
-def _take_out(connection: Connection, context: Context, leaving: list[int], age: int) -> None:
-    """One slice. The largest doc_ids come first: anchors and heads are the smallest, so whatever takes the place of a
-    document that leaves is one that stays, and is searched once for all that left before it."""
+def _remove(connection: Connection, context: Context, leaving: list[int], age: int) -> None:
+    """Remove a slice of documents, largest doc_ids first.
+
+    Anchors and heads have the smallest doc_ids, so a document that replaces one of them stays, and is searched once.
+    """
     steps.store_signatures(connection, context, leaving, steps.sign_documents(context, []))
-    # Their date was changed meanwhile, and they may have been signed again before this slice took them out.
+    # Documents whose date was changed meanwhile may have been signed again before this slice removed them.
     outside = documents.find_outside(connection, context.generation.collection_id, leaving, age)
     queue.queue_work(connection, context.leaves, "sign", sorted(set(leaving) - set(outside.tolist())))
     connection.commit()

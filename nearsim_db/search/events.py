@@ -1,4 +1,4 @@
-"""Events: what happened to pairs, clusters and survivors, read once or followed; and how long they are kept."""
+"""Events of pairs, clusters and survivors: read them once, follow them, and prune old ones."""
 
 import logging
 import time
@@ -17,8 +17,8 @@ from nearsim_db.store.events import Event, Kind, Wanted
 
 __all__ = ["Event", "Follower", "Kind", "Wanted", "choose", "kept_seconds", "prune", "read"]
 
-_AT_ONCE = 1_000
-_PRUNED_AT_ONCE = 10_000
+_EVENTS_PER_BATCH = 1_000
+_PRUNED_PER_BATCH = 10_000
 _POLL_SECONDS = 1.0
 _SLICE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -32,7 +32,7 @@ def choose(
     profile: str | None = None,
     kinds: list[Kind] | None = None,
 ) -> Wanted:
-    """The events of a collection, and a profile of it, by name. Raises NotFoundError, saying what there is."""
+    """Select the events of a collection, and of one profile, by name. Raises NotFoundError, listing the names."""
     if collection is None:
         return Wanted(kinds=kinds)
     with database.transaction() as connection:
@@ -48,9 +48,9 @@ def choose(
 
 
 def read(database: Database, wanted: Wanted, after: int | None = None) -> Generator[Event, None, None]:
-    """The events there are, those after one if it is given; for a consumer that has read up to there.
+    """Stream the existing events: all, or those after event `after`, for a consumer that has read up to it.
 
-    Raises MissedEventsError where some of those after it were removed.
+    Raises MissedEventsError if events after it were removed.
     """
     follower = Follower(database, wanted, after)
     with translated(), database.engine.connect() as connection:
@@ -63,10 +63,10 @@ def read(database: Database, wanted: Wanted, after: int | None = None) -> Genera
 
 
 class Follower:
-    """Reads events as they come, each once, through lost databases.
+    """Follows events as they are committed, each once, and reconnects when the connection is lost.
 
-    Events after `after` come first, or all there are if it is None; `after` moves on with those that were given.
-    `new` leaves out those there are.
+    Starts after event `after`, at the oldest if it is None, or with the next event if `new`. `after` is the last event
+    that was read.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Follower:
         self._lost = False
 
     def follow(self) -> Generator[Event, None, None]:
-        """Yield events until stopped; a lost database is waited for, with growing pauses.
+        """Yield events until stopped; reconnect to a lost database, with growing pauses.
 
-        Raises MissedEventsError where some were removed before they were read.
+        Raises MissedEventsError if events were removed before they were read.
         """
         attempts = Retrying(
             retry=retry_if_exception_type(DatabaseError),
@@ -104,17 +104,17 @@ class Follower:
                     yield from batch
 
     def read_on(self, connection: Connection) -> list[Event]:
-        """The next events there are; `after` stays as it is if all were read."""
+        """Return the next batch of events; `after` does not change if there are none."""
         newest = events.read_newest(connection)
         if self._new:
             self.after, self._new = newest, False
-        found = events.read_events(connection, self._wanted, self.after, newest, _AT_ONCE)
+        found = events.read_events(connection, self._wanted, self.after, newest, _EVENTS_PER_BATCH)
         removed = [event.event_id for event, pruned in found if pruned]
         if removed and not self._may_miss:
             raise MissedEventsError(self.after, removed[-1])
-        self.after = found[-1][0].event_id if len(found) == _AT_ONCE else max(self.after, newest)
-        # Marks come before all that is there, so the first event shows that the beginning was found.
-        self._may_miss &= len(removed) == _AT_ONCE
+        self.after = found[-1][0].event_id if len(found) == _EVENTS_PER_BATCH else max(self.after, newest)
+        # Marks of pruned events precede all others, so the first real event shows that the beginning was found.
+        self._may_miss &= len(removed) == _EVENTS_PER_BATCH
         return [event for event, pruned in found if not pruned]
 
     def _batches(self) -> Generator[list[Event], None, None]:
@@ -129,9 +129,9 @@ class Follower:
                 self._log_reconnected()
                 yield batch
                 if self.after == before:
-                    self._rest(connection)
+                    self._await_notice(connection)
 
-    def _rest(self, connection: Connection) -> None:
+    def _await_notice(self, connection: Connection) -> None:
         until = time.monotonic() + _POLL_SECONDS
         while not self._stopping() and time.monotonic() < until:
             if notify.await_notice(connection, _SLICE_SECONDS):
@@ -155,7 +155,7 @@ class Follower:
 
 
 def kept_seconds(age: str) -> int | None:
-    """The seconds of an age such as "7 days", None for "none". Raises NearsimError for what is no age."""
+    """Return the seconds of an age such as "7 days", None for "none". Raises NearsimError for anything else."""
     try:
         return retained_seconds(age)
     except RecipeError as error:
@@ -163,15 +163,15 @@ def kept_seconds(age: str) -> int | None:
 
 
 def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:
-    """Remove events of more than an age, a batch a transaction, `most` at most or a few more; returns how many went."""
+    """Remove events older than an age, a batch per transaction; stop after about `most`; return how many."""
     removed = 0
     with translated(), engine.connect() as connection:
         while most is None or removed < most:
-            gone = again_after_conflicts(
-                connection, partial(events.prune, connection, age_seconds, _PRUNED_AT_ONCE)
+            pruned = again_after_conflicts(
+                connection, partial(events.prune, connection, age_seconds, _PRUNED_PER_BATCH)
             )
             connection.commit()
-            removed += gone
-            if gone < _PRUNED_AT_ONCE:
+            removed += pruned
+            if pruned < _PRUNED_PER_BATCH:
                 break
     return removed

@@ -1,4 +1,4 @@
-"""Near-duplicates within a result set, told from the sketches of its documents, many times a second."""
+"""Near-duplicates within a result set, estimated from the sketches of its documents, many times a second."""
 
 import threading
 import time
@@ -25,23 +25,22 @@ from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.statements import Leaves
 
 _LARGEST = 2**63 - 1  # of PostgreSQL's bigint
-_ENTRY_BYTES = 250  # what a cache takes for an entry beside its bytes, about
+_ENTRY_BYTES = 250  # overhead of a cache entry, about
 
 Id = TypeVar("Id", int, str)
 
-_Held = tuple[int, bytes | None]  # the revision that was signed, its sketch where it has features
-_NOTHING: _Held = (0, None)  # of a document that is not signed; revisions begin at 1
+_Signed = tuple[int, bytes | None]  # the signed revision, and the sketch if it has features
+_UNSIGNED: _Signed = (0, None)  # revisions begin at 1
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A serving generation, and what is held of it in memory. `alike` says of pairs, smaller doc_id first, what people
-    decided."""
+    """A live generation with its caches. `verdicts` maps the smaller and then the larger doc_id to "is pinned"."""
 
     index: LiveIndex
-    sketches: BoundedCache[int, _Held]
+    sketches: BoundedCache[int, _Signed]
     answers: BoundedCache[bytes, bytes]
-    alike: dict[int, dict[int, bool]] = field(default_factory=dict)
+    verdicts: dict[int, dict[int, bool]] = field(default_factory=dict)
     checked_at: float = 0.0
 
     @property
@@ -54,27 +53,27 @@ class _State:
 
 
 class SearchableIndex(Protocol):
-    """What result sets are read through: an `Index`."""
+    """The index that sketches are read from."""
 
     @property
     def database(self) -> Database:
         """The open database."""
 
     def serving(self) -> LiveIndex:
-        """Return the live generation. Raises NotFoundError where there is none."""
+        """Return the live generation. Raises NotFoundError if there is none."""
 
 
 class Deduper:
-    """Tells which documents of a result set are near-duplicates of others in it. Threads may share one.
+    """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
 
-    First come stays: a document is a duplicate of the first document before it that is kept and whose similarity to it,
-    estimated from the two sketches, is at least `min_similarity`: what the profile's family estimates, so a cosine
-    where that is a cosine, and 1 / (1 + d) where it is a distance d. Nothing is verified; `standard_error` says how
-    much an estimate varies. A pair that a person pinned is alike, a vetoed one is not, whatever the estimate.
+    A document is a duplicate of the first kept document before it whose estimated similarity to it is at least
+    `min_similarity`. The estimate is that of the profile's sketch family: a cosine for cosine profiles, 1 / (1 + d) for
+    a distance d. It is not verified; `standard_error` is its error. Pinned pairs always count as duplicates, vetoed
+    pairs never.
 
-    Sketches are kept in memory by document and revision, answers by the documents, their revisions and the similarity.
-    Every `recheck_seconds` a call asks first whether the generation still serves, whether texts were purged (then
-    all is let go) and which verdicts stand; with 0 every call does.
+    Sketches are cached by document and revision, answers by documents, revisions and similarity. Every
+    `recheck_seconds` a call first checks that the generation is still live, that no texts were purged (which empties
+    the caches) and which verdicts apply; with 0 every call does.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Deduper:
 
     @property
     def standard_error(self) -> float:
-        """The standard deviation of the estimate of a pair whose similarity is `min_similarity`, at most."""
+        """Largest standard deviation of the estimate of a pair whose similarity is `min_similarity`."""
         return self._current().family.standard_error(float(self._threshold))
 
     def dedupe(
@@ -104,23 +103,23 @@ class Deduper:
         revisions: Sequence[int] | None = None,
         min_similarity: float | None = None,
     ) -> list[Judgement[int]]:
-        """What becomes of each document of a result set, in the order given.
+        """Return whether each document of a result set is kept or a duplicate, in the order given.
 
-        An id that comes again is a duplicate of what it was of before, or of itself. Documents that the index does not
-        hold are kept, and marked. `revisions` are those of the documents' rows, where the caller has them at hand: then
-        nothing is read if all sketches here are of these revisions or later; without them one query reads how the
-        documents are signed now, and the sketches that are not here. A document whose newer text is not indexed yet
-        is compared by its older one. Raises InputError for what cannot be a doc_id or a revision.
+        A repeated id is a duplicate of the same document as before, or of itself. Documents that are not indexed are
+        kept, and marked. With `revisions`, those of the documents' rows, nothing is read if all cached sketches are of
+        these revisions or later; without, one query reads the signed revisions and the missing sketches. A document
+        whose newer text is not indexed yet is compared by its older text. Raises InputError for a value that cannot be
+        a doc_id or a revision.
         """
         threshold = self._threshold if min_similarity is None else _checked(min_similarity)
         wanted = _latest(doc_ids, revisions)
-        first = self._first_alike(list(wanted), list(wanted.values()) if revisions else None, threshold)
+        first = self._find_duplicates(list(wanted), list(wanted.values()) if revisions else None, threshold)
         return _judgements(doc_ids, list(wanted), first)
 
     def dedupe_external(
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
-        """The same by external ids, which one more query turns into doc_ids."""
+        """Run `dedupe` for external ids, which one more query resolves."""
         names = list(dict.fromkeys(external_ids))
         storable = _storable(names)
         state = self._current()
@@ -132,12 +131,12 @@ class Deduper:
         # No document has a doc_id below 1.
         doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
         threshold = self._threshold if min_similarity is None else _checked(min_similarity)
-        return _judgements(external_ids, names, self._first_alike(doc_ids, None, threshold))
+        return _judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
 
-    def _first_alike(
+    def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
     ) -> NDArray[np.int64]:
-        """(2, n): the place of the document that each is a duplicate of, else -1; and 1 for what is indexed, else 0."""
+        """Return (2, n) int64: the position of the document that each duplicates, else -1; and 1 if indexed, else 0."""
         if not doc_ids:
             return np.zeros((2, 0), np.int64)
 
@@ -154,28 +153,28 @@ class Deduper:
     def _answer(
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
     ) -> bytes | None:
-        """The answer as it is kept; None where the generation does not serve any more."""
+        """Return the answer as it is cached; None if the generation is no longer live."""
         key = _key(doc_ids, revisions, threshold) if revisions else b""
         if revisions and (known := state.answers.get(key)) is not None:
             return known
-        held = [one or _NOTHING for one in state.sketches.get_many(doc_ids)]
-        if revisions is None or _behind(held, revisions):
-            fetched = self._fetch(state, doc_ids, held)
+        signed = [one or _UNSIGNED for one in state.sketches.get_many(doc_ids)]
+        if revisions is None or _is_outdated(signed, revisions):
+            fetched = self._fetch(state, doc_ids, signed)
             if fetched is None:
                 return None
-            held = fetched
+            signed = fetched
         if revisions is None:
-            key = _key(doc_ids, [revision for revision, _ in held], threshold)
+            key = _key(doc_ids, [revision for revision, _ in signed], threshold)
             if (known := state.answers.get(key)) is not None:
                 return known
-        answer = _compare(state, doc_ids, held, threshold).tobytes()
-        if revisions is None or not _behind(held, revisions):
+        answer = _compare(state, doc_ids, signed, threshold).tobytes()
+        if revisions is None or not _is_outdated(signed, revisions):
             state.answers.put(key, answer, len(key) + len(answer) + _ENTRY_BYTES)
         return answer
 
-    def _fetch(self, state: _State, doc_ids: list[int], held: list[_Held]) -> list[_Held] | None:
-        """How documents are signed now, in one query; what is new of it is kept."""
-        revisions = [revision for revision, _ in held]
+    def _fetch(self, state: _State, doc_ids: list[int], signed: list[_Signed]) -> list[_Signed] | None:
+        """Read signed revisions and missing sketches in one query, and cache the new ones."""
+        revisions = [revision for revision, _ in signed]
         with translated():
             rows = self._index.database.ask(
                 lambda connection: result_sets.read_signed(
@@ -184,17 +183,17 @@ class Deduper:
             )
         if rows is None:
             return None
-        before = dict(zip(doc_ids, held, strict=True))
-        now: dict[int, _Held] = {}
+        before = dict(zip(doc_ids, signed, strict=True))
+        now: dict[int, _Signed] = {}
         for doc_id, revision, sketch in rows:
             now[doc_id] = before[doc_id] if before[doc_id][0] == revision else (revision, sketch)
         for doc_id, one in now.items():
             if one is not before[doc_id]:
                 state.sketches.put(doc_id, one, len(one[1] or b"") + _ENTRY_BYTES)
-        return [now.get(doc_id, _NOTHING) for doc_id in doc_ids]
+        return [now.get(doc_id, _UNSIGNED) for doc_id in doc_ids]
 
     def _current(self) -> _State:
-        """The state of whichever generation serves. Raises NotFoundError where none does."""
+        """Return the state of the live generation. Raises NotFoundError if there is none."""
         with self._lock:
             state = self._state
             if state is not None and time.monotonic() - state.checked_at < self._recheck_seconds:
@@ -205,24 +204,26 @@ class Deduper:
         state = self._state or _State(
             self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
         )
-        self._state = self._rechecked(state)
+        self._state = self._recheck(state)
         if self._state is None:
             raise GenerationReplacedError
         return self._state
 
-    def _rechecked(self, state: _State) -> _State | None:
-        """The state with the verdicts of now; None where its generation does not serve, or its texts were purged."""
+    def _recheck(self, state: _State) -> _State | None:
+        """Return the state with current verdicts; None if its generation is not live or texts were purged."""
         with translated():
             rows = self._index.database.ask(
                 lambda connection: result_sets.read_verdicts(connection, state.leaves, state.index.purged_at)
             )
         if rows is None:
             return None
-        alike: dict[int, dict[int, bool]] = {}
+        verdicts: dict[int, dict[int, bool]] = {}
         for left_id, right_id, pinned in rows:
-            alike.setdefault(left_id, {})[right_id] = pinned
-        answers = state.answers if alike == state.alike else BoundedCache[bytes, bytes](self._answer_bytes)
-        return replace(state, answers=answers, alike=alike, checked_at=time.monotonic())
+            verdicts.setdefault(left_id, {})[right_id] = pinned
+        answers = (
+            state.answers if verdicts == state.verdicts else BoundedCache[bytes, bytes](self._answer_bytes)
+        )
+        return replace(state, answers=answers, verdicts=verdicts, checked_at=time.monotonic())
 
     def _drop(self, state: _State) -> None:
         with self._lock:
@@ -239,11 +240,11 @@ def _checked(min_similarity: float) -> Fraction:
 
 
 def _latest(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int, int]:
-    """The documents in the order they first come in, with the latest of the revisions given for each."""
-    _refuse_beyond("doc_ids", doc_ids, -_LARGEST)
+    """Return the documents in order of first occurrence, each with the latest revision given for it."""
+    _check_integers("doc_ids", doc_ids, -_LARGEST)
     if revisions is None:
         return dict.fromkeys(doc_ids, 0)
-    _refuse_beyond("revisions", revisions, 1)
+    _check_integers("revisions", revisions, 1)
     if len(revisions) != len(doc_ids):
         raise InputError(f"{len(doc_ids)} doc_ids came with {len(revisions)} revisions; give one for each")
     latest = dict(zip(doc_ids, revisions, strict=True))
@@ -253,8 +254,8 @@ def _latest(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int
     return latest
 
 
-def _refuse_beyond(kind: str, numbers: Sequence[int], least: int) -> None:
-    """Raise InputError unless all are whole numbers that a bigint holds, from `least` on."""
+def _check_integers(kind: str, numbers: Sequence[int], least: int) -> None:
+    """Raise InputError unless all are whole numbers from `least` to the largest bigint."""
     for found in set(map(type, numbers)):
         if not issubclass(found, int | np.integer):
             raise InputError(f"{kind} are whole numbers; one given is of type {found.__name__}")
@@ -264,39 +265,41 @@ def _refuse_beyond(kind: str, numbers: Sequence[int], least: int) -> None:
 
 
 def _storable(external_ids: list[str]) -> list[str]:
-    """Those that documents may have. Raises InputError for what is no string."""
+    """Return the ids that documents can have. Raises InputError for a value that is not a string."""
     for one in external_ids:
         if not isinstance(one, str):
             raise InputError(f"external ids are strings; one given is of type {type(one).__name__}")
     return [one for one in external_ids if not clean(one)[1]]
 
 
-def _behind(held: list[_Held], revisions: list[int]) -> bool:
-    """Whether something is older than asked for, or not there."""
-    return any(one[0] < revision for one, revision in zip(held, revisions, strict=True))
+def _is_outdated(signed: list[_Signed], revisions: list[int]) -> bool:
+    """Whether a signed revision is older than requested, or missing."""
+    return any(one[0] < revision for one, revision in zip(signed, revisions, strict=True))
 
 
 def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes:
     return np.array([doc_ids, revisions], np.int64).tobytes() + str(threshold).encode()
 
 
-def _compare(state: _State, doc_ids: list[int], held: list[_Held], threshold: Fraction) -> NDArray[np.int64]:
+def _compare(
+    state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction
+) -> NDArray[np.int64]:
     family = state.family
     blank = bytes(family.k * family.dtype.itemsize)
-    sketches = sketches_from([sketch or blank for _, sketch in held], family.dtype, family.k)
-    present = np.array([sketch is not None for _, sketch in held], bool)
-    first = family.first_similar(sketches, present, threshold, _decided(state, doc_ids))
-    return np.stack((first, np.array([revision > 0 for revision, _ in held], np.int64)))
+    sketches = sketches_from([sketch or blank for _, sketch in signed], family.dtype, family.k)
+    present = np.array([sketch is not None for _, sketch in signed], bool)
+    first = family.first_similar(sketches, present, threshold, _known_pairs(state, doc_ids))
+    return np.stack((first, np.array([revision > 0 for revision, _ in signed], np.int64)))
 
 
-def _decided(state: _State, doc_ids: list[int]) -> KnownPairs:
-    """What people decided of pairs of these documents."""
-    if not state.alike:
+def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
+    """Return the verdicts on pairs of these documents."""
+    if not state.verdicts:
         return NO_KNOWN_PAIRS
     rows = {doc_id: row for row, doc_id in enumerate(doc_ids)}
     found: dict[int, bool] = {}
     for doc_id, row in rows.items():
-        for partner, pinned in state.alike.get(doc_id, {}).items():
+        for partner, pinned in state.verdicts.get(doc_id, {}).items():
             other = rows.get(partner)
             if other is not None:
                 found[max(row, other) * len(doc_ids) + min(row, other)] = pinned

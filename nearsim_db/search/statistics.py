@@ -1,4 +1,4 @@
-"""What an index holds, and what to expect of it."""
+"""Statistics of an index, and what to expect of a profile."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def stats(
     *,
     recount: bool,
 ) -> dict[str, Any]:
-    """What a collection and one of its generations hold, in counts, bytes and probabilities.
+    """Return counts, bytes and probabilities of a collection and one of its generations.
 
-    Buckets were counted by the build; with `recount` all band rows are read again.
+    Bucket counts are those of the build; with `recount` all band rows are read again.
     """
     documents = catalog.count_documents(connection, collection.collection_id)
     outside = count_outside(connection, collection.collection_id, profile.recipe.retain.seconds)
@@ -42,7 +42,7 @@ def stats(
     }
     if generation.state == "live":
         limit = profile.recipe.match.bucket_limit
-        found |= _held(connection, generation)
+        found |= _sizes(connection, generation)
         found |= (
             bands.count_buckets(connection, generation.leaves, limit)
             if recount
@@ -51,22 +51,22 @@ def stats(
     return found | describe(profile)
 
 
-def _held(connection: Connection, generation: Generation) -> dict[str, Any]:
-    held = partitions.count(connection, generation.leaves)
-    heads = held["indexed"] - held["no_features"] - held["twins"]
+def _sizes(connection: Connection, generation: Generation) -> dict[str, Any]:
+    sizes = partitions.count(connection, generation.leaves)
+    heads = sizes["indexed"] - sizes["no_features"] - sizes["twins"]
     linked = generation.figures.get("linked")
-    index_bytes = held["signature_bytes"] + held["band_bytes"]
+    index_bytes = sizes["signature_bytes"] + sizes["band_bytes"]
     return {
-        **held,
+        **sizes,
         "heads": heads,
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
         "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
-        "bytes_per_document": round(index_bytes / held["indexed"]) if held["indexed"] else None,
+        "bytes_per_document": round(index_bytes / sizes["indexed"]) if sizes["indexed"] else None,
     }
 
 
 def describe(profile: Profile) -> dict[str, Any]:
-    """What a resolved profile chose, and what to expect of it."""
+    """Return the resolved parameters of a profile, and what to expect of them."""
     return {
         "threshold": profile.recipe.match.threshold,
         "bands": profile.bands,

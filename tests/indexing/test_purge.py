@@ -220,7 +220,7 @@ def test_a_build_that_was_interrupted_is_finished_and_forgets(
         context = index._contexts.make(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-            patch.setattr(build, "_refresh", _interrupting(stage))
+            patch.setattr(build, "_vacuum", _interrupting(stage))
             build.build(index.database.engine, context, silent)
         purged = index.purge([NAME])
         assert traces(database_url, doc_id) == {}

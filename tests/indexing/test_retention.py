@@ -152,7 +152,7 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
     database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only survivors that came to be anchors are searched, each once, and the rest is as a fresh build."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", slice)
+    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", slice)
     rng = random.Random(slice)
     names = [f"d{number}" for number in range(60)]
     leaving = ["d0", "d1", *rng.sample(names[2:], 38)]
@@ -176,7 +176,7 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
 def test_of_twins_only_those_that_stay_become_heads(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 2)
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
         index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(8))
@@ -193,7 +193,7 @@ def test_a_sweep_that_died_is_finished_by_the_next(
     database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It dies before one of its commits: that of its first look, of a slice, or of what it has done."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 1)
     names = [f"d{number}" for number in range(20)]
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
@@ -296,7 +296,7 @@ def test_nothing_slips_through_whatever_the_order(
     database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Documents expire and are redated while two sweep and one signs, one statement at a time."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 3)
     rng = random.Random(100 * major + seed)
     names = [f"d{number}" for number in range(16)]
     redated = names[12:]

@@ -1,4 +1,4 @@
-"""The caches that result sets are answered from."""
+"""The cache of result sets."""
 
 import random
 
@@ -10,7 +10,7 @@ from nearsim_db.search.cache import BoundedCache
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6), st.integers(0, 50)), max_size=60))
 def test_a_bounded_cache_keeps_what_was_used_last(steps: list[tuple[bool, int, int]]) -> None:
-    """Against a list of the kept, the one unused for longest first."""
+    """Compare with a list of the cached, the least recently used first."""
     cache = BoundedCache[int, int](100)
     kept: list[tuple[int, int]] = []
     for writes, key, size in steps:
@@ -29,10 +29,10 @@ def test_a_bounded_cache_keeps_what_was_used_last(steps: list[tuple[bool, int, i
     assert cache.get_many(wanted) == [dict(kept).get(key) for key in wanted]
 
 
-def test_what_is_larger_than_all_the_room_is_not_kept() -> None:
+def test_a_value_larger_than_the_capacity_is_not_cached() -> None:
     cache = BoundedCache[str, str](10)
-    cache.put("small", "kept no longer", 5)
+    cache.put("small", "kept", 5)
     cache.put("large", "never", 11)
-    assert cache.get_many(["small", "large"]) == [None, None]
+    assert cache.get_many(["small", "large"]) == ["kept", None]
     cache.put("small", "again", 10)
     assert cache.get("small") == "again"

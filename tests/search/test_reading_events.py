@@ -65,7 +65,7 @@ def test_only_what_is_wanted(index: Index) -> None:
 def test_what_was_removed_is_missed_by_those_who_had_not_read_it(
     index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "_PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(events, "_PRUNED_PER_BATCH", 2)
     first = numbers(index.events())
     index.add([Document("d3", body=ALIKE)])
     with application(database_url) as writing:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps.ties import Tying
+from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import Members
@@ -19,7 +19,7 @@ def check_clusters(
     connection: Connection, context: Context, findings: Findings, doc_ids: Ids | None = None
 ) -> None:
     """Make the clusters of some documents, or all, anew from what is stored, and compare them."""
-    tying = Tying(connection, context)
+    tying = GenerationTies(connection, context)
     if doc_ids is None:
         ties, stored = tying.all(), clusters.read_members(connection, context.leaves)
     else:

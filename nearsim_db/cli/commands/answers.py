@@ -90,7 +90,7 @@ def similar(
             found = index.similar(id, min_similarity)
         else:
             found = index.similar_to_text(body or "", title, min_similarity)
-        layout = layouts.with_distance(layouts.MATCHES) if index.metric() == "euclidean" else layouts.MATCHES
+        layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
         streams.write(layout, (match for match in found), chosen, output, limit, quiet=quiet)
     terminal.print_warnings(index.warnings)
 

@@ -1,9 +1,9 @@
-"""link, join, relink: from pairs to clusters, all anew, by adding to them, or around documents that changed.
+"""cluster: from pairs to clusters, by rebuilding all, by adding pairs, or around documents that changed.
 
-After each of them every tie has both ends in one cluster unless one of them is queued for `link` (or will be, when a
-verdict's change is dispatched) or a veto lies across it; and each tie that was lost has an end queued. So clusters are
-those of a whole `link` as soon as that queue is empty. Near a document that was ever vetoed nothing is concluded from
-clusters as they are stored: all that is connected with it is linked anew.
+Invariant after each: both ends of a tie are in one cluster unless one of them is queued for `link` (or will be, when a
+verdict's change is dispatched) or a veto divides them; and each lost tie has an end queued. So once that queue is empty
+the clusters equal those of a rebuild. Near a document that was ever vetoed nothing is inferred from stored clusters:
+everything connected with it is clustered again.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps.ties import Tying
+from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.similarity.clustering import connected_components, find_split_off
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
@@ -23,84 +23,84 @@ from nearsim_db.store.work import queue
 
 Ids = NDArray[np.int64]
 
-_DOCUMENTS_AT_FIRST = 64
+_FIRST_BATCH = 64
 
 
 def rebuild_clusters(connection: Connection, context: Context) -> None:
     """Recompute the generation's clusters from its pairs, twins and verdicts."""
     hold_lock(connection, Lock.LINK, context.generation.generation_id)
-    tying = Tying(connection, context)
+    ties = GenerationTies(connection, context)
     stored = clusters.read_members(connection, context.leaves)
-    clusters.replace_members(connection, context.leaves, stored, tying.clusters(tying.all()))
+    clusters.replace_members(connection, context.leaves, stored, ties.clusters(ties.all()))
 
 
 def extend_clusters(connection: Connection, context: Context, edges: Ids) -> None:
-    """Take pairs that this transaction has stored into the clusters: (m, 2) int64 of heads.
+    """Extend the clusters by pairs that this transaction stored: (m, 2) int64 of heads.
 
-    Where a new pair may part what was together, or tie twins of its heads only, its ends are queued instead.
+    If a new pair may split a cluster, or tie only some twins of its heads, its ends are queued for link instead.
     """
     if not len(edges):
         return
     rules = context.encoder.profile.recipe.cluster
-    left = np.unique(edges)
+    remaining = np.unique(edges)
     if rules.linkage == "connected" and rules.numbers_differ == "link":
         hold_lock(connection, Lock.LINK, context.generation.generation_id)
-        left = _Linking(connection, context).add(edges)
-    queue.queue_work(connection, context.leaves, "link", left)
+        remaining = _Linking(connection, context).add(edges)
+    queue.queue_work(connection, context.leaves, "link", remaining)
 
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
-    """Put clusters right around documents that lost something, became twins, were judged, or may rank otherwise."""
+    """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
     hold_lock(connection, Lock.LINK, context.generation.generation_id)
     linking = _Linking(connection, context)
-    asked = np.unique(np.array(doc_ids, np.int64))
-    if linking.tying.same_numbers:
-        asked = np.union1d(asked, clusters.read_family_firsts(connection, context.leaves, asked))
-    if linking.tying.rules.linkage == "representative":
-        linking.recompute_around(asked)
+    changed = np.unique(np.array(doc_ids, np.int64))
+    if linking.ties.same_numbers:
+        changed = np.union1d(changed, clusters.read_family_firsts(connection, context.leaves, changed))
+    if linking.ties.rules.linkage == "representative":
+        linking.recompute_around(changed)
         return
-    known = clusters.read_members_of(connection, context.leaves, asked).doc_ids
-    left = linking.recompute(known)
-    left = np.union1d(left, linking.add(linking.tying.of(np.setdiff1d(asked, known)).edges))
-    if len(left):
-        linking.recompute_around(left)
+    known = clusters.read_members_of(connection, context.leaves, changed).doc_ids
+    remaining = linking.recompute(known)
+    remaining = np.union1d(remaining, linking.add(linking.ties.of(np.setdiff1d(changed, known)).edges))
+    if len(remaining):
+        linking.recompute_around(remaining)
 
 
 class _Linking:
-    """The ways to change the clusters of a generation in one transaction."""
+    """Changes the clusters of a generation in one transaction."""
 
     def __init__(self, connection: Connection, context: Context) -> None:
-        self.tying = Tying(connection, context)
+        self.ties = GenerationTies(connection, context)
         self._connection = connection
         self._leaves: Leaves = context.leaves
 
     def add(self, edges: Ids) -> Ids:
-        """Unite the clusters at the ends of edges, and take in the documents that were in none, with their twins.
+        """Merge the clusters at the ends of edges, and add the ends that were in none, with their twins.
 
-        Returns the ends that were left as they were because vetoes are near them.
+        Returns the ends that were not changed because vetoes are near them.
         """
         if not len(edges):
             return np.unique(edges)
         known, fresh = self._ends(edges)
         if len(fresh):
-            edges = np.concatenate((edges, self.tying.of(fresh).edges))
+            edges = np.concatenate((edges, self.ties.of(fresh).edges))
             known, fresh = self._ends(edges)
-        left = self.tying.near_vetoes(edges, known)
-        ends = np.intersect1d(edges, left)
-        edges = edges[~np.isin(edges[:, 0], left)]
+        vetoed = self.ties.near_vetoes(edges, known)
+        unchanged = np.intersect1d(edges, vetoed)
+        edges = edges[~np.isin(edges[:, 0], vetoed)]
         if len(edges):
-            known = known.take(~np.isin(known.doc_ids, left))
-            self._unite(edges, known, np.setdiff1d(fresh, left))
-        return ends
+            known = known.take(~np.isin(known.doc_ids, vetoed))
+            self._merge(edges, known, np.setdiff1d(fresh, vetoed))
+        return unchanged
 
     def _ends(self, edges: Ids) -> tuple[Members, Ids]:
-        """The ends of edges that are in clusters, and the others."""
+        """Return the ends of edges that are in clusters, and those that are in none."""
         ends = np.unique(edges)
         known = clusters.read_members_of(self._connection, self._leaves, ends)
         return known, np.setdiff1d(ends, known.doc_ids)
 
-    def _unite(self, edges: Ids, known: Members, fresh: Ids) -> None:
-        # A cluster's smallest document stands for all of it.
+    def _merge(self, edges: Ids, known: Members, fresh: Ids) -> None:
+        # A cluster is represented by its smallest document.
         documents, smallest = connected_components(np.concatenate((edges, known.edges)))
         before = np.unique(known.cluster_ids)
         after = smallest[np.searchsorted(documents, before)]
@@ -111,51 +111,51 @@ class _Linking:
         stored = clusters.read_survivors(self._connection, self._leaves, grown)
         rivals = np.concatenate((stored.doc_ids, fresh))
         order = np.argsort(rivals)
-        now = self.tying.with_survivors(rivals[order], np.concatenate((stored.cluster_ids, joined))[order])
+        now = self.ties.with_survivors(rivals[order], np.concatenate((stored.cluster_ids, joined))[order])
         clusters.replace_members(self._connection, self._leaves, stored, now)
 
     def recompute(self, doc_ids: Ids) -> Ids:
-        """The clusters of some documents that are in one, and of those they are tied to, anew.
+        """Recompute the clusters of documents that are in one, and of those they are tied to.
 
-        Returns those of the documents that were left as they were because vetoes are near them.
+        Returns the documents that were not changed because vetoes are near them.
         """
         if not len(doc_ids):
             return doc_ids
-        ties = self.tying.of(doc_ids)
+        ties = self.ties.of(doc_ids)
         reached = np.union1d(doc_ids, ties.edges)
         stored = clusters.read_clusters_of(self._connection, self._leaves, reached)
-        left = np.intersect1d(doc_ids, self.tying.near_vetoes(ties.edges, stored))
-        if len(left):
-            self.recompute(np.setdiff1d(doc_ids, left))
-            return left
-        edges = self._spanning(stored, doc_ids, ties.edges)
-        now = self.tying.clusters(Ties(edges, NO_EDGES, NO_EDGES))
+        unchanged = np.intersect1d(doc_ids, self.ties.near_vetoes(ties.edges, stored))
+        if len(unchanged):
+            self.recompute(np.setdiff1d(doc_ids, unchanged))
+            return unchanged
+        edges = self._spanning_edges(stored, doc_ids, ties.edges)
+        now = self.ties.clusters(Ties(edges, NO_EDGES, NO_EDGES))
         clusters.replace_members(self._connection, self._leaves, stored, now)
-        return left
+        return unchanged
 
-    def _spanning(self, stored: Members, seen: Ids, edges: Ids) -> Ids:
-        """Edges that connect what is connected among `stored` and the ends of `edges`, which are all those of `seen`.
+    def _spanning_edges(self, stored: Members, seen: Ids, edges: Ids) -> Ids:
+        """Return edges that connect what is connected among `stored` and the ends of `edges`, all edges of `seen`.
 
-        Asked for their ties are documents in no cluster, the first of each cluster, and then only documents outside the
-        largest known part of theirs: what they are not tied to is not tied to them either. So a cluster that holds
-        together without the documents that went is never read whole.
+        Ties are read of documents in no cluster, of the first of each cluster, and then only of documents outside the
+        largest known part of their cluster, as ties are symmetric. So a cluster that stays connected without the
+        removed documents is never read whole.
         """
         inside = np.union1d(stored.doc_ids, edges)
-        left = stored.take(~np.isin(stored.doc_ids, seen))
-        firsts = left.doc_ids[np.unique(left.cluster_ids, return_index=True)[1]]
-        asked = np.setdiff1d(np.union1d(np.setdiff1d(inside, stored.doc_ids), firsts), seen)
-        amount = _DOCUMENTS_AT_FIRST
-        while len(asked):
-            found = self.tying.of(asked).edges
+        unseen = stored.take(~np.isin(stored.doc_ids, seen))
+        firsts = unseen.doc_ids[np.unique(unseen.cluster_ids, return_index=True)[1]]
+        batch = np.setdiff1d(np.union1d(np.setdiff1d(inside, stored.doc_ids), firsts), seen)
+        amount = _FIRST_BATCH
+        while len(batch):
+            found = self.ties.of(batch).edges
             found = found[np.isin(found, inside).all(axis=1)]
             edges = np.stack(connected_components(np.concatenate((edges, found))), axis=1)
-            seen = np.union1d(seen, asked)
-            apart = stored.doc_ids[find_split_off(stored.doc_ids, stored.cluster_ids, edges)]
-            asked = np.setdiff1d(apart, seen)[:amount]
+            seen = np.union1d(seen, batch)
+            split_off = stored.doc_ids[find_split_off(stored.doc_ids, stored.cluster_ids, edges)]
+            batch = np.setdiff1d(split_off, seen)[:amount]
             amount *= 4
         return edges
 
     def recompute_around(self, doc_ids: Ids) -> None:
-        """All that some documents are connected with, by ties or by the clusters as they are stored, anew."""
-        ties, stored = self.tying.around(doc_ids)
-        clusters.replace_members(self._connection, self._leaves, stored, self.tying.clusters(ties))
+        """Recompute the clusters of everything that documents are connected with, by ties or by stored clusters."""
+        ties, stored = self.ties.around(doc_ids)
+        clusters.replace_members(self._connection, self._leaves, stored, self.ties.clusters(ties))

@@ -1,4 +1,4 @@
-"""search: from heads to their candidates."""
+"""search: from heads to candidates."""
 
 from collections.abc import Sequence
 
@@ -13,29 +13,29 @@ from nearsim_db.store.driver import Connection
 def search_candidates(
     connection: Connection, context: Context, doc_ids: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The candidates of some documents, as (m, 2) int64 with the smaller doc_id first, sorted, each once.
+    """Return the candidates of documents: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
-    Also those of the documents that are anchors of buckets over the limit: they have to be widened, in slices.
+    Also returns those of the documents that are anchors of buckets over the limit; `search_full_buckets` searches them.
     """
     family = context.encoder.family
     heads = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
     if not len(heads.doc_ids):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-    # Twins that became heads at the same time need not meet as candidates: full buckets may keep them apart.
+    # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.doubles.update(signatures.find_doubles(connection, context.leaves, heads))
     keys = context.encoder.band_keys(heads.sketches)
-    found, wide = bands.look_up_candidates(
+    found, anchors = bands.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
     )
-    return np.unique(np.sort(found, axis=1), axis=0), wide
+    return np.unique(np.sort(found, axis=1), axis=0), anchors
 
 
 def search_full_buckets(
     connection: Connection, context: Context, anchor: int, after: int, batch: int
 ) -> NDArray[np.int64]:
-    """The candidates above `after` of a head in the buckets over the limit that it is an anchor of: (m, 2) int64.
+    """Return the candidates of an anchor in its buckets over the limit, with doc_ids above `after`: (m, 2) int64.
 
-    At most `batch`; fewer mean that these were the last.
+    At most `batch`; fewer are the last.
     """
     family = context.encoder.family
     head = signatures.read_sketches(connection, context.leaves, [anchor], family.dtype, family.k)

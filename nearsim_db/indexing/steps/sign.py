@@ -1,4 +1,4 @@
-"""sign: documents to signatures."""
+"""sign: from documents to signatures."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from nearsim_db.store.documents import StoredDocument
 
 
 def sign_documents(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
-    """Encode documents on all cores."""
+    """Return the signatures of documents, encoded by all threads."""
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]

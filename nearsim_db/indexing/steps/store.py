@@ -1,4 +1,4 @@
-"""store: signatures and band rows into the index, and what they replace out of it."""
+"""store: write signatures and band rows to the index, and remove those they replace."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from nearsim_db.store.work import queue
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of a batch: `kept` have the features they had, `fresh` are written with their `heads`, `removed` go.
+    """What happens to a batch: `kept` have unchanged features, `fresh` are written with `heads`, `removed` are deleted.
 
-    `changing` are the digests that get another head; only they need the generation for themselves.
+    `changing` are the digests that get another head; only they need the exclusive lock.
     """
 
     kept: SignatureRows
@@ -35,12 +35,12 @@ def store_signatures(
     doc_ids: Sequence[int],
     rows: SignatureRows,
 ) -> None:
-    """Make the index agree with these documents: `rows` are those that still are there, the others go.
+    """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
 
-    What was done for a document before is undone exactly: its band rows are found by the keys of its old sketch, its
-    pairs go with its signature, and its twins get a new head. New heads, and documents that became anchors of a
-    bucket over the limit, are queued for search; what may have changed clusters is queued to be linked. Others may
-    add heads to the generation at the same time, but not take some out.
+    A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
+    deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
+    over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
+    processes may add heads to the generation meanwhile, but not remove any.
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
@@ -52,15 +52,15 @@ def store_signatures(
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
-    _carry_out(connection, context, plan)
+    _apply(connection, context, plan)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
-    """Of several heads that one digest got in a race the first stays, the others become its twins."""
+    """Of several heads that a digest got in a race, keep the first; the rest become its twins."""
     hold_lock(connection, Lock.STORE, context.generation.generation_id)
-    gone = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
-    _exchange_bands(connection, context, gone, gone.take(np.zeros(len(gone.doc_ids), bool)))
-    queue.queue_work(connection, context.leaves, "link", gone.doc_ids)
+    removed = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
+    _exchange_bands(connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool)))
+    queue.queue_work(connection, context.leaves, "link", removed.doc_ids)
 
 
 def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
@@ -71,76 +71,76 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     ):
         if doc_id in signed:
             same[row] = signed[doc_id].digest == rows.digest(row)
-            # Whoever read the document later may have stored it before.
+            # A process that read the document later may have stored it already.
             outdated[row] = signed[doc_id].revision > revision
     fresh = rows.take(~same & ~outdated)
     settled = set(rows.doc_ids[same | outdated].tolist())
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
-    left = {signed[one].digest for one in removed if signed[one].head_id == one}
-    heads, overtaken = _find_heads(connection, context, fresh, left)
-    changing = [digest for digest in left | overtaken if digest is not None]
+    orphaned = {signed[one].digest for one in removed if signed[one].head_id == one}
+    heads, preceded = _find_heads(connection, context, fresh, orphaned)
+    changing = [digest for digest in orphaned | preceded if digest is not None]
     return _Plan(rows.take(same & ~outdated), fresh, heads, removed, changing)
 
 
 def _find_heads(
-    connection: Connection, context: Context, fresh: SignatureRows, left: Collection[UUID | None]
+    connection: Connection, context: Context, fresh: SignatureRows, orphaned: Collection[UUID | None]
 ) -> tuple[NDArray[np.int64], set[UUID]]:
-    """The head that each of these documents gets, and the digests whose head comes after one of them.
+    """Return the head of each of these documents, and the digests that one of them precedes as head.
 
-    Where the head itself is to change every document is its own head at first.
+    Where a digest gets another head, every document is its own head until heads are chosen.
     """
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
     first = signatures.read_first(
         connection, context.leaves, list({one for one in digests if one is not None})
     )
-    named = [
+    digested = [
         (doc_id, digest) for doc_id, digest in zip(fresh.doc_ids.tolist(), digests, strict=True) if digest
     ]
-    overtaken = {digest for doc_id, digest in named if doc_id < first.get(digest, doc_id)}
-    for doc_id, digest in sorted(named):
+    preceded = {digest for doc_id, digest in digested if doc_id < first.get(digest, doc_id)}
+    for doc_id, digest in sorted(digested):
         first.setdefault(digest, doc_id)
     heads = fresh.doc_ids.copy()
     for row, own in enumerate(digests):
-        if own is not None and own not in overtaken and own not in left:
+        if own is not None and own not in preceded and own not in orphaned:
             heads[row] = first[own]
-    return heads, overtaken
+    return heads, preceded
 
 
-def _carry_out(connection: Connection, context: Context, plan: _Plan) -> None:
+def _apply(connection: Connection, context: Context, plan: _Plan) -> None:
     leaves, fresh = context.leaves, plan.fresh
     signatures.move_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
     signatures.delete_signatures(connection, leaves, plan.removed)
     signatures.write_signatures(connection, leaves, fresh, plan.heads)
-    gone, come = _choose_heads(connection, context, plan.changing, old)
-    alone = _named_otherwise(fresh, set(plan.changing))
-    own = alone & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
+    lost, gained = _choose_heads(connection, context, plan.changing, old)
+    unchanged = _has_other_digest(fresh, set(plan.changing))
+    own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
-    _exchange_bands(connection, context, gone, come.joined(added))
-    twins = fresh.doc_ids[~alone | (plan.heads != fresh.doc_ids)]
+    _exchange_bands(connection, context, lost, gained.joined(added))
+    twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
-    # A pin ties once both of its documents are signed.
+    # A pin becomes a tie once both of its documents are signed.
     pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
-    touched = np.concatenate((removed, plan.kept.doc_ids, twins, gone.doc_ids, come.doc_ids, pinned))
+    touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
 
 
-def _named_otherwise(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
-    """Which rows have none of some digests."""
+def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
+    """Which rows have none of `digests`."""
     return np.array([rows.digest(row) not in digests for row in range(len(rows.doc_ids))], bool)
 
 
 def _choose_heads(
     connection: Connection, context: Context, digests: Sequence[UUID], old: Signatures
 ) -> tuple[Signatures, Signatures]:
-    """Give digests their smallest doc_id as head; returns which heads went and which came."""
+    """Make the smallest doc_id of each digest its head; return the heads it lost and gained."""
     signatures.choose_heads(connection, context.leaves, digests)
     new = _read_heads(connection, context, digests)
     before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
     after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))
-    gone = [key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)]
-    come = [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)]
-    return old.take(np.array(gone, bool)), new.take(np.array(come, bool))
+    lost = [key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)]
+    gained = [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)]
+    return old.take(np.array(lost, bool)), new.take(np.array(gained, bool))
 
 
 def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
@@ -148,14 +148,14 @@ def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID
     return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
 
 
-def _exchange_bands(connection: Connection, context: Context, gone: Signatures, come: Signatures) -> None:
-    """Band rows follow the heads; what they leave behind in full buckets is queued for search."""
+def _exchange_bands(connection: Connection, context: Context, lost: Signatures, gained: Signatures) -> None:
+    """Move band rows to the new heads; documents that become anchors of full buckets are queued for search."""
     leaves, limit = context.leaves, context.bucket_limit
-    gone_keys = context.encoder.band_keys(gone.sketches)
-    anchors, full = bands.read_anchors(connection, leaves, limit, gone_keys)
-    bands.delete_bands(connection, leaves, gone.doc_ids, gone_keys)
-    pairs.delete_pairs_of(connection, leaves, gone.doc_ids)
-    bands.write_bands(connection, leaves, come.doc_ids, context.encoder.band_keys(come.sketches))
+    lost_keys = context.encoder.band_keys(lost.sketches)
+    anchors, full = bands.read_anchors(connection, leaves, limit, lost_keys)
+    bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
+    pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
+    bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
     anchors_now, _ = bands.read_anchors(connection, leaves, limit, full)
-    promoted = {doc_id for _, doc_id in anchors_now - anchors}
-    queue.queue_work(connection, leaves, "search", [*come.doc_ids.tolist(), *promoted])
+    new_anchors = {doc_id for _, doc_id in anchors_now - anchors}
+    queue.queue_work(connection, leaves, "search", [*gained.doc_ids.tolist(), *new_anchors])

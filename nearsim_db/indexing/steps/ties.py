@@ -1,4 +1,4 @@
-"""What ties the documents of a generation together, people's verdicts among it, and the clusters that come of it."""
+"""Ties between the documents of a generation: pairs, twins and pins; and the clusters they form."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,11 @@ from nearsim_db.store.driver import Connection
 Ids = NDArray[np.int64]
 
 
-class Tying:
-    """The ties of one generation in one transaction.
+class GenerationTies:
+    """The ties of one generation, read in one transaction.
 
-    Pins are ties, also between documents that are unlike. What is vetoed is never in one cluster: where ties would
-    bring it together, the weakest of them gives way. A generation whose collection never had a veto does not ask for
-    any after the first time.
+    A pin ties two documents however similar they are. Vetoed documents are never in one cluster: if ties connect them,
+    the weakest tie is dropped. Vetoes are read only if the collection ever had one.
     """
 
     def __init__(self, connection: Connection, context: Context) -> None:
@@ -39,7 +38,7 @@ class Tying:
 
     @property
     def same_numbers(self) -> bool:
-        """Whether texts of different numbers are kept apart."""
+        """Whether texts with different numbers are kept apart."""
         return self.rules.numbers_differ == "keep-apart"
 
     def all(self) -> Ties:
@@ -55,7 +54,7 @@ class Tying:
         )
 
     def around(self, doc_ids: Ids) -> tuple[Ties, Members]:
-        """All that some documents are connected with, by ties or by the clusters as they are stored: both of these."""
+        """Return the ties and stored clusters of everything that documents are connected with by either."""
         seen = frontier = doc_ids
         ties, stored = NO_TIES, NO_MEMBERS
         while len(frontier):
@@ -69,21 +68,20 @@ class Tying:
         return ties, stored
 
     def near_vetoes(self, edges: Ids, members: Members) -> Ids:
-        """Of the ends of edges and the members of clusters those that are connected with a document that is, or was,
-        vetoed with another.
+        """Return the ends of edges and members of clusters that are connected with a document of a veto.
 
-        Any other cluster holds all that it is tied to: where a tie leads out of a cluster, a veto lies across it, with
-        an end on either side. That a veto was undone may not have come here yet, so those undone count too.
+        Every other cluster contains everything it is tied to: a tie leaves a cluster only where a veto divides it.
+        Undone vetoes count too, as their change may not be dispatched yet.
         """
         if not self._has_vetoes:
             return np.zeros(0, np.int64)
-        asked = np.unique(edges), np.unique(members.cluster_ids)
-        vetoed = verdicts.find_vetoed(self._connection, self._leaves, self._collection_id, *asked)
+        ends, cluster_ids = np.unique(edges), np.unique(members.cluster_ids)
+        vetoed = verdicts.find_vetoed(self._connection, self._leaves, self._collection_id, ends, cluster_ids)
         documents, smallest = connected_components(np.concatenate((edges, members.edges)))
         return documents[np.isin(smallest, smallest[np.searchsorted(documents, vetoed)])]
 
     def clusters(self, ties: Ties) -> Members:
-        """The clusters that ties make, by the recipe's linkage, with their survivors."""
+        """Return the clusters that ties form by the recipe's linkage, with their survivors."""
         vetoes = verdicts.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
         if self.rules.linkage == "representative":
             documents, cluster_ids = self._stars(ties, vetoes)
@@ -94,11 +92,11 @@ class Tying:
         return self.with_survivors(documents[shared], cluster_ids[shared])
 
     def with_survivors(self, doc_ids: Ids, cluster_ids: Ids) -> Members:
-        """Members of clusters, sorted by doc_id, with the best of each by the keep policy."""
+        """Return the members of clusters, sorted by doc_id, with the survivor of each by the keep policy."""
         return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, self._rank(doc_ids)))
 
     def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
-        """Only components that hold both ends of a veto are gone through tie by tie."""
+        """Only components that contain both ends of a veto are processed tie by tie."""
         documents, smallest = connected_components(ties.edges)
         torn = find_vetoed_components(documents, smallest, vetoes)
         if len(torn):
@@ -113,7 +111,7 @@ class Tying:
         return documents, smallest
 
     def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
-        """What is pinned together is one node, as twins are."""
+        """Pinned documents are one node, as twins are."""
         order = self._rank(np.unique(ties.edges))
         if not len(vetoes):
             return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)

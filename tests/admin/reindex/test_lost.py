@@ -47,7 +47,7 @@ def run(database: Database, *commands: str) -> None:
 def test_what_was_being_changed_while_pairs_were_verified_is_searched(
     url: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_CANDIDATES_AT_ONCE", 4)
+    monkeypatch.setattr(build, "_CANDIDATES_PER_BATCH", 4)
     with opened(url) as (database, reindex):
         was, blocks = texts_of(database)["d0"], 0
 
