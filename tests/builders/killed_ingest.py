@@ -15,7 +15,7 @@ from nearsim_db.store import documents
 def make_batches_small() -> None:
     """Have a small file go through several batches of every stage."""
     ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
-    build._BAND_ROWS_AT_ONCE = build._SKETCHES_AT_ONCE = build._CANDIDATES_AT_ONCE = 50
+    build._BAND_ROWS_PER_COPY = build._SKETCHES_PER_BATCH = build._CANDIDATES_PER_BATCH = 50
     work_queue._BATCH_SIZES.update({"sign": 40, "search": 40, "link": 40})
     work_queue._MEMBERS_PER_BATCH = 40
 
