@@ -200,6 +200,6 @@ def limits_of(
     from nearsim_db.errors import RecipeError
 
     try:
-        return Limits.of(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
+        return Limits.parse(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
     except RecipeError as error:
         raise UsageError(str(error)) from error

@@ -48,9 +48,7 @@ def test_what_differs_stops_a_promotion(ready: CommandLine, tmp_path: Path) -> N
     ids = {frozenset((one["left"]["id"], one["right"]["id"])) for one in found["samples"]["lost"]}
     assert frozenset(("storm", "upper")) in ids and all("upper" in pair for pair in ids)
     twins = next(one for one in found["samples"]["lost"] if one["live"]["twins"])
-    assert twins["why"].startswith(
-        "before they had the same features; now: similarity 0.0000, below the threshold"
-    )
+    assert twins["why"].startswith("before: identical features; now: similarity 0.0000, below the threshold")
     assert twins["new"] == {"pair": False, "twins": False, "similarity": 0.0, "shared_bands": 0}
     assert twins["left"]["text"] == STORM
     shown = Elements(page.read_text())
@@ -91,5 +89,5 @@ def test_what_differs_stops_a_promotion(ready: CommandLine, tmp_path: Path) -> N
     }
     back = ready.succeed("reindex", "diff", "--generation", 1, "--json", "--samples", 0).document()
     assert (back["new"]["state"], back["pairs"]["gained"], back["samples"]["gained"]) == ("retired", 3, [])
-    assert "nothing is being built" in ready.fail("reindex", "diff")
+    assert "no index is being built" in ready.fail("reindex", "diff")
     assert "is the live one" in ready.fail("reindex", "diff", "--generation", 2)

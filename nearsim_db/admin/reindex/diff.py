@@ -1,9 +1,8 @@
-"""How a generation differs from the live one, read at one moment."""
+"""Differences between a generation and the live one, read in one snapshot."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from nearsim_db.admin.reindex import samples, select
 from nearsim_db.admin.reindex.diff_result import (
@@ -14,7 +13,8 @@ from nearsim_db.admin.reindex.diff_result import (
     PairCounts,
     Waiting,
 )
-from nearsim_db.admin.reindex.limits import Limits, check
+from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
+from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.store import diffs
@@ -29,21 +29,19 @@ _STEPS = 4
 def choose(
     connection: Connection, generations: Sequence[Generation], generation_id: int | None
 ) -> tuple[Generation, Generation]:
-    """The live generation and the one to compare with it: that which is coming, or the one of that number.
+    """Return the live generation and the one to compare with it, the pending one by default.
 
-    Raises ConflictError where there is nothing to compare yet.
+    Raises ConflictError if they cannot be compared.
     """
     live = select.live(generations)
     new = (
-        select.to_compare(generations)
-        if generation_id is None
-        else select.numbered(generations, generation_id)
+        select.comparable(generations) if generation_id is None else select.by_id(generations, generation_id)
     )
     if new.generation_id == live.generation_id:
         raise ConflictError(f"generation {generation_id} is the live one; name another to compare it with")
     if new.state == "abandoned":
         raise ConflictError(
-            f"generation {new.generation_id} was abandoned and does not follow the documents any more; name another"
+            f"generation {new.generation_id} was abandoned and no longer follows the documents; name another"
         )
     select.refuse_unbuilt(connection, new)
     return live, new
@@ -51,15 +49,15 @@ def choose(
 
 def compare(
     connection: Connection,
-    collection: str,
     live: Generation,
     new: Generation,
-    amount: int,
+    *,
+    samples_per_kind: int,
     limits: Limits,
     backend: str | None = None,
     progress: Progress = silent,
 ) -> Difference:
-    """Count what differs and choose `amount` samples of each kind; `connection` sees one moment."""
+    """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
     began = time.monotonic()
     both = Both(live.leaves, new.leaves)
     progress("diff", 0, _STEPS)
@@ -71,11 +69,15 @@ def compare(
     progress("diff", 2, _STEPS)
     clusters = _count_clusters(connection, both)
     progress("diff", 3, _STEPS)
-    sampled = samples.read(connection, live, new, amount, backend) if amount else samples.NO_SAMPLES
+    drawn = (
+        samples.read_samples(connection, live, new, samples_per_kind, backend)
+        if samples_per_kind
+        else samples.NO_SAMPLES
+    )
     progress("diff", 4, _STEPS)
-    checked = check(limits, _found(pairs, clusters), _wholes(pairs, clusters))
+    checked = _check_limits(limits, pairs, clusters)
     return Difference(
-        collection=collection,
+        collection=live.collection,
         profile=live.profile,
         live=_compared(live),
         new=_compared(new),
@@ -83,7 +85,7 @@ def compare(
         documents=documents,
         pairs=pairs,
         clusters=clusters,
-        samples=sampled,
+        samples=drawn,
         limits=checked,
         exceeded=any(one.exceeded for one in checked),
         waiting=_count_waiting(connection, live, new),
@@ -91,57 +93,35 @@ def compare(
     )
 
 
-def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The keys of two recipes that differ, by section.key, as (live, new); None for one that is not there."""
-    before, after = _flat(live), _flat(new)
-    names = [*before, *(name for name in after if name not in before)]
-    return {
-        name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
-    }
-
-
-def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in recipe.items():
-        flat |= (
-            {f"{name}.{key}": one for key, one in value.items()}
-            if isinstance(value, Mapping)
-            else {name: value}
-        )
-    return flat
-
-
 def _count_pairs(connection: Connection, both: Both) -> PairCounts:
-    found = diffs.count_pairs(connection, both)
-    gained, lost = found.new - found.common, found.live - found.common
-    counts = (gained, lost, found.rescored)
-    shares = (_share(count, found.live) for count in counts)
-    return PairCounts(found.live, found.new, found.common, *counts, *shares)
+    totals = diffs.count_pairs(connection, both)
+    gained, lost = totals.new - totals.common, totals.live - totals.common
+    counts = (gained, lost, totals.rescored)
+    shares = (_share(count, totals.live) for count in counts)
+    return PairCounts(totals.live, totals.new, totals.common, *counts, *shares)
 
 
 def _count_clusters(connection: Connection, both: Both) -> ClusterCounts:
-    found = diffs.count_clusters(connection, both)
-    shares = (_share(count, found.live) for count in (found.merged, found.split))
-    return ClusterCounts(*asdict(found).values(), *shares)
+    totals = diffs.count_clusters(connection, both)
+    shares = (_share(count, totals.live) for count in (totals.merged, totals.split))
+    return ClusterCounts(*asdict(totals).values(), *shares)
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _found(pairs: PairCounts, clusters: ClusterCounts) -> dict[str, int]:
-    return {
+def _check_limits(limits: Limits, pairs: PairCounts, clusters: ClusterCounts) -> tuple[CheckedLimit, ...]:
+    changed = {
         "lost": pairs.lost,
         "gained": pairs.gained,
         "rescored": pairs.rescored,
         "merged": clusters.merged,
         "split": clusters.split,
     }
-
-
-def _wholes(pairs: PairCounts, clusters: ClusterCounts) -> dict[str, int]:
-    of_pairs = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
-    return of_pairs | dict.fromkeys(("merged", "split"), clusters.live)
+    live = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
+    live |= dict.fromkeys(("merged", "split"), clusters.live)
+    return check_limits(limits, changed, live)
 
 
 def _compared(one: Generation) -> Compared:
@@ -149,8 +129,8 @@ def _compared(one: Generation) -> Compared:
 
 
 def _count_waiting(connection: Connection, live: Generation, new: Generation) -> Waiting:
-    (before, before_aside), (after, after_aside) = (
+    (live_work, live_aside), (new_work, new_aside) = (
         queue.count_work(connection, one.leaves) for one in (live, new)
     )
     changes = backlog.count_changes(connection, live.collection_id)
-    return Waiting(before, after, before_aside, after_aside, changes)
+    return Waiting(live_work, new_work, live_aside, new_aside, changes)

@@ -1,4 +1,4 @@
-"""What a comparison of two generations holds: plain values, as `--json` prints them."""
+"""The result of comparing two generations, as `--json` prints it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Pairs of documents, twins expanded. Shares are of the live pairs, None where there are none."""
+    """Pairs of documents, twins expanded. Shares are of the live pairs, None if there are none."""
 
     live: int
     new: int
@@ -37,7 +37,7 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """Clusters by what became of them; shares are of the live clusters, None where there are none."""
+    """Clusters by how they changed. Shares are of the live clusters, None if there are none."""
 
     live: int
     new: int
@@ -64,7 +64,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Work that is queued for each generation, work that was set aside, and changes that are no work yet."""
+    """Work queued for each generation, work set aside, and changes that are not dispatched yet."""
 
     live: int
     new: int
@@ -74,16 +74,16 @@ class Waiting:
 
     @property
     def anything(self) -> bool:
-        """Whether some of what differs may come of it."""
+        """Whether this can account for some of the differences."""
         return any((self.live, self.new, self.live_set_aside, self.new_set_aside, self.changes))
 
 
 @dataclass(frozen=True, slots=True)
 class SampledDocument:
-    """A document of a pair; `id` is the external id, or #doc_id where it is gone.
+    """A document of a pair; `id` is the external id, or #doc_id if it was deleted.
 
-    `text` is what either recipe compares of it, the beginning where it `is_cut`, None where it cannot be read; `stale`
-    says that it is not the one that was compared.
+    `text` is what either recipe compares, its beginning if it `is_cut`, None if it cannot be read. If it is `stale`, it
+    has changed since it was compared.
     """
 
     id: str
@@ -96,7 +96,7 @@ class SampledDocument:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one generation says of two documents; of those that are no pair what could be computed."""
+    """The evidence of one generation on two documents; if they are no pair, what could be computed."""
 
     pair: bool
     twins: bool
@@ -106,7 +106,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SampledPair:
-    """A pair that stands for `pairs` of the same heads, with what each generation says of it, and why they differ."""
+    """A pair that represents `pairs` of the same heads, with the evidence of each generation and why they differ."""
 
     left: SampledDocument
     right: SampledDocument
@@ -118,7 +118,7 @@ class SampledPair:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Some of what differs, always the same of the same generations, chosen from everywhere."""
+    """A random sample of the differences, the same each time for the same generations."""
 
     lost: tuple[SampledPair, ...]
     gained: tuple[SampledPair, ...]
@@ -129,7 +129,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a generation differs from the live one; `recipe` has the keys that differ, as (live, new)."""
+    """The differences between a generation and the live one; `recipe` has the keys that differ, as (live, new)."""
 
     collection: str
     profile: str

@@ -1,4 +1,4 @@
-"""How much may differ between two generations before one is not to take the place of the other."""
+"""Limits on how much two generations may differ for one to replace the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -7,50 +7,54 @@ from fractions import Fraction
 from nearsim_db.errors import LimitsExceededError, RecipeError
 
 _EXAMPLES = "give a share as 0.1% or 0.001, or a count such as 25"
-_PARTS = ("lost", "rescored", "split")  # of what the live generation has; the others may be more than that
+_PARTS = (
+    "lost",
+    "rescored",
+    "split",
+)  # at most all of the live generation's; gained and merged may exceed it
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most so much of something, as it was `told`: a `share` of what the live generation has, or a `count`."""
+    """A maximum as its owner wrote it (`text`): a `share` of what the live generation has, or a `count`."""
 
-    told: str
+    text: str
     share: Fraction | None
     count: int | None
 
     @classmethod
     def parse(cls, value: "str | float | Limit") -> "Limit":
-        """A limit of 0.1%, 0.001 (both a share) or 25 (a count); a whole number without a point is a count.
+        """Parse a limit: 0.1% and 0.001 are shares; 25, a whole number without a point, is a count.
 
         Raises RecipeError for anything else.
         """
         if isinstance(value, Limit):
             return value
-        told = str(value).strip()
-        percent = told.endswith("%")
-        number = told.removesuffix("%").strip()
+        text = str(value).strip()
+        is_percent = text.endswith("%")
+        number = text.removesuffix("%").strip()
         try:
             if not number.isascii() or "/" in number or "_" in number:
                 raise ValueError
-            read = Fraction(number)
+            parsed = Fraction(number)
         except (ValueError, ZeroDivisionError) as error:
-            raise RecipeError(f"a limit of {told!r} cannot be read; {_EXAMPLES}") from error
-        if read < 0:
-            raise RecipeError(f"a limit of {told} is below 0; {_EXAMPLES}")
-        if not percent and number.lstrip("+").isdigit():
-            return cls(told, None, int(number))
-        return cls(told, read / 100 if percent else read, None)
+            raise RecipeError(f"cannot parse the limit {text!r}; {_EXAMPLES}") from error
+        if parsed < 0:
+            raise RecipeError(f"a limit of {text} is below 0; {_EXAMPLES}")
+        if not is_percent and number.lstrip("+").isdigit():
+            return cls(text, None, int(number))
+        return cls(text, parsed / 100 if is_percent else parsed, None)
 
-    def is_exceeded(self, found: int, whole: int) -> bool:
-        """Whether more was found, of so many that the live generation has; decided exactly."""
-        most = self.count if self.share is None else self.share * whole
+    def is_exceeded(self, changed: int, live: int) -> bool:
+        """Whether more changed than allowed, of as many as the live generation has; decided exactly."""
+        most = self.count if self.share is None else self.share * live
         assert most is not None
-        return found > most
+        return changed > most
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At most so many pairs lost, gained and re-scored, clusters merged and split; None is as many as there are."""
+    """Limits on pairs lost, gained and re-scored, and on clusters merged and split; None is no limit."""
 
     lost: Limit | None = None
     gained: Limit | None = None
@@ -62,25 +66,25 @@ class Limits:
         for name in _PARTS:
             limit: Limit | None = getattr(self, name)
             if limit is not None and limit.share is not None and limit.share > 1:
-                raise RecipeError(f"a limit of {limit.told} {name} is more than everything; {_EXAMPLES}")
+                raise RecipeError(f"a limit of {limit.text} {name} is more than 100 %; {_EXAMPLES}")
 
     @classmethod
-    def of(cls, **values: "str | float | Limit | None") -> "Limits":
-        """Limits as people write them: Limits.of(lost="0.1%", split=25). Raises RecipeError for what is none."""
+    def parse(cls, **values: "str | float | Limit | None") -> "Limits":
+        """Parse limits by name, as Limits.parse(lost="0.1%", split=25). Raises RecipeError as `Limit.parse` does."""
         return cls(**{name: None if one is None else Limit.parse(one) for name, one in values.items()})
 
     @property
-    def given(self) -> dict[str, Limit]:
-        """Those that are set, by name."""
+    def by_name(self) -> dict[str, Limit]:
+        """The limits that are set."""
         limits = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedLimit:
-    """A limit by name, what it allows, as it was told, and what was found of so many `live` pairs or clusters.
+    """A limit by name, what it allows, and what was found, of as many as the live generation has.
 
-    The share is None where there are none.
+    The share is None if it has none.
     """
 
     limit: str
@@ -94,29 +98,38 @@ class CheckedLimit:
 NO_LIMITS = Limits()
 
 
-def check(limits: Limits, found: Mapping[str, int], wholes: Mapping[str, int]) -> tuple[CheckedLimit, ...]:
-    """Limits held against what was found, of the pairs or clusters that the live generation has."""
-    return tuple(_check(name, limit, found[name], wholes[name]) for name, limit in limits.given.items())
+def check_limits(
+    limits: Limits, changed: Mapping[str, int], live: Mapping[str, int]
+) -> tuple[CheckedLimit, ...]:
+    """Compare limits with what changed; `live` has the pairs or clusters of the live generation, by the same names."""
+    return tuple(
+        CheckedLimit(
+            name,
+            limit.text,
+            changed[name],
+            live[name],
+            changed[name] / live[name] if live[name] else None,
+            limit.is_exceeded(changed[name], live[name]),
+        )
+        for name, limit in limits.by_name.items()
+    )
 
 
-def _check(name: str, limit: Limit, found: int, whole: int) -> CheckedLimit:
-    share = found / whole if whole else None
-    return CheckedLimit(name, limit.told, found, whole, share, limit.is_exceeded(found, whole))
-
-
-def refuse(generation_id: int, profile: str, checked: tuple[CheckedLimit, ...], to_compare: str) -> None:
-    """Raise LimitsExceededError where any limit is exceeded; the command `to_compare` shows what differs."""
-    over = [_told(one) for one in checked if one.exceeded]
-    if over:
+def raise_if_exceeded(
+    generation_id: int, profile: str, checked: tuple[CheckedLimit, ...], diff_command: str
+) -> None:
+    """Raise LimitsExceededError if any limit is exceeded, naming the command that shows the differences."""
+    exceeded = [_describe(one) for one in checked if one.exceeded]
+    if exceeded:
         raise LimitsExceededError(
-            f"generation {generation_id} was not promoted: {', '.join(over)}; nothing was changed. Look at what "
-            f"differs: {to_compare}",
+            f"generation {generation_id} was not promoted: {', '.join(exceeded)}; nothing was changed. To see the "
+            f"differences: {diff_command}",
             profile,
             checked,
         )
 
 
-def _told(one: CheckedLimit) -> str:
-    """As `lost 7 of 341 (2.053 %) where 0.1% is allowed`."""
+def _describe(one: CheckedLimit) -> str:
+    """Return, for example, `lost 7 of 341 (2.053 %) where 0.1% is allowed`."""
     share = "" if one.found_share is None else f" ({100 * one.found_share:.4g} %)"
     return f"{one.limit} {one.found:,} of {one.live:,}{share} where {one.allowed} is allowed"

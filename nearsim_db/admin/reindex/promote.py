@@ -1,4 +1,4 @@
-"""The switch from one generation to another: one short transaction, tried again where it meets a lock."""
+"""Promotion: one short transaction that replaces the live generation, retried while locks are held."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from nearsim_db.store.driver.engine import is_lock_timeout, translated
 _ATTEMPTS = 200
 
 
-def promote(database: Database, generation: Generation, before: Sequence[State]) -> GenerationId | None:
-    """Let a generation answer in place of the one that does, which is retired; returns that one.
+def promote(database: Database, generation: Generation, states: Sequence[State]) -> GenerationId | None:
+    """Make a generation in one of some states live; return the previous one, which is retired.
 
-    Raises ConflictError where its state is none of those `before`, or where others hold the locks on and on.
+    Raises ConflictError if it is in another state, or if its profile's generations stay locked.
     """
     attempts = Retrying(
         retry=retry_if_exception(is_lock_timeout),
@@ -28,13 +28,13 @@ def promote(database: Database, generation: Generation, before: Sequence[State])
     def attempt() -> GenerationId | None:
         autocommit = {"isolation_level": "AUTOCOMMIT"}
         with database.engine.connect().execution_options(**autocommit) as connection:
-            return generations.promote(connection, generation, before)
+            return generations.promote(connection, generation, states)
 
     with translated():
         try:
             return attempts(attempt)
         except RetryError as error:
             raise ConflictError(
-                f"generation {generation.generation_id} was not promoted: others locked the generations of its "
-                "profile all the time; nothing was changed, try again"
+                f"generation {generation.generation_id} was not promoted: other sessions kept the generations of its "
+                "profile locked; nothing was changed, try again"
             ) from error

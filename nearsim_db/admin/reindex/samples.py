@@ -1,9 +1,9 @@
-"""Some of what differs between two generations, with texts, and with the reasons as far as they can be told."""
+"""A sample of the differences between two generations, with texts and reasons."""
 
 from collections.abc import Sequence
 
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
-from nearsim_db.admin.reindex.why_no_pair import Absences
+from nearsim_db.admin.reindex.why_no_pair import MissingPairs
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.similarity.encoder import Encoder
@@ -20,10 +20,10 @@ _FIELDS = ("title", "body")
 NO_SAMPLES = Samples((), (), (), (), ())
 
 
-def read(
+def read_samples(
     connection: Connection, live: Generation, new: Generation, amount: int, backend: str | None
 ) -> Samples:
-    """At most `amount` of each kind; after pairs and clusters were counted in the same transaction."""
+    """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
     both = Both(live.leaves, new.leaves)
     return Samples(
         _lost(connection, live, new, diffs.sample_lost(connection, both, amount), backend),
@@ -37,54 +37,57 @@ def read(
 def _lost(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> tuple[SampledPair, ...]:
-    shown = _Shown(connection, live, (live, new), chosen)
-    absences = Absences(connection, new, _encoder(new, backend), _ids(chosen))
+    texts = _SampledTexts(connection, live, (live, new), chosen)
+    missing = MissingPairs(connection, new, _encoder(new, backend), _ids(chosen))
     sampled = []
     for one in chosen:
-        evidence, reason = absences.tell(one.left_id, one.right_id)
-        same = "before they had the same features; " if one.live is not None and one.live.twins else ""
+        evidence, reason = missing.explain(one.left_id, one.right_id)
+        same = "before: identical features; " if one.live is not None and one.live.twins else ""
         before = _evidence(one.live, live)
-        sampled.append(SampledPair(*shown.sides(one), one.pairs, before, evidence, f"{same}now: {reason}"))
+        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, evidence, f"{same}now: {reason}"))
     return tuple(sampled)
 
 
 def _gained(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> tuple[SampledPair, ...]:
-    shown = _Shown(connection, new, (live, new), chosen)
-    absences = Absences(connection, live, _encoder(live, backend), _ids(chosen))
+    texts = _SampledTexts(connection, new, (live, new), chosen)
+    missing = MissingPairs(connection, live, _encoder(live, backend), _ids(chosen))
     sampled = []
     for one in chosen:
-        evidence, reason = absences.tell(one.left_id, one.right_id)
-        same = "; now they have the same features" if one.new is not None and one.new.twins else ""
+        evidence, reason = missing.explain(one.left_id, one.right_id)
+        same = "; now: identical features" if one.new is not None and one.new.twins else ""
         after = _evidence(one.new, new)
-        sampled.append(SampledPair(*shown.sides(one), one.pairs, evidence, after, f"before: {reason}{same}"))
+        sampled.append(SampledPair(*texts.sides(one), one.pairs, evidence, after, f"before: {reason}{same}"))
     return tuple(sampled)
 
 
 def _rescored(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair]
 ) -> tuple[SampledPair, ...]:
-    shown = _Shown(connection, new, (live, new), chosen)
+    texts = _SampledTexts(connection, new, (live, new), chosen)
     return tuple(
         SampledPair(
-            *shown.sides(one), one.pairs, _evidence(one.live, live), _evidence(one.new, new), _turn(one)
+            *texts.sides(one),
+            one.pairs,
+            _evidence(one.live, live),
+            _evidence(one.new, new),
+            _why_rescored(one),
         )
         for one in chosen
     )
 
 
-def _turn(pair: DiffPair) -> str:
-    """What happened to a pair of both generations."""
+def _why_rescored(pair: DiffPair) -> str:
     if pair.live is not None and pair.live.twins:
-        return "before they had the same features"
+        return "before: identical features"
     if pair.new is not None and pair.new.twins:
-        return "now they have the same features"
-    return "their features, or what measures them, are others"
+        return "now: identical features"
+    return "the shingling or metric changed, so similarity differs"
 
 
-class _Shown:
-    """The documents of some pairs as people read them, as far as they are still there."""
+class _SampledTexts:
+    """The documents of some pairs with their texts, as far as they exist."""
 
     def __init__(
         self,
@@ -97,17 +100,17 @@ class _Shown:
         recipes = [one.recipe for one in both]
         self._fields = [name for name in _FIELDS if any(name in one["fields"] for one in recipes)]
         self._html = any(one["normalise"]["html"] for one in recipes)
-        self._standings = diffs.read_standings(connection, generation.leaves, doc_ids)
+        self._documents = diffs.read_standings(connection, generation.leaves, doc_ids)
         self._texts = report_pairs.read_texts(
             connection, generation.leaves, generation.collection_id, doc_ids, _TEXT_CHARACTERS
         )
 
     def sides(self, pair: DiffPair) -> tuple[SampledDocument, SampledDocument]:
-        """The two documents of a pair."""
+        """Return the two documents of a pair."""
         return self._side(pair.left_id), self._side(pair.right_id)
 
     def _side(self, doc_id: int) -> SampledDocument:
-        one, text = self._standings[doc_id], self._texts.get(doc_id)
+        one, text = self._documents[doc_id], self._texts.get(doc_id)
         name = f"#{doc_id}" if one.external_id is None else one.external_id
         if text is None:
             return SampledDocument(name, doc_id, one.title, None, False, False)
@@ -115,14 +118,14 @@ class _Shown:
         return SampledDocument(name, doc_id, one.title, self._content(text), is_cut, text.stale)
 
     def _content(self, text: ReadText) -> str:
-        """What either recipe compares of a document."""
+        """Return what either recipe compares of a document."""
         values = {"title": text.title, "body": text.body}
         content = "\n\n".join(value for name in self._fields if (value := values[name]))
         return strip_html(content) if self._html else content
 
 
 def _evidence(tie: Tie | None, generation: Generation) -> Evidence:
-    """What makes a pair; twins share all bands."""
+    """Return the evidence of a pair; twins share all bands."""
     assert tie is not None
     shared = generation.bands if tie.twins else tie.shared_bands
     return Evidence(True, tie.twins, tie.similarity, shared)
@@ -133,7 +136,7 @@ def _ids(chosen: Sequence[DiffPair]) -> list[tuple[int, int]]:
 
 
 def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
-    """What a generation was built with; None where this version would build it otherwise."""
+    """Return the encoder of a generation, None if this version would make different sketches."""
     try:
         return make_encoder(generation, backend)
     except (FingerprintError, RecipeError):

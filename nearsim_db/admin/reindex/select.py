@@ -1,4 +1,4 @@
-"""Which generation of a profile a command means, and why there is none."""
+"""Which generation of a profile a command applies to."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,18 @@ from nearsim_db.store.generations import COMING, is_attended, remedy, word
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
-    """The generations of a profile, the oldest first.
+    """Return the generations of a profile, oldest first.
 
-    `profile` may be left out where there is one, or a default. Raises NotFoundError, saying what there is.
+    `profile` is optional if the collection has only one, or one named default. Raises NotFoundError.
     """
     collection_id = catalog.get_collection(connection, collection).collection_id
-    there = catalog.list_generations(connection, collection_id)
-    name = choose_newest(collection, there, profile).profile
-    return [one for one in there if one.profile == name]
+    generations = catalog.list_generations(connection, collection_id)
+    name = choose_newest(collection, generations, profile).profile
+    return [one for one in generations if one.profile == name]
 
 
 def live(generations: Sequence[Generation]) -> Generation:
-    """The one that answers. Raises ConflictError where none does yet."""
+    """Return the live generation. Raises ConflictError if there is none yet."""
     for one in generations:
         if one.state == "live":
             return one
@@ -33,51 +33,51 @@ def live(generations: Sequence[Generation]) -> Generation:
     )
 
 
-def coming(generations: Sequence[Generation]) -> Generation:
-    """The one that is built beside the live one, or waits to be promoted. Raises NotFoundError."""
+def pending(generations: Sequence[Generation]) -> Generation:
+    """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
     for one in generations:
         if one.state in COMING and one.replaces is not None:
             return one
     raise NotFoundError(
-        f"nothing is being built beside the live index of profile {generations[0].profile!r}; "
-        f"begin with: {generations[0].advice('reindex start')}"
+        f"no index is being built beside the live one of profile {generations[0].profile!r}; "
+        f"start with: {generations[0].advice('reindex start')}"
     )
 
 
-def to_compare(generations: Sequence[Generation]) -> Generation:
-    """The one that is coming. Raises NotFoundError, which names those that could be compared instead."""
+def comparable(generations: Sequence[Generation]) -> Generation:
+    """Return the pending generation. Raises NotFoundError, naming retired ones that can be compared instead."""
     try:
-        return coming(generations)
+        return pending(generations)
     except NotFoundError as error:
-        others = [
+        retired = [
             f"generation {one.generation_id} is retired; to compare with it: "
             f"{one.advice('reindex diff', '--generation', str(one.generation_id))}"
             for one in generations
             if one.state == "retired"
         ]
-        raise NotFoundError("; ".join([str(error), *others])) from error
+        raise NotFoundError("; ".join([str(error), *retired])) from error
 
 
-def refuse_another(connection: Connection, generations: Sequence[Generation]) -> None:
-    """Raises ConflictError where a generation is coming already, saying what can be done with it."""
+def refuse_second_pending(connection: Connection, generations: Sequence[Generation]) -> None:
+    """Raise ConflictError if a generation is pending, with what can be done about it."""
     for one in generations:
         if one.state in COMING:
             attended = is_attended(connection, one)
             raise ConflictError(
                 f"generation {one.generation_id} of profile {one.profile!r} is "
-                f"{word(one, attended=attended)}; {_choice(one, attended=attended)}"
+                f"{word(one, attended=attended)}; {_remedy(one, attended=attended)}"
             )
 
 
-def _choice(coming: Generation, *, attended: bool) -> str:
-    if coming.state == "ready":
-        promote, abandon = coming.advice("reindex promote"), coming.advice("reindex abandon")
-        return f"to let it answer: {promote}; to give it up: {abandon}"
-    return remedy(coming, attended=attended)
+def _remedy(generation: Generation, *, attended: bool) -> str:
+    if generation.state == "ready":
+        promote, abandon = generation.advice("reindex promote"), generation.advice("reindex abandon")
+        return f"to promote it: {promote}; to abandon it: {abandon}"
+    return remedy(generation, attended=attended)
 
 
 def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
-    """Raises ConflictError where its pairs and clusters are not all there yet."""
+    """Raise ConflictError if pairs and clusters of a generation are still being built."""
     if generation.stage != "done":
         attended = is_attended(connection, generation)
         raise ConflictError(
@@ -87,36 +87,36 @@ def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
         )
 
 
-def numbered(generations: Sequence[Generation], generation_id: int) -> Generation:
-    """The one of that number. Raises NotFoundError."""
+def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
+    """Return one generation. Raises NotFoundError, naming those that exist."""
     for one in generations:
         if one.generation_id == generation_id:
             return one
-    known = ", ".join(f"{one.generation_id} ({one.state})" for one in generations)
+    existing = ", ".join(f"{one.generation_id} ({one.state})" for one in generations)
     raise NotFoundError(
-        f"profile {generations[0].profile!r} has no generation {generation_id}; there are: {known}"
+        f"profile {generations[0].profile!r} has no generation {generation_id}; there are: {existing}"
     )
 
 
 def last_retired(generations: Sequence[Generation]) -> Generation:
-    """The one that answered before the live one. Raises ConflictError where it is not kept."""
-    kept = [one for one in generations if one.state == "retired" and one.retired_at is not None]
-    if not kept:
+    """Return the generation that was live before. Raises ConflictError if it was dropped."""
+    retired = [one for one in generations if one.state == "retired" and one.retired_at is not None]
+    if not retired:
         raise ConflictError(
-            f"no generation of profile {generations[0].profile!r} is kept to go back to; "
-            f"a new one is built by: {generations[0].advice('reindex start')}"
+            f"profile {generations[0].profile!r} has no retired generation to roll back to; "
+            f"to build a new one: {generations[0].advice('reindex start')}"
         )
-    return max(kept, key=lambda one: (one.retired_at, one.generation_id))
+    return max(retired, key=lambda one: (one.retired_at, one.generation_id))
 
 
-def to_drop(generations: Sequence[Generation], generation_id: GenerationId | None) -> list[Generation]:
-    """What is retired or abandoned, or the one that was asked for. Raises ConflictError for the live one."""
+def droppable(generations: Sequence[Generation], generation_id: GenerationId | None) -> list[Generation]:
+    """Return one generation, or all that are retired or abandoned. Raises ConflictError for a live or first one."""
     if generation_id is None:
         return [one for one in generations if one.state in ("retired", "abandoned")]
-    chosen = numbered(generations, generation_id)
+    chosen = by_id(generations, generation_id)
     if chosen.state == "live" or chosen.is_first_build:
         raise ConflictError(
-            f"generation {generation_id} is the one that answers for profile {chosen.profile!r}, or is to be; "
-            f"with the profile it goes by: {chosen.advice('profile delete')}"
+            f"generation {generation_id} is, or will be, the live index of profile {chosen.profile!r}; to drop it with "
+            f"its profile: {chosen.advice('profile delete')}"
         )
     return [chosen]

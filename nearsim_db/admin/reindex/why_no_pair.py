@@ -1,4 +1,4 @@
-"""Why two documents are no pair in a generation: what can be told from their signatures and texts."""
+"""Why two documents are no pair in a generation, as far as their signatures and texts show."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,10 +18,11 @@ from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _MEASURES = {"euclidean": "distance", "cosine": "cosine"}
+_NO_EVIDENCE = Evidence(False, False, None, None)
 
 
-class Absences:
-    """What one generation says of pairs that it has not. Without an `encoder` nothing is computed."""
+class MissingPairs:
+    """Explains pairs that a generation does not have. Without an `encoder` nothing is computed."""
 
     def __init__(
         self,
@@ -32,35 +33,37 @@ class Absences:
     ) -> None:
         doc_ids = sorted({doc_id for pair in pairs for doc_id in pair})
         self._generation, self._encoder = generation, encoder
-        self._standings = diffs.read_standings(connection, generation.leaves, doc_ids)
+        self._documents = diffs.read_standings(connection, generation.leaves, doc_ids)
         self._features = self._read_features(connection, encoder, doc_ids) if encoder else {}
 
-    def tell(self, left_id: int, right_id: int) -> tuple[Evidence, str]:
-        """What could be computed of two documents, and the reason why they are no pair."""
-        left, right = self._standings[left_id], self._standings[right_id]
+    def explain(self, left_id: int, right_id: int) -> tuple[Evidence, str]:
+        """Return what can be computed of two documents, and the reason why they are no pair."""
+        left, right = self._documents[left_id], self._documents[right_id]
         for one in (left, right):
-            hindrance = self._hindrance(one)
-            if hindrance is not None:
-                return _NOTHING, f"{name_of(one)} {hindrance}"
+            reason = self._why_in_no_pair(one)
+            if reason is not None:
+                return _NO_EVIDENCE, f"{_name(one)} {reason}"
         if self._encoder is None:
-            return _NOTHING, f"unknown: this version cannot read generation {self._generation.generation_id}"
+            return (
+                _NO_EVIDENCE,
+                f"unknown: this version cannot read generation {self._generation.generation_id}",
+            )
         return self._compare(self._encoder, left, right)
 
-    def _hindrance(self, one: Standing) -> str | None:
-        """Why a document can be in no pair."""
+    def _why_in_no_pair(self, one: Standing) -> str | None:
+        """Return why a document can be in no pair at all, None if it can."""
         if not one.exists:
             return "was deleted"
         if one.waits:
             return "waits to be indexed"
         if one.feature_count is None:
             age = self._generation.recipe["retain"]["age"]
-            return "is not indexed" if age == "none" else f"is outside the window of {age}"
+            return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
 
     def _compare(self, encoder: Encoder, left: Standing, right: Standing) -> tuple[Evidence, str]:
         family = encoder.family
-        blobs = [one.sketch or b"" for one in (left, right)]
-        sketches = sketches_from(blobs, family.dtype, family.k)
+        sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         bands = int(shared[0])
         if encoder.profile.recipe.match.verify == "estimate":
@@ -68,59 +71,54 @@ class Absences:
         else:
             for one in (left, right):
                 if one.doc_id not in self._features:
-                    changed = f"the text of {name_of(one)} is no longer the one that was indexed"
+                    changed = f"the text of {_name(one)} has changed since it was indexed"
                     return Evidence(False, False, None, bands), changed
-            both = [self._features[one.doc_id] for one in (left, right)]
-            scores = encoder.compare(both, _FIRST, _SECOND)
+            features = [self._features[one.doc_id] for one in (left, right)]
+            scores = encoder.compare(features, _FIRST, _SECOND)
         evidence = Evidence(False, False, float(scores.similarity[0]), bands)
         return evidence, _reason(encoder, scores, bands, enough=bool(enough[0]))
 
     def _read_features(
         self, connection: Connection, encoder: Encoder, doc_ids: Sequence[int]
     ) -> dict[int, NDArray[Any]]:
-        """The features of those documents whose text is the one that was signed."""
+        """Return the features of the documents whose text is the one that was signed."""
         found: dict[int, NDArray[Any]] = {}
         if not doc_ids:
             return found
-        collection_id = self._generation.collection_id
         streamed = documents.stream_documents(
-            connection, collection_id, doc_ids, vectors=encoder.takes_vectors
+            connection, self._generation.collection_id, doc_ids, vectors=encoder.takes_vectors
         )
         with closing(streamed) as batches:
             for batch in batches:
                 contents = [encoder.content_of(one.title, one.body, one.vector) for one in batch]
                 features = encoder.features(contents)
-                for place, one in enumerate(batch):
-                    own = features.of(place).copy()
-                    if digest_uuid(encoder.digest(own)) == self._standings[one.doc_id].digest:
+                for position, one in enumerate(batch):
+                    own = features.of(position).copy()
+                    if digest_uuid(encoder.digest(own)) == self._documents[one.doc_id].digest:
                         found[one.doc_id] = own
         return found
 
 
-def name_of(one: Standing) -> str:
-    """A document as people know it; one that is gone by its number."""
+def _name(one: Standing) -> str:
+    """Return a document's external id, or its number if it was deleted."""
     return f"#{one.doc_id}" if one.external_id is None else repr(one.external_id)
 
 
-_NOTHING = Evidence(False, False, None, None)
-
-
 def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> str:
-    match, metric = encoder.profile.recipe.match, encoder.metric
+    match = encoder.profile.recipe.match
     value = scores.similarity[0] if scores.distance is None else scores.distance[0]
-    said = f"{_MEASURES.get(metric.name, 'similarity')} {value:.4f}"
+    measured = f"{_MEASURES.get(encoder.metric.name, 'similarity')} {value:.4f}"
+    threshold = f"the threshold of {match.threshold:g}"
     if match.amplification is not None:
-        sharing = f"{bands} shared bands, not those that {match.amplification} asks for"
+        sharing = f"{bands} shared bands do not satisfy {match.amplification}"
     else:
-        sharing = f"{bands} of the {match.min_shared_bands} shared bands that are asked for"
-    if not metric.reaches(scores, match.threshold)[0]:
+        sharing = f"{bands} of {match.min_shared_bands} required shared bands"
+    if not encoder.metric.reaches(scores, match.threshold)[0]:
         side = "below" if scores.distance is None else "above"
-        missed = f"{said}, {side} the threshold of {match.threshold:g}"
+        missed = f"{measured}, {side} {threshold}"
         return missed if enough else f"{missed}, and {sharing}"
     if not enough:
-        return (
-            f"{said} reaches the threshold of {match.threshold:g}, but with {sharing}, they are no candidates"
-        )
+        return f"{measured} reaches {threshold}, but they are not candidates: {sharing}"
     if match.bucket_limit:
-        return f"{said} reaches the threshold of {match.threshold:g}, but the bucket limit kept them apart"
-    return f"{said} reaches the threshold of {match.threshold:g}; verifying the index tells what is wrong"
+        return f"{measured} reaches {threshold}, but the bucket limit separated them"
+    return f"{measured} reaches {threshold}; nearsim verify-index shows what is wrong"

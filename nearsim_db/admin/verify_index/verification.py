@@ -102,7 +102,7 @@ class _Verifying:
             there = select.of_profile(connection, self.collection, profile)
             if number is None:
                 return live_generation.choose_live(connection, self.collection, there, profile)
-        chosen = select.numbered(there, number)
+        chosen = select.by_id(there, number)
         if chosen.stage != "done" or chosen.state == "abandoned":
             raise ConflictError(
                 f"generation {number} is {chosen.state} (stage {chosen.stage}); only one that is built can be verified"

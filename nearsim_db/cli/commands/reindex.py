@@ -1,4 +1,4 @@
-"""Commands that replace the index of a profile while it answers."""
+"""Commands that replace the index of a profile while it stays in use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 reindex = typer.Typer(
     no_args_is_help=True,
-    help="Replace the index of a profile while it answers: build another beside it, compare, promote, go back.",
+    help="Replace the index of a profile while it stays in use: build a new one, compare, promote, roll back.",
 )
 
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PROFILE]", help="The profile; needed where there are several and none is called default."
+        metavar="[PROFILE]", help="The profile; required if there are several and none is named default."
     ),
 ]
 
 
-def _numbered(help: str) -> typer.models.OptionInfo:
+def _generation_option(help: str) -> typer.models.OptionInfo:
     option: typer.models.OptionInfo = typer.Option(
         "--generation", "-g", metavar="N", help=help, show_default=False
     )
     return option
 
 
-Detach = Annotated[bool, typer.Option("--detach", help="Leave it to the workers.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the workers.")]
 
 
 def start(
@@ -46,30 +46,30 @@ def start(
     preset: options.Preset = None,
     settings: options.Settings = None,
     detach: Detach = False,
-    promote: Annotated[bool, typer.Option("--promote", help="Promote it as soon as it is ready.")] = False,
+    promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Build a new generation beside the live one, which answers all the while, until it is ready to be promoted.
+    """Build a new generation beside the live one, which stays in use, until it is ready to be promoted.
 
-    Its recipe is that of the live one, or of --recipe or --preset, changed by --set. Ctrl-C leaves it behind, and
-    nearsim reindex resume goes on.
+    Its recipe is the live one's, or that of --recipe or --preset, changed by --set. After Ctrl-C, the build continues
+    with nearsim reindex resume.
     """
     from nearsim_db.cli.output import reindex as output
 
     if promote and detach:
         raise UsageError(
-            "--promote goes without --detach: what workers build is promoted by "
+            "--promote cannot be combined with --detach; to promote what workers built: "
             f"{suggested_command('reindex promote', collection, name or DEFAULT)}"
         )
     chosen = _chosen(recipe, preset, settings)
-    with _reindex(collection, name, quiet or as_json) as begun:
-        generation = begun.start(chosen, settings if chosen is None else None, detached=detach)
+    with _reindex(collection, name, quiet or as_json) as reindex:
+        generation = reindex.start(chosen, settings if chosen is None else None, detached=detach)
         if promote:
-            turned = begun.promote(generation.generation_id)
-            output.print_promoted(begun, *turned, as_json=as_json, quiet=quiet)
+            promoted = reindex.promote(generation.generation_id)
+            output.print_promoted(reindex, *promoted, as_json=as_json, quiet=quiet)
         else:
-            output.print_state(begun, generation, as_json=as_json, quiet=quiet)
+            output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
 
 
 def resume(
@@ -79,12 +79,12 @@ def resume(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Go on with what was paused or left behind, from where it stopped, until it is ready to be promoted."""
+    """Continue a build that was paused or left behind, until it is ready to be promoted."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as paused:
-        generation = paused.resume(detached=detach)
-        output.print_state(paused, generation, as_json=as_json, quiet=quiet)
+    with _reindex(collection, name, quiet or as_json) as reindex:
+        generation = reindex.resume(detached=detach)
+        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
 
 
 def pause(
@@ -93,12 +93,12 @@ def pause(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Stop a build, or the catching up, at its next step; what is written meanwhile is kept for it."""
+    """Pause a build, or its catching up, at the next step; later changes are queued for it."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as running:
-        generation = running.pause()
-        output.print_state(running, generation, as_json=as_json, quiet=quiet)
+    with _reindex(collection, name, quiet or as_json) as reindex:
+        generation = reindex.pause()
+        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
 
 
 def abandon(
@@ -108,21 +108,21 @@ def abandon(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Give up what is being built, or is ready; its tables stay until it is dropped. On a terminal it asks first."""
+    """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet=True) as running:
+    with _reindex(collection, name, quiet=True) as reindex:
         if is_interactive(yes=yes):
-            what = output.describe(running, [running.coming()])
-            confirm(f"Give up {what}? It cannot be resumed.")
-        generation = running.abandon()
-        output.print_state(running, generation, as_json=as_json, quiet=quiet)
+            what = output.describe(reindex, [reindex.pending()])
+            confirm(f"Abandon {what}? It cannot be resumed.")
+        generation = reindex.abandon()
+        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
 
 
 def promote(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    generation: Annotated[int | None, _numbered("Promote this one, also a retired one.")] = None,
+    generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     max_lost: options.MaxLost = None,
     max_gained: options.MaxGained = None,
     max_rescored: options.MaxRescored = None,
@@ -131,23 +131,23 @@ def promote(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Let the ready generation answer, in one short transaction; the one before is kept for a rollback.
+    """Make the ready generation live, in one short transaction; the previous one is kept for a rollback.
 
-    With a --max option it is compared with the live one first, and not promoted where it differs by more: then the
-    exit code is 3. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    With a --max option it is compared with the live one first; if it differs by more, it is not promoted and the exit
+    code is 3. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
     """
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.errors import LimitsExceededError
 
     allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
-    with _reindex(collection, name, quiet or as_json) as ready:
+    with _reindex(collection, name, quiet or as_json) as reindex:
         try:
-            turned = ready.promote(generation, allowed)
-        except LimitsExceededError as refused:
+            promoted = reindex.promote(generation, allowed)
+        except LimitsExceededError as error:
             if as_json:
-                output.print_refused(ready, refused)
+                output.print_refused(reindex, error)
             raise
-        output.print_promoted(ready, *turned, as_json=as_json, quiet=quiet)
+        output.print_promoted(reindex, *promoted, as_json=as_json, quiet=quiet)
 
 
 def rollback(
@@ -156,36 +156,36 @@ def rollback(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Let the generation that answered before do so again; it has followed the documents all the while."""
+    """Make the previous generation live again; it has been kept up to date with the documents."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as promoted:
-        generation, before = promoted.rollback()
-        output.print_promoted(promoted, generation, before, forward=True, as_json=as_json, quiet=quiet)
+    with _reindex(collection, name, quiet or as_json) as reindex:
+        generation, previous = reindex.rollback()
+        output.print_promoted(reindex, generation, previous, is_rollback=True, as_json=as_json, quiet=quiet)
 
 
 def drop(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    generation: Annotated[int | None, _numbered("Drop only this one.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Of all profiles of the collection.")] = False,
+    generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Drop what was retired or abandoned, or one generation; nobody else waits for it. On a terminal it asks first.
+    """Drop retired and abandoned generations, or one; no other session is blocked. Asks first on a terminal.
 
-    What others still read after ten seconds is left to the workers, or to the next call.
+    A generation that is still read after ten seconds is dropped later, by a worker or the next call.
     """
     from nearsim_db.cli.output import reindex as output
 
     if every and (name is not None or generation is not None):
-        raise UsageError("--all goes without a profile and without --generation")
-    with _reindex(collection, name, quiet=True) as kept:
-        chosen = kept.to_drop(generation, every=every)
+        raise UsageError("--all cannot be combined with a profile or --generation")
+    with _reindex(collection, name, quiet=True) as reindex:
+        chosen = reindex.find_droppable(generation, every=every)
         if chosen and is_interactive(yes=yes):
-            confirm(f"Drop {output.describe(kept, chosen)}? There is no way back.")
-        output.print_dropped(kept.drop_these(chosen), as_json=as_json, quiet=quiet)
+            confirm(f"Drop {output.describe(reindex, chosen)}? This cannot be undone.")
+        output.print_dropped(reindex.drop(chosen), as_json=as_json, quiet=quiet)
 
 
 def status(
@@ -196,11 +196,11 @@ def status(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show every generation of a profile, or of all, and how far each has come."""
+    """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.cli.output.reindex_status import print_status
 
-    with _reindex(collection, name, quiet=True) as shown:
-        print_status(shown, as_json=as_json)
+    with _reindex(collection, name, quiet=True) as reindex:
+        print_status(reindex, as_json=as_json)
 
 
 @contextmanager
@@ -212,19 +212,23 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
     from nearsim_db.indexing.collections import open_database
 
     warnings: list[str] = []
-    begun: Reindex | None = None
+    reindex: Reindex | None = None
     try:
         with progress_bars(quiet) as progress, open_database() as database:
-            begun = Reindex(database, collection, profile, progress, warnings.append)
-            yield begun
-    except (KeyboardInterrupt, NearsimError) as end:
-        if begun is not None and begun.left_behind is not None and not isinstance(end, BuildStoppedError):
-            output.print_left(begun.left_behind)
+            reindex = Reindex(database, collection, profile, progress, warnings.append)
+            yield reindex
+    except (KeyboardInterrupt, NearsimError) as error:
+        if (
+            reindex is not None
+            and reindex.left_behind is not None
+            and not isinstance(error, BuildStoppedError)
+        ):
+            output.print_left(reindex.left_behind)
         raise
     finally:
         terminal.print_warnings(warnings)
 
 
 def _chosen(recipe: "options.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":
-    """The recipe that is named, None for that of the live generation."""
+    """Return the recipe that the options name, None for the live generation's."""
     return None if recipe is None and preset is None else options.chosen_recipe(recipe, preset, settings)

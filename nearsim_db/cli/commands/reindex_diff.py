@@ -1,4 +1,4 @@
-"""The command reindex diff: how the generation that is coming differs from the live one."""
+"""The command reindex diff: differences between the pending generation and the live one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ Generation = Annotated[
         "--generation",
         "-g",
         metavar="N",
-        help="Compare this one instead of the one that is coming.",
+        help="Compare this one instead of the pending one.",
         show_default=False,
     ),
 ]
@@ -30,7 +30,8 @@ def diff(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Generation = None,
     samples: Annotated[
-        int, typer.Option("--samples", metavar="N", min=0, max=1000, help="Samples of each kind at most.")
+        int,
+        typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
     ] = 20,
     max_lost: options.MaxLost = None,
     max_gained: options.MaxGained = None,
@@ -40,16 +41,16 @@ def diff(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="Write an HTML page there, with texts side by side."
+            "--output", "-o", metavar="PATH", help="Write an HTML page to this file, with texts side by side."
         ),
     ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare the generation that is coming, or another, with the live one: pairs lost, gained and re-scored, clusters.
+    """Compare the pending generation, or another, with the live one: pairs lost, gained and re-scored, clusters.
 
-    Nothing is changed. Pairs are those that nearsim pairs answers, twins expanded. Ends with exit code 3 where more
-    differs than a --max option allows. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    Nothing is changed. Pairs are those that nearsim pairs shows, twins expanded. The exit code is 3 if the differences
+    exceed a --max option. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
     """
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
@@ -81,8 +82,6 @@ def _refuse_output(output: Path | None, *, as_json: bool) -> None:
     if output is None:
         return
     if as_json and output == STANDARD_OUTPUT:
-        raise UsageError(
-            "the page and the JSON document cannot both be standard output; give --output a path"
-        )
+        raise UsageError("--json and --output - would both write to standard output; give --output a path")
     if output.suffix.lower() not in ("", ".html", ".htm"):
-        raise UsageError(f"{output} cannot be: the page is HTML; end it in .html")
+        raise UsageError(f"--output {output} is an HTML page; choose a name that ends in .html")

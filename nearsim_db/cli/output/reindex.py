@@ -63,11 +63,11 @@ def print_promoted(
     generation: Generation,
     before: GenerationId | None,
     *,
-    forward: bool = False,
+    is_rollback: bool = False,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print which generation is live, and how to undo the switch; `forward` after a rollback."""
+    """Print which generation is live now, and how to return to the previous one."""
     if as_json:
         terminal.print_json(
             {
@@ -81,7 +81,7 @@ def print_promoted(
     elif not quiet:
         back = (
             generation.advice("reindex promote", "--generation", str(before))
-            if forward
+            if is_rollback
             else generation.advice("reindex rollback")
         )
         kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""

@@ -122,7 +122,7 @@ def test_why_pairs_are_lost_and_gained(database_url: str) -> None:
         assert (found.pairs.live, found.pairs.lost, found.pairs.common) == (4, 3, 1)
         back = Reindex(index.database, "default")
         back.promote()
-        gained = back.diff(1, limits=Limits.of(gained=2)).samples.gained
+        gained = back.diff(1, limits=Limits.parse(gained=2)).samples.gained
         whys = {(one.left.id, one.right.id): one.why for one in gained}
         assert whys["one", "two"] == "before: similarity 0.8571, below the threshold of 0.9"
         assert whys["number", "numbers"].endswith("has no features; now they have the same features")

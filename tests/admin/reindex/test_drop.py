@@ -116,9 +116,10 @@ def test_killed_between_any_two_steps_it_goes_on(database: Database) -> None:
         partitions.detach(connection, retired(database).leaves)
         partitions.detach(connection, retired(database).leaves)
     assert leaf_tables(database) == 8
-    assert Reindex(database, "default").drop_all()[0].finished
+    reindex = Reindex(database, "default")
+    assert reindex.drop(reindex.find_droppable(every=True))[0].finished
     assert nothing_is_left(database)
-    assert Reindex(database, "default").drop_all() == []
+    assert reindex.drop(reindex.find_droppable(every=True)) == []
 
 
 def test_two_who_drop_the_same(url: str, database: Database) -> None:

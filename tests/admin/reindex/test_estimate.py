@@ -2,28 +2,28 @@
 
 import pytest
 
-from nearsim_db.admin.reindex.estimate import STAGES, Pace, Standing, estimate, seconds_by_stage
+from nearsim_db.admin.reindex.estimate import STAGES, StageProgress, WorkRate, estimate, seconds_by_stage
 
 USUAL = {"sign": 0.001, "bands": 0.002, "pairs": 0.003, "clusters": 0.004}
 
 
 def test_halfway_through_the_first_stage_by_its_own_speed() -> None:
-    standing = Standing("sign", 10_000, share=0.5, share_before=0.0, elapsed_seconds=10.0, waiting=0)
-    percent, left = estimate(standing, USUAL, {}, None)
+    progress = StageProgress("sign", 10_000, share=0.5, share_before=0.0, elapsed_seconds=10.0, queued=0)
+    percent, left = estimate(progress, USUAL, {}, None)
     assert left == pytest.approx(10 + 20 + 30 + 40)
     assert percent == pytest.approx(100 * 10 / 110)
 
 
 def test_stages_to_come_are_as_much_slower_as_those_before_were() -> None:
-    standing = Standing("pairs", 10_000, share=0.0, share_before=0.0, elapsed_seconds=0.0, waiting=500)
-    percent, left = estimate(standing, USUAL, {"sign": 20.0, "bands": 40.0}, 100.0)
+    progress = StageProgress("pairs", 10_000, share=0.0, share_before=0.0, elapsed_seconds=0.0, queued=500)
+    percent, left = estimate(progress, USUAL, {"sign": 20.0, "bands": 40.0}, 100.0)
     assert left == pytest.approx(2 * (30 + 40) + 5)
     assert percent == pytest.approx(100 * 60 / 205)
 
 
 def test_a_resumed_stage_is_not_credited_with_what_was_done_before() -> None:
-    standing = Standing("sign", 10_000, share=0.75, share_before=0.5, elapsed_seconds=10.0, waiting=0)
-    _, left = estimate(standing, USUAL, {}, None)
+    progress = StageProgress("sign", 10_000, share=0.75, share_before=0.5, elapsed_seconds=10.0, queued=0)
+    _, left = estimate(progress, USUAL, {}, None)
     assert left == pytest.approx(10 + 20 + 30 + 40)
 
 
@@ -32,13 +32,15 @@ def test_a_resumed_stage_is_not_credited_with_what_was_done_before() -> None:
 @pytest.mark.parametrize("documents", [0, 1, 10**7])
 def test_it_never_exceeds_its_bounds(stage: str, share: float | None, documents: int) -> None:
     for elapsed in (0.0, 1e6):
-        percent, left = estimate(Standing(stage, documents, share, 0.0, elapsed, 0), USUAL, {}, None)
+        percent, left = estimate(StageProgress(stage, documents, share, 0.0, elapsed, 0), USUAL, {}, None)
         assert 0 <= percent <= 100 and left >= 0
 
 
 def test_when_built_only_the_queue_is_left() -> None:
-    assert estimate(Standing("done", 10_000, None, 0.0, 0.0, 500), USUAL, {}, 50.0)[1] == pytest.approx(10)
-    assert estimate(Standing("done", 10_000, None, 0.0, 0.0, 0), USUAL, {}, 50.0) == (100, 0)
+    assert estimate(StageProgress("done", 10_000, None, 0.0, 0.0, 500), USUAL, {}, 50.0)[1] == pytest.approx(
+        10
+    )
+    assert estimate(StageProgress("done", 10_000, None, 0.0, 0.0, 0), USUAL, {}, 50.0) == (100, 0)
 
 
 def test_seconds_of_a_small_build_say_nothing_of_large_ones() -> None:
@@ -48,10 +50,10 @@ def test_seconds_of_a_small_build_say_nothing_of_large_ones() -> None:
     assert seconds_by_stage({"documents": 2_000, "seconds": {"sign": 2.0}}) == seconds_by_stage({})
 
 
-def test_the_pace_is_noted_now_and_then() -> None:
+def test_the_rate_is_measured_now_and_then() -> None:
     times = iter([0.0, 1.0, 4.0, 5.0])
-    pace = Pace(lambda: next(times))
-    assert [pace.after("sign", 100), pace.after("search", 300), pace.after("search", 400)] == [
+    rate = WorkRate(lambda: next(times))
+    assert [rate.measure("sign", 100), rate.measure("search", 300), rate.measure("search", 400)] == [
         None,
         100.0,
         None,

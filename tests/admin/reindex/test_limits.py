@@ -3,7 +3,7 @@
 import pytest
 
 from nearsim_db.admin.reindex import Limit, Limits
-from nearsim_db.admin.reindex.limits import CheckedLimit, check, refuse
+from nearsim_db.admin.reindex.limits import CheckedLimit, check_limits, raise_if_exceeded
 from nearsim_db.errors import LimitsExceededError, RecipeError
 
 
@@ -30,7 +30,7 @@ def test_what_is_allowed(told: str | float, whole: int, most: int) -> None:
     limit = Limit.parse(told)
     assert not limit.is_exceeded(most, whole)
     assert limit.is_exceeded(most + 1, whole)
-    assert Limit.parse(limit) is limit and limit.told == str(told)
+    assert Limit.parse(limit) is limit and limit.text == str(told)
 
 
 @pytest.mark.parametrize("told", ["", "%", "some", "-1", "-0.1%", "1/3", "1_0", "nan", "inf", "٣"])
@@ -42,22 +42,22 @@ def test_what_is_no_limit(told: str) -> None:
 @pytest.mark.parametrize("told", ["101%", "1.5"])
 def test_no_more_than_all_can_go_but_more_can_come(told: str) -> None:
     for name in ("lost", "rescored", "split"):
-        with pytest.raises(RecipeError, match=f"a limit of {told} {name} is more than everything"):
-            Limits.of(**{name: told})
-    assert list(Limits.of(gained=told, merged=told).given) == ["gained", "merged"]
+        with pytest.raises(RecipeError, match=f"a limit of {told} {name} is more than 100 %"):
+            Limits.parse(**{name: told})
+    assert list(Limits.parse(gained=told, merged=told).by_name) == ["gained", "merged"]
     assert not Limit.parse("300%").is_exceeded(30, 10) and Limit.parse("300%").is_exceeded(31, 10)
 
 
 def test_what_exceeds_is_refused_by_name() -> None:
-    limits = Limits.of(lost="0.1%", split=2, gained=None)
-    assert list(limits.given) == ["lost", "split"]
-    checked = check(limits, {"lost": 2, "split": 2}, {"lost": 1_000, "split": 0})
+    limits = Limits.parse(lost="0.1%", split=2, gained=None)
+    assert list(limits.by_name) == ["lost", "split"]
+    checked = check_limits(limits, {"lost": 2, "split": 2}, {"lost": 1_000, "split": 0})
     assert checked == (
         CheckedLimit("lost", "0.1%", 2, 1_000, 0.002, exceeded=True),
         CheckedLimit("split", "2", 2, 0, None, exceeded=False),
     )
     said = r"generation 7 was not promoted: lost 2 of 1,000 \(0.2 %\) where 0.1% is allowed;"
     with pytest.raises(LimitsExceededError, match=said) as refused:
-        refuse(7, "default", checked, "nearsim reindex diff")
+        raise_if_exceeded(7, "default", checked, "nearsim reindex diff")
     assert (refused.value.profile, refused.value.limits) == ("default", checked)
-    refuse(7, "default", checked[1:], "nearsim reindex diff")
+    raise_if_exceeded(7, "default", checked[1:], "nearsim reindex diff")

@@ -125,7 +125,7 @@ def test_it_is_abandoned_while_it_catches_up(database: Database) -> None:
     with pytest.raises(BuildStoppedError, match="it is abandoned"):
         Reindex(database, "default", progress=progress).start(settings=LOWER)
     assert states(database) == {1: "live", 2: "abandoned"}
-    with pytest.raises(NotFoundError, match="nothing is being built"):
+    with pytest.raises(NotFoundError, match="no index is being built"):
         others.resume()
     assert [one.finished for one in others.drop()] == [True]
     assert leaf_tables(database) == 4
@@ -134,16 +134,16 @@ def test_it_is_abandoned_while_it_catches_up(database: Database) -> None:
 def test_moves_that_cannot_be_are_refused_and_say_why(database: Database) -> None:
     one = reindex(database)
     for move in (one.pause, one.abandon, one.resume):
-        with pytest.raises(NotFoundError, match="begin with: nearsim reindex start"):
+        with pytest.raises(NotFoundError, match="start with: nearsim reindex start"):
             move()
     with pytest.raises(NotFoundError, match="nearsim reindex start"):
         one.promote()
     with pytest.raises(ConflictError, match="is live, not ready or retired"):
         one.promote(1)
-    with pytest.raises(ConflictError, match="kept to go back to"):
+    with pytest.raises(ConflictError, match="no retired generation to roll back to"):
         one.rollback()
     with pytest.raises(ConflictError, match="nearsim profile delete"):
-        one.drop(1)
+        one.find_droppable(1)
     with pytest.raises(NotFoundError, match=r"has no generation 7; there are: 1 \(live\)"):
         one.promote(7)
     one.start(detached=True)
@@ -208,5 +208,5 @@ def test_a_generation_that_this_code_cannot_make_again_is_replaced(database: Dat
     assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.5)
     warned.clear()
     one.rollback()
-    assert len(warned) == 1 and "generation 1 answers, but what is written is not indexed" in warned[0]
+    assert len(warned) == 1 and "generation 1 answers, but changes are not indexed" in warned[0]
     assert one.promote(2)[1] == 1

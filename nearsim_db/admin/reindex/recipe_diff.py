@@ -1,0 +1,24 @@
+"""Differences between two recipes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the keys that differ, as section.key, each with its (live, new) value; None where a recipe has none."""
+    before, after = _flatten(live), _flatten(new)
+    names = [*before, *(name for name in after if name not in before)]
+    return {
+        name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    }
+
+
+def _flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in recipe.items():
+        flat |= (
+            {f"{name}.{key}": one for key, one in value.items()}
+            if isinstance(value, Mapping)
+            else {name: value}
+        )
+    return flat
