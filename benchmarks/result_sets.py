@@ -1,6 +1,6 @@
 """Near-duplicates within result sets of 100: how long the first, the next and the same answer take.
 
-python benchmarks/result_sets.py --documents 200000 --families bottom_k fast_similarity --major 18
+python benchmarks/lookups.py --documents 200000 --families bottom_k fast_similarity --major 18
 
 Indexes the synthetic corpus on a server of its own, once for each family. A result set is what a search would give:
 documents drawn at random, some of them with near-copies of theirs, in random order. Times are those of one thread, in

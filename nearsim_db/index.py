@@ -34,7 +34,7 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import catalog, documents, verdicts
+from nearsim_db.store import catalog, document_writes, documents, verdicts
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.database import Database
@@ -147,7 +147,7 @@ class Index(Queries):
         with self.database.transaction() as connection:
             collection_id = catalog.get_collection(connection, self.collection).collection_id
             attachments.refuse_attached(connection, collection_id, "delete the rows")
-            deleted = documents.delete_documents(connection, collection_id, list(external_ids))
+            deleted = document_writes.delete_documents(connection, collection_id, list(external_ids))
         self._catch_up.update(collection_id)
         return deleted
 

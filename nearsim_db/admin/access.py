@@ -62,11 +62,11 @@ def set_isolation(database: Database, *, wanted: bool) -> None:
         again_after_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
 
 
-def missing_roles(database: Database) -> tuple[str, ...]:
+def missing_roles(database: Database) -> list[str]:
     """The roles that the server does not have."""
     with database.transaction() as connection:
         found = access.read_roles(connection)
-    return () if found is None else found.missing
+    return [] if found is None else found.missing
 
 
 def read_isolation(database: Database) -> Isolation:

@@ -21,7 +21,7 @@ from nearsim_db.readers.source import READERS
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
-from nearsim_db.store.origins import origin, stream_unique_origins
+from nearsim_db.store.documents import origin, stream_unique_origins
 
 _TOLD_EVERY = 1_000
 

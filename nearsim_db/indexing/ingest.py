@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
-from nearsim_db.store import documents
+from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 
@@ -43,7 +43,7 @@ class Ingest:
             for batch in _batches(records):
                 if _origin(batch[0]) != origin:
                     origin = _origin(batch[0])
-                    documents.begin_file(connection)
+                    document_writes.begin_file(connection)
                 self._write_batch(connection, self._without_rejects(batch))
                 connection.commit()
                 progress("read", self.summary.read, None)
@@ -66,7 +66,7 @@ class Ingest:
     def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> None:
         if not batch:
             return
-        written = documents.write_batch(connection, self._collection_id, batch, dry_run=self._dry_run)
+        written = document_writes.write_batch(connection, self._collection_id, batch, dry_run=self._dry_run)
         for external_id, earlier, line in written.superseded:
             self._reject(_superseded(external_id, batch[0].file, earlier, line))
         self.summary.inserted += written.inserted

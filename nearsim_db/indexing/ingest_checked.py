@@ -25,9 +25,9 @@ from nearsim_db.records import (
     ReadDocument,
     Reject,
 )
-from nearsim_db.store import documents
+from nearsim_db.store import document_writes, documents
 from nearsim_db.store.database import Database
-from nearsim_db.store.documents import Outcome
+from nearsim_db.store.document_writes import Outcome
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import again_after_conflicts
 
@@ -92,10 +92,10 @@ class CheckedIngest(Ingest):
         """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
         context, matches = self._lookups.find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
-            is_stored = documents.is_stored(connection, self._collection_id, document)
+            is_stored = document_writes.is_stored(connection, self._collection_id, document)
             connection.rollback()
             return ([], "unchanged") if is_stored else (matches, None)
-        doc_id, outcome = documents.upsert_document(connection, self._collection_id, document)
+        doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
         age = context.encoder.profile.recipe.retain.seconds
         stored = [
             one

@@ -3,7 +3,7 @@
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.standings import Standing, read_standing
+from nearsim_db.store.signatures import DocumentState, read_document_state
 
 
 def refuse_unindexed(
@@ -13,7 +13,7 @@ def refuse_unindexed(
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
-    state = read_standing(connection, generation.leaves, doc_id)
+    state = read_document_state(connection, generation.leaves, doc_id)
     if state is None:
         raise NotFoundError(f"document {external_id!r} was deleted just now")
     if state.signed is None:
@@ -30,7 +30,7 @@ def refuse_unindexed(
     return None
 
 
-def _reason(state: Standing, profile: str) -> str:
+def _reason(state: DocumentState, profile: str) -> str:
     if state.set_aside:
         return f"could not be indexed and was set aside at sign by profile {profile!r}; see: nearsim work list --failed"
     if state.waits:

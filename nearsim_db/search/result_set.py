@@ -18,7 +18,7 @@ from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
 from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import result_sets
+from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translated
@@ -126,7 +126,7 @@ class Deduper:
         collection_id = state.index.context.generation.collection_id
         with translated():
             found = self._index.database.ask(
-                lambda connection: result_sets.read_doc_ids(connection, collection_id, storable)
+                lambda connection: documents.read_doc_ids(connection, collection_id, storable)
             )
         # No document has a doc_id below 1.
         doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
@@ -177,7 +177,7 @@ class Deduper:
         revisions = [revision for revision, _ in signed]
         with translated():
             rows = self._index.database.ask(
-                lambda connection: result_sets.read_signed(
+                lambda connection: lookups.read_signed(
                     connection, state.leaves, state.index.purged_at, doc_ids, revisions
                 )
             )
@@ -213,7 +213,7 @@ class Deduper:
         """Return the state with current verdicts; None if its generation is not live or texts were purged."""
         with translated():
             rows = self._index.database.ask(
-                lambda connection: result_sets.read_verdicts(connection, state.leaves, state.index.purged_at)
+                lambda connection: lookups.read_verdicts(connection, state.leaves, state.index.purged_at)
             )
         if rows is None:
             return None

@@ -1,8 +1,8 @@
-"""Roles and what they may see: who is a reader, a writer or an administrator, and of which collections."""
+"""Roles and rights: who may read, write and manage, and which collections a role may access."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from psycopg import errors as pg
 from psycopg import sql
@@ -11,33 +11,34 @@ from sqlalchemy import Connection
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 Role = Literal["reader", "writer", "admin"]
 
-_GRANTORS_SINCE = 160000  # from this version on a membership is given, and taken back, by each grantor
+_GRANTORS_SINCE = 160000  # since then each grantor grants and revokes a membership separately
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """How roles and rights stand: `missing` roles, the `owner` of the documents, what `mine` the user has.
+    """State of roles and rights: `missing` roles, `owner` of the documents, roles of the user (`mine`).
 
-    `readable`: nearsim_reader may read the documents. `strays` is how many tables and views belong to somebody else
-    than the documents do. `owns`: the user has the owner's rights.
+    `readable`: nearsim_reader may read the documents. `strays` is the number of tables and views with another owner
+    than the documents. `owns`: the user has the owner's rights.
     """
 
-    missing: tuple[str, ...]
+    missing: list[str]
     isolated: bool
     owner: str
     readable: bool
     strays: int
     owns: bool
-    mine: tuple[str, ...]
+    mine: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A collection that a role may read, and whether it may write there too."""
+    """A collection that a role may read, and whether it may also write."""
 
     collection: str
     role: str
@@ -46,36 +47,30 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A right that was granted by hand on a table that isolation hides."""
+    """A right granted by hand on a table hidden by isolation."""
 
     role: str
     table: str
 
 
 def role_name(role: Role) -> str:
-    """The role's name on the server."""
+    """Return the role's name on the server."""
     return f"nearsim_{role}"
 
 
 def read_roles(connection: Connection) -> Roles | None:
-    """How roles and rights stand; None where there is no schema."""
-    row = driver(connection).execute(statement("read_roles")).fetchone()
-    if row is None:
-        return None
-    missing, isolated, owner, readable, strays, owns, mine = cast(
-        tuple[list[str], bool, str, bool, int, bool, list[str]], row
-    )
-    return Roles(tuple(missing), isolated, owner, readable, strays, owns, tuple(mine))
+    """Return the state of roles and rights; None without a schema."""
+    return fetch_first(connection, Roles, statement("read_roles"))
 
 
 def has_owners_rights(connection: Connection) -> bool:
-    """Whether the user may do everything in the schema."""
+    """Whether the user has the owner's rights."""
     found = read_roles(connection)
     return found is not None and found.owns
 
 
 def create_roles(connection: Connection) -> None:
-    """Make the roles that are missing on the server. Raises DatabaseError where the user may not."""
+    """Create the roles that are missing on the server. Raises DatabaseError if the user may not."""
     driver(connection).execute(statement("create_roles"))
     found = read_roles(connection)
     if found is not None and found.missing:
@@ -86,35 +81,32 @@ def create_roles(connection: Connection) -> None:
 
 
 def grant_role(connection: Connection, user: str, role: Role) -> bool:
-    """Make a user a member of a role; False if it is one. Raises NotFoundError where there is no such user."""
+    """Make a user a member of a role; False if it was one. Raises NotFoundError if the user does not exist."""
     parameters = {"user": user, "role": role_name(role)}
-    row = driver(connection).execute(statement("find_user"), parameters).fetchone()
-    if row is None:
+    is_member = fetch_value(connection, statement("find_user"), parameters)
+    if is_member is None:
         raise NotFoundError(
-            f"the server has no user {user!r}; make it first: CREATE ROLE {_quoted(user)} LOGIN"
+            f"the server has no user {user!r}; create it first: CREATE ROLE {_quoted(user)} LOGIN"
         )
-    if row[0]:
-        return False
-    _change_membership(connection, "grant_role", user, role)
-    return True
+    if not is_member:
+        _change_membership(connection, "grant_role", user, role)
+    return not is_member
 
 
 def revoke_role(connection: Connection, user: str, role: Role) -> bool:
-    """Let a user be a member of a role no longer, whoever made it one; False if it is none."""
-    inner = driver(connection)
-    rows = inner.execute(statement("find_grantors"), {"user": user, "role": role_name(role)}).fetchall()
-    for (grantor,) in rows:
-        if inner.info.server_version < _GRANTORS_SINCE:
+    """Revoke a user's membership of a role, whoever granted it; False if it had none."""
+    grantors = fetch_values(connection, statement("find_grantors"), {"user": user, "role": role_name(role)})
+    for grantor in grantors:
+        if driver(connection).info.server_version < _GRANTORS_SINCE:
             _change_membership(connection, "revoke_role", user, role)
         else:
             _change_membership(connection, "revoke_role_granted_by", user, role, grantor=str(grantor))
-    return bool(rows)
+    return bool(grantors)
 
 
 def has_role(connection: Connection, user: str) -> bool:
-    """Whether a user is a member of any of our roles."""
-    row = driver(connection).execute(statement("count_roles_of"), {"user": user}).fetchone()
-    return row is not None and row[0] != 0
+    """Whether a user is a member of any nearsim role."""
+    return bool(fetch_value(connection, statement("count_roles_of"), {"user": user}))
 
 
 def _change_membership(connection: Connection, name: str, user: str, role: Role, **others: str) -> None:
@@ -133,7 +125,7 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
 def grant_collection(
     connection: Connection, user: str, collection_id: CollectionId, *, may_write: bool
 ) -> None:
-    """Let a role see a collection where collections are kept apart, and write there if it may write at all."""
+    """Let a role see a collection under isolation, and write to it if it may write at all."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
     driver(connection).execute(statement("grant_collection"), parameters)
 
@@ -141,7 +133,7 @@ def grant_collection(
 def revoke_collections(
     connection: Connection, user: str, collection_ids: Sequence[CollectionId] | None
 ) -> int:
-    """Take collections, or all, away from a role; returns how many it had of them."""
+    """Revoke a role's access to some collections, or to all; return how many grants it had."""
     parameters = {
         "user": user,
         "collection_ids": None if collection_ids is None else list(collection_ids),
@@ -150,28 +142,23 @@ def revoke_collections(
 
 
 def set_isolation(connection: Connection, *, wanted: bool) -> None:
-    """Keep collections apart from now on, or no longer; waits for those who read right now."""
+    """Turn isolation of collections on or off; waits for running readers."""
     driver(connection).execute("SELECT nearsim.set_isolation(%s)", (wanted,))
 
 
 def list_access(connection: Connection) -> list[Access]:
-    """Who was granted which lasting collections."""
-    rows = driver(connection).execute(statement("list_access")).fetchall()
-    return [Access(*cast(tuple[str, str, bool], row)) for row in rows]
+    """Return the grants on permanent collections."""
+    return fetch_all(connection, Access, statement("list_access"))
 
 
 def list_openings(connection: Connection) -> list[Opening]:
-    """What other roles were granted by hand of tables that isolation hides."""
-    rows = driver(connection).execute(statement("list_manual_grants")).fetchall()
-    return [Opening(*cast(tuple[str, str], row)) for row in rows]
+    """Return the rights granted by hand on tables hidden by isolation."""
+    return fetch_all(connection, Opening, statement("list_manual_grants"))
 
 
 def list_ungranted(connection: Connection) -> list[str]:
-    """Readers and writers who see nothing, as collections are kept apart and they were granted none."""
-    return [
-        str(name)
-        for (name,) in driver(connection).execute(statement("list_roles_without_collections")).fetchall()
-    ]
+    """Return readers and writers that see nothing, as isolation is on and no collection is granted to them."""
+    return fetch_values(connection, statement("list_roles_without_collections"))
 
 
 def _quoted(name: str) -> str:

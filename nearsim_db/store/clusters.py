@@ -1,8 +1,7 @@
-"""The clusters of one generation: what ties documents, who is a member, who survives."""
+"""Clusters of one generation: ties between documents, members and survivors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from sqlalchemy import Connection
 from nearsim_db.records import Cluster, CollectionId
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -18,10 +18,9 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What ties documents together: `pairs` (m, 2) int64 of heads, `twins` (t, 2) of (head, twin), `pins` (p, 2).
+    """Ties between documents: `pairs` (m, 2) int64 of heads, `twins` (t, 2) of (head, twin), `pins` (p, 2).
 
-    Where the numbers must be the same, the first of the twins of one number stands for the head. Ties that were read
-    from both ends are there twice.
+    If numbers must be equal, the first twin of each number stands for the head. Ties read from both ends occur twice.
     """
 
     pairs: Ids
@@ -30,16 +29,16 @@ class Ties:
 
     @property
     def edges(self) -> Ids:
-        """All kinds together."""
+        """Return all kinds concatenated."""
         return np.concatenate((self.pairs, self.twins, self.pins))
 
     def joined(self, other: "Ties") -> "Ties":
-        """These and others."""
+        """Concatenate with other ties."""
         kinds = zip(self._kinds, other._kinds, strict=True)
         return Ties(*(np.concatenate(both) for both in kinds))
 
     def among(self, doc_ids: Ids) -> "Ties":
-        """Those between documents that are given sorted, each once, the smaller document first but for twins."""
+        """Return the ties between sorted documents, each once; the smaller document first except for twins."""
         pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in self._kinds)
         return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
 
@@ -62,15 +61,15 @@ class Members:
 
     @property
     def edges(self) -> Ids:
-        """Each member with its cluster_id, (m, 2)."""
+        """Return each member with its cluster_id, (m, 2)."""
         return np.stack((self.doc_ids, self.cluster_ids), axis=1)
 
     def take(self, chosen: NDArray[np.bool_]) -> "Members":
-        """The rows that a mask chooses."""
+        """Return the rows selected by a mask."""
         return Members(self.doc_ids[chosen], self.cluster_ids[chosen], self.survives[chosen])
 
     def joined(self, other: "Members") -> "Members":
-        """These and others that are not among them."""
+        """Merge with other members, disjoint from these."""
         order = np.argsort(np.concatenate((self.doc_ids, other.doc_ids)))
         return Members(
             np.concatenate((self.doc_ids, other.doc_ids))[order],
@@ -85,7 +84,7 @@ NO_MEMBERS = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, b
 def read_ties(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, *, same_numbers: bool
 ) -> Ties:
-    """All ties of a generation; with `same_numbers` pairs and twins of equal numbers only."""
+    """Return all ties of a generation; with `same_numbers` only pairs and twins of equal numbers."""
     name = "read_ties_same_numbers" if same_numbers else "read_ties"
     return _ties(connection, name, leaves, {"collection_id": collection_id})
 
@@ -93,64 +92,60 @@ def read_ties(
 def read_ties_of(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, *, same_numbers: bool
 ) -> Ties:
-    """The ties of some documents; some may be given twice."""
+    """Return the ties of some documents; some may occur twice."""
     name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return _ties(connection, name, leaves, parameters)
 
 
 def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDArray[np.float64]:
-    """How similar documents are of which a head or twin is paired with one of the other: (m, 2) int64 -> (m,)."""
+    """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
     parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
-    row = (
-        driver(connection).execute(statement("read_similarities", leaves), parameters, binary=True).fetchone()
-    )
-    return np.frombuffer(cast(tuple[bytes], row)[0], ">f8").astype(np.float64)
+    content = fetch_value(connection, statement("read_similarities", leaves), parameters, binary=True)
+    return np.frombuffer(content, ">f8").astype(np.float64)
 
 
 def read_family_firsts(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
-    """Of the twins of some heads the first of each number."""
+    """Return the first twin of each number for some heads."""
     parameters = {"doc_ids": packed_ids(heads)}
-    rows = driver(connection).execute(statement("read_first_twins", leaves), parameters).fetchall()
-    return np.array(rows, np.int64).reshape(-1)
+    return np.array(fetch_values(connection, statement("read_first_twins", leaves), parameters), np.int64)
 
 
 def read_members(connection: Connection, leaves: Leaves) -> Members:
-    """All members of all clusters."""
+    """Return all members of all clusters."""
     return _members(connection, "read_members", leaves, {})
 
 
 def read_members_of(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Members:
-    """Those of some documents that are in a cluster."""
+    """Return the clustered documents among some."""
     return _members(connection, "read_members_of", leaves, {"doc_ids": packed_ids(doc_ids)})
 
 
 def read_clusters_of(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Members:
-    """All members of the clusters that some documents are in."""
+    """Return all members of the clusters of some documents."""
     return _members(connection, "read_clusters_of", leaves, {"doc_ids": packed_ids(doc_ids)})
 
 
 def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ids) -> Members:
-    """The survivors of some clusters."""
+    """Return the survivors of some clusters."""
     return _members(connection, "read_survivors", leaves, {"cluster_ids": packed_ids(cluster_ids)})
 
 
 def rank_documents(connection: Connection, doc_ids: Ids, policy: str, sources: Sequence[str]) -> Ids:
-    """Documents in the order of the keep policy, the best first."""
+    """Return documents in the order of the keep policy, best first."""
     parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "sources": list(sources)}
-    row = driver(connection).execute(statement("rank_documents"), parameters, binary=True).fetchone()
-    return _ids(cast(tuple[bytes], row)[0])
+    return _ids(fetch_value(connection, statement("rank_documents"), parameters, binary=True))
 
 
 def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_ids: Ids) -> None:
-    """Clusters get other cluster_ids, none of which is among the old ones."""
+    """Replace cluster_ids by others that are not among the old ones."""
     if len(old_ids):
         parameters = {"old_ids": packed_ids(old_ids), "new_ids": packed_ids(new_ids)}
         driver(connection).execute(statement("relabel_clusters", leaves), parameters)
 
 
 def replace_members(connection: Connection, leaves: Leaves, stored: Members, now: Members) -> None:
-    """Of some documents `stored` are the rows there are, `now` those there should be: write what differs."""
+    """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
     gone = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
     if len(gone):
         driver(connection).execute(statement("delete_members", leaves), {"doc_ids": packed_ids(gone)})
@@ -165,12 +160,12 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
 
 
 def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:
-    """All clusters, the largest first."""
-    with driver(connection).cursor(name="nearsim_clusters") as cursor:
-        cursor.itersize = 5000
-        for row in cursor.execute(statement("read_clusters", leaves)):
-            cluster, survivor, members = cast(tuple[Any, ...], row)
-            yield Cluster(cluster, survivor, tuple(members))
+    """Yield all clusters, largest first."""
+    return stream_rows(connection, _cluster, statement("read_clusters", leaves), name="nearsim_clusters")
+
+
+def _cluster(cluster: int, survivor: str, members: list[str]) -> Cluster:
+    return Cluster(cluster, survivor, tuple(members))
 
 
 def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:
@@ -200,11 +195,8 @@ def _members(connection: Connection, name: str, leaves: Leaves, parameters: Mapp
 def _unpacked(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> tuple[Ids, Ids, Ids]:
-    """Rows of (id, kind, many packed ids) as three arrays of a length, id and kind repeated."""
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cast(
-            list[tuple[int, int, bytes]], cursor.execute(statement(name, leaves), parameters).fetchall()
-        )
+    """Read rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
+    rows = fetch_rows(connection, statement(name, leaves), parameters, binary=True)
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)

@@ -1,21 +1,22 @@
-"""Documents: written in batches by external_id, read in doc_id order."""
+"""Reading documents of a collection."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, select
 
-from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
+from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.statements import statement
-from nearsim_db.store.driver.vectors import array_literal, load_vectors
+from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows
+from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.vectors import load_vectors
 from nearsim_db.store.schema import tables
 
 Ids = NDArray[np.int64]
@@ -23,124 +24,18 @@ Ids = NDArray[np.int64]
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4_000
 _FEW_DOCUMENTS = 64
-_ELSEWHERE_AT_ONCE = 500
-
-Outcome = Literal["inserted", "updated", "unchanged"]
+_SOURCE_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """What the index needs of a document: its texts or its vector."""
+    """What the index reads of a document: its texts or its vector."""
 
     doc_id: DocId
     revision: int
     title: str | None
     body: str | None
     vector: NDArray[np.float32] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What became of a batch: rows new, changed and as they were, and ids met before in the same file."""
-
-    inserted: int
-    updated: int
-    unchanged: int
-    superseded: tuple[tuple[str, int, int], ...]  # (external_id, earlier line, line)
-
-
-def begin_file(connection: Connection) -> None:
-    """Forget the ids of the file before; ids repeat within one file only."""
-    inner = driver(connection)
-    inner.execute(statement("create_incoming"))
-    inner.execute("TRUNCATE seen")
-
-
-def write_batch(
-    connection: Connection,
-    collection_id: CollectionId,
-    batch: Sequence[ReadDocument],
-    *,
-    dry_run: bool,
-) -> Written:
-    """Upsert a batch, in which no id stands twice; with `dry_run` only say what would happen."""
-    inner = driver(connection)
-    _load_incoming(connection, batch)
-    parameters = {"collection_id": collection_id}
-    name = "compare_documents" if dry_run else "upsert_documents"
-    counts = inner.execute(statement(name), parameters).fetchone()
-    superseded = inner.execute(statement("find_superseded")).fetchall()
-    inner.execute(statement("record_seen_ids"))
-    assert counts is not None
-    inserted, updated, unchanged = (int(str(count)) for count in counts)
-    return Written(
-        inserted, updated, unchanged, tuple((str(i), int(str(a)), int(str(b))) for i, a, b in superseded)
-    )
-
-
-def upsert_document(
-    connection: Connection, collection_id: CollectionId, document: Document
-) -> tuple[DocId, Outcome]:
-    """Write one document by external_id: its doc_id, and what became of it."""
-    parameters = _parameters(collection_id, document)
-    while True:
-        row = driver(connection).execute(statement("upsert_document"), parameters).fetchone()
-        if row is not None:
-            doc_id, is_new = row
-            return DocId(int(str(doc_id))), _OUTCOMES[is_new]  # type: ignore[index]
-
-
-def is_stored(connection: Connection, collection_id: CollectionId, document: Document) -> bool:
-    """Whether a document is stored exactly as it is given."""
-    row = (
-        driver(connection)
-        .execute(statement("has_same_document"), _parameters(collection_id, document))
-        .fetchone()
-    )
-    return row is not None and bool(row[0])
-
-
-def _parameters(collection_id: CollectionId, document: Document) -> dict[str, object]:
-    return {
-        "collection_id": collection_id,
-        "external_id": document.external_id,
-        "title": document.title,
-        "body": document.body,
-        "source": document.source,
-        "url": document.url,
-        "published_at": document.published_at,
-        "attributes": _json(document.attributes),
-        "vector": array_literal(document.vector),
-    }
-
-
-_OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}
-
-
-def _json(attributes: Mapping[str, object]) -> str:
-    import orjson
-
-    return orjson.dumps(attributes).decode() if attributes else "{}"
-
-
-def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> None:
-    command = statement("copy_incoming")
-    with driver(connection).cursor() as cursor, cursor.copy(command) as copy:
-        for read in batch:
-            one = read.document
-            copy.write_row(
-                (
-                    read.line,
-                    one.external_id,
-                    one.title,
-                    one.body,
-                    one.source,
-                    one.url,
-                    one.published_at,
-                    _json(one.attributes),
-                    array_literal(one.vector),
-                )
-            )
 
 
 def stream_after(
@@ -152,12 +47,11 @@ def stream_after(
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Documents of a collection with a doc_id above `after`, in order, in batches of bounded size.
+    """Yield documents with a doc_id above `after`, in order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector.
-    Those older than the age are left out, by published_at, else by created_at, and those whose texts are elsewhere and
-    are not what they were known to be. A table that is followed is read in slices; `between` two of them its lock can
-    be let go of.
+    With `vectors` each has its vector and no text, else its texts and no vector. Omits documents older than the age (by
+    published_at, else by created_at) and those whose text in an attached table differs from the recorded one. An
+    attached table is read in slices, with `between` called after each to release its lock.
     """
     parameters = {"collection_id": collection_id, "after": after, "age": age_seconds, "vectors": vectors}
     source = None if vectors else source_rows.find_source(connection, collection_id)
@@ -165,8 +59,8 @@ def stream_after(
         yield from _stream(connection, statement("read_documents_after"), parameters)
         return
     command = source.statement("read_source_documents_after")
-    while rows := _read(connection, command, parameters | {"amount": _ELSEWHERE_AT_ONCE}):
-        yield _at_hand(rows)
+    while rows := _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE}):
+        yield _with_text(rows)
         between()
         parameters["after"] = rows[-1][0]
 
@@ -179,10 +73,10 @@ def stream_documents(
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Some documents of a collection, in doc_id order, in batches of bounded size.
+    """Yield some documents, in doc_id order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector. Those gone are left out, those older
-    than the age, and those whose texts are asked for, are elsewhere and are not what they were known to be.
+    With `vectors` each has its vector and no text, else its texts and no vector. Omits deleted documents, those older
+    than the age, and those whose text is requested and, in an attached table, differs from the recorded one.
     """
     parameters = {
         "collection_id": collection_id,
@@ -198,7 +92,7 @@ def stream_documents(
 
 
 _Row = tuple[DocId, int, str | None, str | None, NDArray[np.float32] | None, bool | None]
-_COLUMNS = ["int8", "int8", "text", "text", "float4[]", "bool"]  # the last: the text is not at hand
+_COLUMNS = ["int8", "int8", "text", "text", "float4[]", "bool"]  # the last: the text is missing
 
 
 def _by_id(source: Source | None) -> sql.Composed:
@@ -210,15 +104,15 @@ def _by_id(source: Source | None) -> sql.Composed:
 def _read_few(
     connection: Connection, collection_id: CollectionId, parameters: Mapping[str, object]
 ) -> list[StoredDocument]:
-    """A prepared statement, which for a few documents takes half as long as a COPY.
+    """Run a prepared statement, which for a few documents takes half as long as a COPY.
 
-    That texts are elsewhere is only asked when one is missing: most collections have theirs.
+    The attached table is looked up only if a text is missing: most collections have none.
     """
     rows = _read(connection, _by_id(None), parameters)
     if any(row[-1] for row in rows):
         source = source_rows.find_source(connection, collection_id)
         rows = rows if source is None else _read(connection, _by_id(source), parameters)
-    return _at_hand(rows)
+    return _with_text(rows)
 
 
 def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str, object]) -> list[_Row]:
@@ -228,18 +122,17 @@ def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str
         return cast(list[_Row], cursor.execute(command, parameters, prepare=True).fetchall())
 
 
-def _at_hand(rows: Iterable[_Row]) -> list[StoredDocument]:
+def _with_text(rows: Iterable[_Row]) -> list[StoredDocument]:
     return [StoredDocument(*row[:-1]) for row in rows if not row[-1]]
 
 
 def _stream(
     connection: Connection, query: sql.Composed, parameters: Mapping[str, object]
 ) -> Generator[list[StoredDocument], None, None]:
-    """In binary only where there are vectors, which it gives several times as fast; texts come as fast without.
+    """Stream by COPY, one row at a time, so that a batch of large documents is never in memory at once.
 
-    COPY gives one row at a time, so that a batch of large documents is never held at once.
-
-    Close the stream when an error ends it early: a rollback beside a COPY that goes on waits for ever.
+    Binary for vectors, where it is several times as fast; texts are as fast without. Close the stream when an error
+    ends it early: a rollback beside a running COPY waits for ever.
     """
     options = sql.SQL("(FORMAT binary)" if parameters["vectors"] else "")
     command = sql.SQL("COPY ({}) TO STDOUT {}").format(query, options)
@@ -268,35 +161,69 @@ def _stream(
 def find_outside(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int] | Ids, age_seconds: int | None
 ) -> Ids:
-    """Those of some documents that are older than the age at this very moment, in order; without an age none."""
+    """Return the documents older than the age now, in order; none without an age."""
     if age_seconds is None or not len(doc_ids):
         return np.zeros(0, np.int64)
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    rows = driver(connection).execute(statement("list_past_retention"), parameters).fetchall()
-    return np.array(rows, np.int64).reshape(-1)
+    return np.array(fetch_values(connection, statement("list_past_retention"), parameters), np.int64)
 
 
 def find_there(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
-    """Those of some documents that are in the collection."""
+    """Return the doc_ids that exist in the collection."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    rows = driver(connection).execute(statement("find_existing_documents"), parameters).fetchall()
-    return {doc_id for (doc_id,) in cast(list[tuple[int]], rows)}
+    return set(fetch_values(connection, statement("find_existing_documents"), parameters))
 
 
 def count_outside(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
-    """How many documents of a collection are older than the age; without an age none."""
+    """Return the number of a collection's documents older than the age; 0 without an age."""
     if age_seconds is None:
         return 0
     parameters = {"collection_id": collection_id, "age": age_seconds}
-    row = driver(connection).execute(statement("count_past_retention"), parameters).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    return int(fetch_value(connection, statement("count_past_retention"), parameters))
+
+
+def read_doc_ids(
+    connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
+) -> dict[str, int]:
+    """Return the doc_ids of the external ids that a collection has."""
+    parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
+    rows = fetch_rows(connection, statement("read_doc_ids"), parameters, binary=True, prepare=True)
+    return dict(rows)
+
+
+def sample_documents(connection: Connection, collection_id: CollectionId, size: int, seed: int) -> list[int]:
+    """Return the doc_ids of a uniform random sample of up to `size` documents, in order."""
+    parameters = {"collection_id": collection_id, "size": size, "seed": seed}
+    return sorted(fetch_values(connection, statement("sample_documents"), parameters))
+
+
+def origin(part: int, position: int) -> dict[str, object]:
+    """Return the attributes that record the `position` of a document in the input's part number `part`."""
+    return {"part": part, "position": position}
+
+
+def stream_unique_origins(
+    connection: Connection, collection_id: CollectionId, leaves: Leaves
+) -> Iterator[tuple[int, int]]:
+    """Yield the ascending (part, position) of survivors and of documents in no cluster."""
+    return stream_rows(
+        connection,
+        _position,
+        statement("read_unique_origins", leaves),
+        {"collection_id": collection_id},
+        name="nearsim_unique_origins",
+        batch=10_000,
+    )
+
+
+def _position(part: int, position: int) -> tuple[int, int]:
+    return part, position
 
 
 def find_document(
     connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any] | None:
-    """A whole document as its row is, or None; its text is fetched from elsewhere, if it is there."""
+    """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
     table = tables.document
     row = connection.execute(
         select(table).where(table.c.collection_id == collection_id, table.c.external_id == external_id)
@@ -304,7 +231,7 @@ def find_document(
     found = row.first()
     if found is None:
         return None
-    # SQLAlchemy's names are a kind of str.
+    # SQLAlchemy's column names are a subclass of str.
     stored = {str(name): value for name, value in found.items()}
     del stored["body_length"]
     if stored.pop("body_digest") is not None and with_text:
@@ -316,20 +243,7 @@ def find_document(
 
 
 def any_document(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection holds documents at all."""
+    """Whether a collection has documents."""
     table = tables.document
     one = select(table.c.doc_id).where(table.c.collection_id == collection_id).limit(1)
     return connection.execute(one).first() is not None
-
-
-def delete_documents(
-    connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
-) -> list[str]:
-    """Delete documents by external id; returns the ids of those that were there."""
-    table = tables.document
-    gone = connection.execute(
-        delete(table)
-        .where(table.c.collection_id == collection_id, table.c.external_id.in_(external_ids))
-        .returning(table.c.external_id)
-    )
-    return [row.external_id for row in gone]

@@ -1,9 +1,9 @@
-"""Events: what triggers told of pairs and clusters, in the order in which it was committed."""
+"""Events of pairs, clusters and generations, in commit order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Kind = Literal[
@@ -34,10 +35,10 @@ _PRUNING = 1
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a pair, a cluster or a generation; what does not belong to its kind is None.
+    """A change of a pair, a cluster or a generation; fields that do not belong to its kind are None.
 
-    `left`, `right` and `survivor` are external ids, None for documents that are gone. `other_ids` are the clusters that
-    were merged, or that a cluster fell into, or what it was called before, and `other_survivor_ids` their survivors.
+    `left`, `right` and `survivor` are external ids, None for deleted documents. `other_ids` are the clusters that were
+    merged, or that a cluster was split into, or its former id; `other_survivor_ids` are their survivors.
     """
 
     event_id: int
@@ -60,7 +61,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which events are wanted: None stands for all collections, all their profiles, all kinds."""
+    """Selection of events; None selects all collections, all profiles, or all kinds."""
 
     collection_id: CollectionId | None = None
     profile_id: ProfileId | None = None
@@ -68,15 +69,14 @@ class Wanted:
 
 
 def read_newest(connection: Connection) -> int:
-    """The number of the last event, 0 before the first; whoever sees it sees all that have a smaller one."""
-    row = driver(connection).execute(statement("read_newest_event")).fetchone()
-    return cast(tuple[int], row)[0]
+    """Return the number of the last event, 0 if there is none; all smaller ones are visible too."""
+    return int(fetch_value(connection, statement("read_newest_event")))
 
 
 def read_events(
     connection: Connection, wanted: Wanted, after: int, newest: int, most: int
 ) -> list[tuple[Event, bool]]:
-    """The next events after one and up to another, each with whether it and all before it were removed."""
+    """Return the next events after one and up to `newest`, each with whether it is the mark of pruned events."""
     parameters = {
         "collection_id": wanted.collection_id,
         "profile_id": wanted.profile_id,
@@ -85,31 +85,28 @@ def read_events(
         "newest": newest,
         "most": most,
     }
-    rows = driver(connection).execute(statement("read_events"), parameters).fetchall()
-    return [_event(*row) for row in cast(list[tuple[Any, ...]], rows)]
+    return fetch_all(connection, _event, statement("read_events"), parameters)
 
 
 def hold_telling(connection: Connection, leaves: Leaves) -> None:
-    """Keep others from telling of a generation, and from promoting or retiring it, until the transaction ends."""
+    """Lock a generation against publishing its events, promoting or retiring it until the transaction ends."""
     driver(connection).execute(statement("lock_generation", leaves))
 
 
 def tell_slice(connection: Connection, leaves: Leaves, most: int) -> bool:
-    """Tell so many pairs and clusters more of a generation that went live; whether others may be left."""
-    row = driver(connection).execute(statement("tell_slice", leaves), {"most": most}).fetchone()
-    return cast(tuple[bool], row)[0]
+    """Publish up to `most` pairs and clusters of a promoted generation; return whether more may be left."""
+    return bool(fetch_value(connection, statement("tell_slice", leaves), {"most": most}))
 
 
 def prune(connection: Connection, age_seconds: int, most: int) -> int:
-    """Remove events of more than an age, so many at most; returns how many went."""
+    """Delete up to `most` events older than an age; return their number."""
     hold_lock(connection, Lock.EVENT, _PRUNING)
     parameters = {"age": age_seconds, "most": most}
-    row = driver(connection).execute(statement("prune_events"), parameters).fetchone()
-    return cast(tuple[int], row)[0]
+    return int(fetch_value(connection, statement("prune_events"), parameters))
 
 
 def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: NDArray[np.int64]) -> int:
-    """Delete what events say of how similar documents were to others; returns how many went."""
+    """Delete events that record the similarity of documents; return their number."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return driver(connection).execute(statement("purge_events"), parameters).rowcount
 

@@ -1,8 +1,7 @@
-"""The states of generations: how one that is built beside another comes, answers, and goes."""
+"""States of generations: build, promote, retire, abandon."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 from sqlalchemy import Connection, func, select, update
 
@@ -10,13 +9,14 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation, State
-from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, is_taken
+from nearsim_db.store.driver.rows import fetch_row, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import tables
 
-COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one of a profile
-WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # their work is taken
+COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
+WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
 
 _PROMOTION_WAIT_MILLISECONDS = 25
 _WORDS: dict[State | None, str] = {
@@ -27,14 +27,14 @@ _WORDS: dict[State | None, str] = {
     "retired": "retired",
     "paused": "paused",
     "abandoned": "abandoned",
-    None: "gone",
+    None: "dropped",
 }
 
 
 def move(
     connection: Connection, generation: Generation, state: State, before: Sequence[State], **values: object
 ) -> None:
-    """Bring a generation from one of some states to another. Raises ConflictError where it is in none of these."""
+    """Move a generation from one of some states to another. Raises ConflictError if it is in none of them."""
     table = tables.generation
     moved = (
         update(table)
@@ -49,25 +49,25 @@ def _refuse(
     connection: Connection, generation: Generation, state: State | None, before: Sequence[State]
 ) -> None:
     wanted = " or ".join(_WORDS[one] for one in before)
-    told = f"generation {generation.generation_id} of profile {generation.profile!r} is"
+    subject = f"generation {generation.generation_id} of profile {generation.profile!r} is"
     if state is None:
-        raise ConflictError(f"{told} gone, not {wanted}; see: {generation.advice('reindex status')}")
+        raise ConflictError(f"{subject} dropped, not {wanted}; see: {generation.advice('reindex status')}")
     now = replace(generation, state=state)
     attended = is_attended(connection, now)
     raise ConflictError(
-        f"{told} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}"
+        f"{subject} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}"
     )
 
 
 def word(generation: Generation, *, attended: bool) -> str:
-    """How people are told of its state; `attended` says that a process builds it now."""
+    """Return its state in words; `attended`: a process is building it now."""
     if generation.dropping:
         return "being dropped"
     return "left behind" if is_left(generation, attended=attended) else _WORDS[generation.state]
 
 
 def remedy(generation: Generation, *, attended: bool) -> str:
-    """What can be done where its state is not the one that is needed."""
+    """Return what to do when its state is not the required one."""
     if generation.state == "paused" or is_left(generation, attended=attended):
         resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
         return f"to go on: {resume}; to give it up: {abandon}"
@@ -75,7 +75,7 @@ def remedy(generation: Generation, *, attended: bool) -> str:
 
 
 def finish_build(connection: Connection, generation: Generation) -> None:
-    """What was built answers from now on if it is the first of its profile, and else catches up with the documents."""
+    """Make the first generation of a profile live after its build; another one catches up with the documents."""
     if generation.replaces is None:
         move(connection, generation, "live", ["building"], live_at=func.now())
     else:
@@ -83,17 +83,17 @@ def finish_build(connection: Connection, generation: Generation) -> None:
 
 
 def hold(connection: Connection, profile_id: ProfileId) -> None:
-    """Nobody else changes the states of a profile's generations, or begins one, until this transaction ends."""
+    """Lock the states of a profile's generations, and the start of a new one, until the transaction ends."""
     driver(connection).execute(statement("lock_generations"), {"profile_id": profile_id})
 
 
 def make_ready(connection: Connection, generation: Generation) -> None:
-    """What has caught up waits to be promoted. Raises ConflictError where it is not catching up."""
+    """Mark a generation as ready to be promoted. Raises ConflictError if it is not catching up."""
     move(connection, generation, "ready", ["catching_up"], ready_at=func.clock_timestamp())
 
 
 def read_state(connection: Connection, generation: Generation) -> State | None:
-    """The state it is in now; None when it is gone."""
+    """Return its present state; None if it was dropped."""
     table = tables.generation
     chosen = select(table.c.state).where(table.c.generation_id == generation.generation_id)
     found: State | None = connection.execute(chosen).scalar_one_or_none()
@@ -101,22 +101,22 @@ def read_state(connection: Connection, generation: Generation) -> State | None:
 
 
 def is_attended(connection: Connection, generation: Generation) -> bool:
-    """Whether a process builds it now."""
+    """Whether a process is building it now."""
     if generation.replaces is None:
         return is_taken(connection, Lock.BUILD, generation.collection_id)
     return is_taken(connection, Lock.REINDEX, generation.generation_id)
 
 
 def is_left(generation: Generation, *, attended: bool) -> bool:
-    """Whether its build was begun by a process that is gone, and is for a person to resume or abandon."""
+    """Whether its build has no process any more, and a person has to resume or abandon it."""
     begun = generation.state == "building" and generation.replaces is not None
     return begun and not generation.detached and not attended
 
 
 def find_left(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
-    """The generations of a collection, or of all, whose build was begun by a process that is gone."""
-    there = catalog.list_generations(connection, collection_id)
-    return [one for one in there if is_left(one, attended=False) and not is_attended(connection, one)]
+    """Return the generations of a collection, or of all, whose build has no process any more."""
+    found = catalog.list_generations(connection, collection_id)
+    return [one for one in found if is_left(one, attended=False) and not is_attended(connection, one)]
 
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
@@ -127,38 +127,35 @@ def set_detached(connection: Connection, generation: Generation, detached: bool)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
-    """Generations that have caught up are ready: nothing of them has waited for more than a moment."""
-    rows = driver(connection).execute(statement("mark_ready")).fetchall()
-    return [GenerationId(int(str(row[0]))) for row in rows]
+    """Mark generations as ready that have caught up: none of their work has waited for more than a moment."""
+    return fetch_values(connection, statement("mark_ready"))
 
 
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
-    """Let a generation answer in place of the one that does, which is retired; returns that one.
+    """Promote a generation; return the one that it retires, if any.
 
-    One statement, which is a transaction of its own: the connection must be in autocommit. It waits only shortly for
-    locks. Raises ConflictError where it is in none of the states `before`.
+    One statement, which is a transaction of its own: the connection must be in autocommit. Lock waits are short. Raises
+    ConflictError if it is in none of the states `before`.
     """
     parameters = {
         "generation_id": generation.generation_id,
         "before": list(before),
         "wait": _PROMOTION_WAIT_MILLISECONDS,
     }
-    row = autocommitting(connection).execute(statement("promote_generation"), parameters).fetchone()
-    assert row is not None
-    state, retired = cast(tuple[State | None, int | None], row)
+    state, retired = fetch_row(connection, statement("promote_generation"), parameters)
     if state not in before:
         _refuse(connection, generation, state, before)
     return None if retired is None else GenerationId(retired)
 
 
 def stop(connection: Connection, stopped: Sequence[Generation]) -> None:
-    """Whatever their state, who builds or follows these ends at the next step: they are about to be dropped."""
+    """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
     table = tables.generation
     ids = [one.generation_id for one in stopped]
     connection.execute(update(table).where(table.c.generation_id.in_(ids)).values(state="abandoned"))
 
 
 def give_up(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
-    """No more work is done for a generation; with `drop` its tables go as soon as nobody reads them."""
+    """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
     move(connection, generation, "abandoned", before, dropping=drop)
     driver(connection).execute(statement("clear_queue", generation.leaves))

@@ -1,13 +1,14 @@
-"""Probes: texts that applications ask about from SQL, and the answers of workers."""
+"""Probes: texts that applications look up from SQL, answered by workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import statement
 
 KEPT_SECONDS = 3600.0  # after the deadline
@@ -15,7 +16,7 @@ KEPT_SECONDS = 3600.0  # after the deadline
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A text that somebody asks about; `profile` may be left out where the collection has one, or a default."""
+    """A text to look up; `profile` is optional if the collection has only one, or a default."""
 
     probe_id: int
     collection_id: CollectionId
@@ -26,12 +27,9 @@ class Probe:
     min_similarity: float
 
 
-_Row = tuple[int, CollectionId, str, str | None, str | None, str | None, float]
-
-
 @dataclass(frozen=True, slots=True)
 class ProbeMatch:
-    """A document that was found."""
+    """A document found for a probe."""
 
     doc_id: int
     similarity: float
@@ -44,7 +42,7 @@ class ProbeMatch:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found for a probe, or the error for which nothing could be."""
+    """The matches of a probe, or the error that prevented a lookup."""
 
     probe_id: int
     matches: Sequence[ProbeMatch] = ()
@@ -52,14 +50,18 @@ class Answer:
 
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
-    """The most urgent probes of one collection, or of all; nobody else takes them before this transaction ends."""
+    """Lock the most urgent probes of one collection, or of all, until the transaction ends."""
     parameters = {"collection": collection, "batch": batch}
-    rows = driver(connection).execute(statement("take_probes"), parameters).fetchall()
-    return [Probe(*cast(_Row, row[:7])) for row in rows]
+    return fetch_all(connection, _probe, statement("take_probes"), parameters)
+
+
+def _probe(*columns: Any) -> Probe:
+    # The last two columns are the settings that the statement changes.
+    return Probe(*columns[:-2])
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
-    """Write the answers to probes that were taken, and tell whoever listens that there are some."""
+    """Store the answers to probes that were taken, and notify listeners."""
     found = [(one.probe_id, match) for one in answers for match in one.matches]
     parameters = {
         "probe_ids": [one.probe_id for one in answers],
@@ -79,15 +81,14 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:
     """Whether a probe of a collection, or of any, waits for its answer."""
-    row = driver(connection).execute(statement("has_waiting_probe"), {"collection": collection}).fetchone()
-    return row is not None and bool(row[0])
+    return bool(fetch_value(connection, statement("has_waiting_probe"), {"collection": collection}))
 
 
 def drop_old(connection: Connection) -> int:
-    """Drop probes whose deadline is an hour over; returns how many."""
+    """Delete probes whose deadline passed an hour ago; return their number."""
     return driver(connection).execute(statement("delete_expired_probes"), {"seconds": KEPT_SECONDS}).rowcount
 
 
 def drop_all(connection: Connection, collection_id: CollectionId) -> int:
-    """Drop all probes of a collection; returns how many."""
+    """Delete all probes of a collection; return their number."""
     return driver(connection).execute(statement("purge_probes"), {"collection_id": collection_id}).rowcount

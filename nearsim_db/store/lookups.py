@@ -1,9 +1,9 @@
-"""What a look-up asks of one generation: prepared statements, a round trip each."""
+"""Queries behind lookups and result sets: prepared statements, one round trip each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -11,20 +11,15 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from nearsim_db.similarity.batches import Signatures
-from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketches_from, to_bigint
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
-STRIPES = 1024  # of a generation: more of them would let more callers in at once, but take more of the server's locks
-_STRIPE_SPACE = (
-    0x6E79  # parts our bigint advisory locks from those of others, as `Lock` does the two-part ones
-)
+Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
-
-@lru_cache(maxsize=64)
-def _composed(name: str, leaves: Leaves) -> bytes:
-    return statement(name, leaves).as_bytes(None)
+STRIPES = 1024  # per generation: more would admit more callers at once, but take more of the server's locks
+_STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applications', as `Lock` does
 
 
 def look_up_anchors(
@@ -37,10 +32,10 @@ def look_up_anchors(
     k: int,
     purged_at: datetime | None,
 ) -> Signatures | None:
-    """The heads that a text outside the index would be paired with if they are alike enough, itself not among them.
+    """Return the heads to compare with a text that is not in the index.
 
-    `keys` are its bucket hashes, uint64; `dtype` and `k` those of sketches. None where the generation does not serve
-    any more, or texts were purged from its collection after `purged_at`.
+    `keys` are its bucket hashes, uint64; `dtype` and `k` those of sketches. None if the generation is no longer live,
+    or if texts were purged from its collection after `purged_at`.
     """
     parameters = {
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
@@ -48,11 +43,9 @@ def look_up_anchors(
         "digest": digest,
         "purged_at": purged_at,
     }
-    rows = _fetch(connection, "look_up_anchors", leaves, parameters)
-    if not rows:
+    rows = _fetch_live(connection, "look_up_anchors", leaves, parameters)
+    if rows is None:
         return None
-    if rows[0][0] is None:
-        rows = []
     doc_ids = np.array([row[0] for row in rows], np.int64)
     return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
 
@@ -60,23 +53,66 @@ def look_up_anchors(
 def read_twins(
     connection: Connection, leaves: Leaves, digests: Sequence[UUID]
 ) -> list[tuple[int, int, str, str | None]]:
-    """(place of the digest from 1, doc_id, external id, title) of all documents with some digests, in doc_id order."""
+    """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests."""
     parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
-    return cast(list[tuple[int, int, str, str | None]], _fetch(connection, "read_twins", leaves, parameters))
+    rows = _fetch(connection, "read_twins", leaves, parameters)
+    return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
 
 
 def hold_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
-    """Let nobody else who does this look up and add a document that shares a bucket, until the transaction ends.
+    """Lock out other lookups followed by a write that share a bucket, until the transaction ends.
 
-    `keys` are the bucket hashes, uint64. Everybody takes the stripes in the same order.
+    `keys` are the bucket hashes, uint64. All callers lock the stripes in the same order.
     """
     stripes = np.unique(keys % np.uint64(STRIPES)).astype(np.int64)
     base = (_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES)
     _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes + base)})
 
 
+def read_signed(
+    connection: Connection,
+    leaves: Leaves,
+    purged_at: datetime | None,
+    doc_ids: Sequence[int],
+    revisions: Sequence[int],
+) -> list[Signed] | None:
+    """Return the signed documents among some; without a sketch if the revision is the given one, or without features.
+
+    None if the generation is no longer live, or if texts were purged from its collection after `purged_at`.
+    """
+    parameters = {
+        "doc_ids": packed_ids(doc_ids),
+        "revisions": packed_ids(revisions),
+        "purged_at": purged_at,
+    }
+    rows = _fetch_live(connection, "read_result_set", leaves, parameters)
+    return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
+
+
+def read_verdicts(
+    connection: Connection, leaves: Leaves, purged_at: datetime | None
+) -> list[tuple[int, int, bool]] | None:
+    """Return the active verdicts as (left_id, right_id, whether pinned); None as for `read_signed`."""
+    rows = _fetch_live(connection, "read_active_verdicts", leaves, {"purged_at": purged_at})
+    return None if rows is None else [(left, right, is_pin) for left, right, is_pin in rows]
+
+
+@lru_cache(maxsize=64)
+def _composed(name: str, leaves: Leaves) -> bytes:
+    return statement(name, leaves).as_bytes(None)
+
+
 def _fetch(
-    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, Any]
+    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> list[tuple[Any, ...]]:
-    with driver(connection).cursor(binary=True) as cursor:
-        return cursor.execute(_composed(name, leaves), parameters, prepare=True).fetchall()
+    return fetch_rows(connection, _composed(name, leaves), parameters, binary=True, prepare=True)
+
+
+def _fetch_live(
+    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
+) -> list[tuple[Any, ...]] | None:
+    """Return the rows of a live generation, one row of NULLs standing for none; None if it is not live."""
+    rows = _fetch(connection, name, leaves, parameters)
+    if not rows:
+        return None
+    return [] if rows[0][0] is None else rows

@@ -1,7 +1,7 @@
-"""The ledger of pairs."""
+"""The ledger of verified pairs."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -12,15 +12,18 @@ from nearsim_db.records import Match, Pair
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
+
+Row = TypeVar("Row")
 
 
 def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:
-    """Put pairs into the ledger whose heads still are those they were verified under; returns the new ones, (m, 2).
+    """Insert pairs whose heads still have the verified digests; return the new ones, (m, 2).
 
-    The heads stay as they are until the transaction ends.
+    The heads are locked until the transaction ends.
     """
-    kept = _hold_heads(connection, leaves, pairs)
+    kept = _lock_heads(connection, leaves, pairs)
     if not kept.any():
         return np.zeros((0, 2), np.int64)
     parameters = {
@@ -35,70 +38,55 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         "unions": None if pairs.union is None else packed(pairs.union[kept].astype(np.int32)),
         "distances": None if pairs.distance is None else packed(pairs.distance[kept]),
     }
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("store_pairs", leaves), parameters).fetchall()
+    rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
-def _hold_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
-    """Hold the heads of pairs, and say which pairs were verified under what these are now."""
+def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
+    """Lock the heads of pairs, and return which pairs still have the verified digests."""
     if not len(pairs.left):
         return np.zeros(0, bool)
     parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("lock_heads", leaves), parameters).fetchall()
-    held = dict(cast(list[tuple[int, UUID]], rows))
+    rows = fetch_rows(connection, statement("lock_heads", leaves), parameters, binary=True)
+    locked: dict[int, UUID] = dict(rows)
     ends = zip(
         pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
     )
-    return np.array([held.get(a) == x and held.get(b) == y for a, x, b, y in ends], np.bool_)
+    return np.array([locked.get(a) == x and locked.get(b) == y for a, x, b, y in ends], np.bool_)
 
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:
-    """After a bulk load: index the right side and tie pairs to signatures."""
+    """Index the right side after a bulk load, and add the foreign keys to signatures."""
     driver(connection).execute(statement("finish_pairs", leaves))
 
 
 def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:
-    """The pairs of documents that are no heads any more go."""
+    """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
         driver(connection).execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})
 
 
 def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
-    """All pairs, twins expanded. A twin shares all `bands` bands."""
+    """Yield all pairs, twins expanded. A twin shares all `bands` bands."""
+    command = statement("read_pairs", leaves)
     parameters = {"bands": bands, "min_similarity": min_similarity}
-    for row in _stream(connection, "read_pairs", leaves, parameters):
-        left, right, similarity, intersection, union, estimate, shared, distance = row
-        yield Pair(left, right, float(similarity), intersection, union, _rounded(estimate), shared, distance)
+    return stream_rows(
+        connection, _with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
+    )
 
 
 def read_similar(
     connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float
 ) -> list[Match]:
-    """The documents paired with one, the most similar first."""
+    """Return the documents paired with one, most similar first."""
     parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity}
-    rows = cast(
-        list[tuple[Any, ...]],
-        driver(connection).execute(statement("read_similar", leaves), parameters).fetchall(),
-    )
-    return [
-        Match(
-            external_id, title, float(similarity), intersection, union, _rounded(estimate), shared, distance
-        )
-        for external_id, title, similarity, intersection, union, estimate, shared, distance in rows
-    ]
+    return fetch_all(connection, _with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
 
 
-def _stream(
-    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> Iterator[tuple[Any, ...]]:
-    with driver(connection).cursor(name=f"nearsim_{name}") as cursor:
-        cursor.itersize = 5000
-        cursor.execute(statement(name, leaves), parameters)
-        yield from cursor
+def _with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
+    """Round the estimate, the sixth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
 
+    def from_columns(*columns: Any) -> Row:
+        return make(*columns[:5], round(columns[5], 6), *columns[6:])
 
-def _rounded(estimate: float) -> float:
-    """A real column gives 0.699999988 for 0.7; six digits are more than any sketch resolves."""
-    return round(float(estimate), 6)
+    return from_columns

@@ -1,10 +1,11 @@
-"""The tables of one generation: made standalone, loaded, attached, counted, dropped."""
+"""The tables of one generation: create, attach, detach, count, drop."""
 
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import autocommitting, damage_in, driver
+from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
 
 _ANALYZE_ONLY_SINCE = 18_00_00
@@ -23,44 +24,44 @@ _COUNTS = (
 
 
 def create(connection: Connection, leaves: Leaves) -> None:
-    """Make a generation's own tables, standalone."""
+    """Create a generation's own tables, standalone."""
     driver(connection).execute(statement("create_leaves", leaves))
 
 
 def attach(connection: Connection, leaves: Leaves) -> None:
-    """Make a generation's loaded tables partitions of their parents."""
+    """Attach a generation's loaded tables to their parents."""
     driver(connection).execute(statement("attach_leaves", leaves))
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
-    """Take a generation's tables out of their parents, without blocking who works on the others.
+    """Detach a generation's tables without blocking users of other generations.
 
-    The connection must be in autocommit. Interrupted detaches are finished first, those of other generations too: a
-    parent can have only one. What is not attached is left as it is.
+    The connection must be in autocommit. Interrupted detaches, also of other generations, are finished first, as a
+    parent can have only one. Tables that are not attached are skipped.
     """
     inner = autocommitting(connection)
     for name in PARENTS:
         parent, leaf = sql.Identifier(SCHEMA, name), leaves.qualified(name)
-        pending = inner.execute(statement("find_pending_detaches"), {"parent": f"{SCHEMA}.{name}"}).fetchall()
-        for (table,) in pending:
-            begun = sql.Identifier(INDEX_SCHEMA, str(table))
-            inner.execute(statement("finish_detach", parent=parent, leaf=begun))
-        if inner.execute(statement("is_attached"), {"leaf": leaf}).fetchone() == (True,):
+        for pending in fetch_values(
+            connection, statement("find_pending_detaches"), {"parent": f"{SCHEMA}.{name}"}
+        ):
+            unfinished = sql.Identifier(INDEX_SCHEMA, pending)
+            inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
+        if fetch_value(connection, statement("is_attached"), {"leaf": leaf}):
             inner.execute(statement("detach_leaf", parent=parent, leaf=leaves.table(name)))
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:
-    """Drop a generation's tables, as far as they are there."""
+    """Drop the tables of a generation that exist."""
     driver(connection).execute(statement("drop_leaves", leaves))
 
 
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
-    """What a built generation holds: rows by kind, and bytes on disk with indexes."""
+    """Return the row counts of a generation, and its sizes in bytes with indexes."""
     sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
     parameters = {name: leaves.qualified(parent) for name, parent in sizes.items()}
-    row = driver(connection).execute(statement("count_generation", leaves), parameters).fetchone()
-    assert row is not None
-    return dict(zip(_COUNTS, (int(str(value)) for value in row), strict=True))
+    row = fetch_row(connection, statement("count_generation", leaves), parameters)
+    return dict(zip(_COUNTS, map(int, row), strict=True))
 
 
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
@@ -69,9 +70,9 @@ def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
 
 
 def analyze_parents(connection: Connection) -> None:
-    """Tell the planner what all generations hold together; the connection must be in autocommit.
+    """Update planner statistics over all generations; the connection must be in autocommit.
 
-    A table that cannot be read leaves it with what it knew: another index is perhaps built to replace that one.
+    Corrupt tables are tolerated: the index may be rebuilt to replace them.
     """
     inner = autocommitting(connection)
     # Before that, partitions are looked at again, which takes as long for each as for all of them together.
@@ -84,28 +85,24 @@ def analyze_parents(connection: Connection) -> None:
 
 
 def analyze_outgrown(connection: Connection) -> None:
-    """Tell the planner again once generations have doubled since; the connection must be in autocommit."""
-    row = autocommitting(connection).execute(statement("has_stale_statistics")).fetchone()
-    if row == (True,):
+    """Update planner statistics once generations have doubled since; the connection must be in autocommit."""
+    if fetch_value(connection, statement("has_stale_statistics")):
         analyze_parents(connection)
 
 
 def wait_shortly(connection: Connection, milliseconds: int) -> None:
-    """From now on wait for locks only so long in this session; 0 for as long as it takes."""
+    """Limit the session's lock waits; 0 removes the limit."""
     parameters = {"milliseconds": str(milliseconds)}
     driver(connection).execute(statement("limit_lock_wait"), parameters)
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
-    """What a generation's tables take on disk, with indexes, as the last VACUUM saw it; nobody is waited for."""
+    """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
     tables = [leaves.qualified(parent) for parent in PARENTS]
-    row = driver(connection).execute(statement("read_leaf_bytes"), {"tables": tables}).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    return int(fetch_value(connection, statement("read_leaf_bytes"), {"tables": tables}))
 
 
 def read_holders(connection: Connection, leaves: Leaves) -> list[str]:
-    """Sessions that use a generation's tables, or the parents that these are still to leave."""
+    """Return the sessions that use a generation's tables, or the parents these have to be detached from."""
     tables = [name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", leaves.qualified(parent))]
-    rows = autocommitting(connection).execute(statement("list_lock_holders"), {"tables": tables}).fetchall()
-    return [str(row[0]) for row in rows]
+    return fetch_values(connection, statement("list_lock_holders"), {"tables": tables})

@@ -1,9 +1,8 @@
-"""Purging: every place that holds something of a document, by name, and how many rows were there."""
+"""Purging documents: every table that holds something about them, and how many rows it held."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, driver, is_missing_table
+from nearsim_db.store.driver.rows import fetch_one, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
 from nearsim_db.store.work.queue import Stage
 
@@ -22,7 +22,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """How many rows a generation holds, or held, of some documents."""
+    """Numbers of rows that a generation holds, or held, about some documents."""
 
     signatures: int
     bands: int
@@ -33,25 +33,24 @@ class Traces:
 def delete_documents(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> dict[str, int]:
-    """Delete documents; returns the doc_ids of those that were there."""
+    """Delete documents; return the doc_ids of those that existed."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    rows = driver(connection).execute(statement("purge_documents"), parameters).fetchall()
-    return dict(cast(list[tuple[str, int]], rows))
+    return dict(fetch_rows(connection, statement("purge_documents"), parameters))
 
 
 def delete_changes(connection: Connection, doc_ids: Ids) -> int:
-    """Delete what was noted of documents."""
+    """Delete captured changes of documents; return their number."""
     return driver(connection).execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
 
 
 def note_deleted(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
-    """Note that documents were deleted, for every generation that is there when the note is made into work."""
+    """Capture the deletion of documents, to be dispatched to every generation."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     driver(connection).execute(statement("capture_deletes"), parameters)
 
 
 def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[Stage]) -> int:
-    """Delete work on documents, and the texts of errors that others share with them."""
+    """Delete work on documents, and redact the errors they share with other documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     inner = driver(connection)
     inner.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
@@ -59,48 +58,44 @@ def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Se
 
 
 def have_tables(connection: Connection, leaves: Leaves) -> bool:
-    """Whether a generation has tables of its own."""
-    row = (
-        driver(connection).execute(statement("has_leaf"), {"leaf": leaves.qualified("signature")}).fetchone()
-    )
-    return row is not None and bool(row[0])
+    """Whether a generation's own tables exist."""
+    return bool(fetch_value(connection, statement("has_leaf"), {"leaf": leaves.qualified("signature")}))
 
 
 def count_traces(
     connection: Connection, leaves: Leaves, doc_ids: Ids, owners: Ids, keys: NDArray[np.uint64]
 ) -> Traces:
-    """What a generation holds of documents; `owners` are the heads among them, `keys` (n, bands) uint64 theirs."""
+    """Count a generation's rows about documents; `owners` are the heads among them, `keys` (n, bands) uint64 theirs."""
     parameters = {
         "doc_ids": packed_ids(doc_ids),
         "owners": packed(np.repeat(owners, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
-    row = driver(connection).execute(statement("count_traces", leaves), parameters).fetchone()
-    return Traces(*cast(tuple[int, int, int, int], row))
+    return fetch_one(connection, Traces, statement("count_traces", leaves), parameters)
 
 
 def strike_out(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
-    """Delete all rows of documents in a generation that cannot be worked on.
+    """Delete all rows about documents from a generation that is not maintained.
 
-    Twins and clusters are named after others, but the twins are not found by their bands until it is built again.
+    Their twins and clusters are named after other documents; the twins get no band rows before the next build.
     """
     parameters = {"doc_ids": packed_ids(doc_ids)}
-    row = driver(connection).execute(statement("delete_document_rows", leaves), parameters).fetchone()
+    deleted = fetch_one(connection, Traces, statement("delete_document_rows", leaves), parameters)
     for name in ("reassign_heads", "reassign_clusters"):
         driver(connection).execute(statement(name, leaves), parameters)
-    return Traces(*cast(tuple[int, int, int, int], row))
+    return deleted
 
 
 def note_purge(connection: Connection, collection_id: CollectionId) -> datetime:
-    """Tell whoever keeps features of a collection in memory to let go of them."""
-    row = driver(connection).execute(statement("record_purge"), {"collection_id": collection_id}).fetchone()
-    return cast(tuple[datetime], row)[0]
+    """Record a purge, on which processes drop cached features of the collection; return its time."""
+    purged_at: datetime = fetch_value(connection, statement("record_purge"), {"collection_id": collection_id})
+    return purged_at
 
 
 def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
-    """Make the space of deleted rows free, and forget samples of them that the planner keeps.
+    """Free the space of deleted rows, and drop the planner's samples of them.
 
-    The connection must be in autocommit. Tables that are not the user's own the server leaves alone.
+    The connection must be in autocommit. The server skips tables of other owners.
     """
     tables = [
         sql.Identifier(SCHEMA, name)
@@ -110,6 +105,6 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):
         try:
             autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))
-        except Exception as error:  # a generation may be dropped meanwhile
+        except Exception as error:  # a generation may be dropped concurrently
             if not is_missing_table(error):
                 raise

@@ -1,23 +1,25 @@
-"""What a report says of an index, read in one snapshot: aggregates, and the first rows of long lists."""
+"""Queries behind the report, in one snapshot: aggregates, and the first rows of long lists."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine
 
+from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
+from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver, translated
+from nearsim_db.store.driver.rows import fetch_all, fetch_one, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The documents of a collection counted; dates are texts of UTC, None where none is finite."""
+    """Counts of a collection's documents; dates are UTC texts, None if none is finite."""
 
     documents: int
     with_title: int
@@ -32,11 +34,11 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What makes a cluster more or less suspicious; `members` counts the survivor too.
+    """Measures of how suspicious a cluster is; `members` includes the survivor.
 
-    `chained` members were never found alike with the survivor; of the others `mean` and `least` are the similarities
-    with it, None where there are none. `renumbered` members have other numbers than the survivor. `span_seconds` lies
-    between the first and the last date.
+    `chained` members have no pair with the survivor; `mean` and `least` are the similarities of the others with it,
+    None if there are none. `renumbered` members have other numbers than the survivor. `span_seconds` lies between the
+    first and the last date.
     """
 
     cluster_id: int
@@ -52,7 +54,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a cluster; `similarity` is that with the survivor, None where the two were never found alike."""
+    """A member of a cluster; `similarity` is with the survivor, None without a pair of the two."""
 
     external_id: str
     title: str | None
@@ -65,7 +67,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """A source: its documents, those in clusters, the clusters in which it was first, its survivors."""
+    """A source: its documents, those in clusters, the clusters where it was first, its survivors."""
 
     source: str | None
     documents: int
@@ -76,9 +78,9 @@ class SourceCount:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Pairs of documents of two sources: how many were published by one first, by the other, at once.
+    """Pairs of documents of two sources, by which one was published first.
 
-    Delays are medians in seconds, None where there is none. Of a source with itself all are `one_first`.
+    Delays are medians in seconds, None without dates. Within one source all pairs count as `one_first`.
     """
 
     one: str | None
@@ -93,7 +95,7 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket: how many heads are in it, how many links the limit leaves out, what its first members are called."""
+    """A bucket: its number of heads, the links that the limit leaves out, the names of its first members."""
 
     bucket_hash: int
     members: int
@@ -103,7 +105,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """The largest buckets, and of all with two or more members how many there are, and what the limit leaves out."""
+    """The largest buckets; and over all buckets of two or more members their number and what the limit leaves out."""
 
     largest: tuple[Bucket, ...]
     shared: int
@@ -123,7 +125,7 @@ class Featureless:
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A connection that reads everything as it was at one moment, and writes nothing."""
+    """Connect with a read-only snapshot of the database."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with translated(), reading as connection:
         driver(connection).execute(statement("raise_work_mem"))
@@ -131,38 +133,35 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
-    """The documents of a collection, and what was decided about them."""
-    (row,) = _rows(connection, "count_corpus", None, {"collection_id": collection_id})
-    return Corpus(*row)
+    """Count the documents of a collection, and the verdicts about them."""
+    return fetch_one(connection, Corpus, statement("count_corpus"), {"collection_id": collection_id})
 
 
 def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> NDArray[np.int64]:
-    """Stored pairs in equal steps of similarity from `least` to 1: (steps, 2) of those with the same numbers, others.
+    """Count stored pairs in equal steps of similarity from `least` to 1: (steps, 2) of equal numbers, numbers differ.
 
-    What is below `least` counts for the first step.
+    Similarities below `least` count in the first step.
     """
     counts = np.zeros((steps, 2), np.int64)
     parameters = {"least": least, "steps": steps}
-    for step, same, other in _rows(connection, "count_similarities", leaves, parameters):
+    for step, same, other in fetch_rows(connection, statement("count_similarities", leaves), parameters):
         counts[step] = same, other
     return counts
 
 
 def stream_cluster_facts(connection: Connection, leaves: Leaves) -> Iterator[ClusterFacts]:
-    """All clusters, in no order; close the stream when leaving it early."""
-    with driver(connection).cursor(name="nearsim_cluster_facts") as cursor:
-        cursor.itersize = 5000
-        for row in cursor.execute(statement("read_cluster_facts", leaves)):
-            yield ClusterFacts(*cast(tuple[Any, ...], row))
+    """Yield all clusters, unordered; close the stream when leaving it early."""
+    command = statement("read_cluster_facts", leaves)
+    return stream_rows(connection, ClusterFacts, command, name="nearsim_cluster_facts")
 
 
 def read_cluster_details(
     connection: Connection, leaves: Leaves, cluster_ids: Sequence[int], members: int
 ) -> dict[int, list[Member]]:
-    """The first members of some clusters: the survivor, then the ones that are least like it."""
+    """Return the first members of some clusters: the survivor, then the least similar to it."""
     found: dict[int, list[Member]] = {}
     parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "members": members}
-    for cluster_id, *values in _rows(connection, "read_cluster_details", leaves, parameters):
+    for cluster_id, *values in fetch_rows(connection, statement("read_cluster_details", leaves), parameters):
         found.setdefault(cluster_id, []).append(Member(*values))
     return found
 
@@ -170,36 +169,105 @@ def read_cluster_details(
 def count_sources(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, amount: int
 ) -> tuple[list[SourceCount], int]:
-    """The sources with most documents in clusters, and how many sources there are; None is one of them."""
-    rows = _rows(connection, "count_sources", leaves, {"collection_id": collection_id, "amount": amount})
+    """Return the sources with most clustered documents, and the number of sources; None is one of them."""
+    parameters = {"collection_id": collection_id, "amount": amount}
+    rows = fetch_rows(connection, statement("count_sources", leaves), parameters)
     return [SourceCount(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
 def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[list[Copies], int]:
-    """The two sources with most pairs between them, and so on, and how many such twos there are."""
-    rows = _rows(connection, "count_source_pairs", leaves, {"amount": amount})
+    """Return the pairs of sources with most pairs between them, and the number of such pairs of sources."""
+    rows = fetch_rows(connection, statement("count_source_pairs", leaves), {"amount": amount})
     return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
 def read_large_buckets(
     connection: Connection, leaves: Leaves, bucket_limit: int, amount: int, members: int
 ) -> Buckets:
-    """The largest buckets with the titles of their first members, and what the limit leaves out of all."""
+    """Return the largest buckets with the titles of their first members, and what the limit leaves out of all."""
     parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
-    rows = _rows(connection, "read_large_buckets", leaves, parameters)
+    rows = fetch_rows(connection, statement("read_large_buckets", leaves), parameters)
     if not rows:
         return Buckets((), 0, 0, 0)
     largest = tuple(Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows)
-    shared, over_limit, left_out = map(int, rows[0][4:])
-    return Buckets(largest, shared, over_limit, left_out)
+    return Buckets(largest, *map(int, rows[0][4:]))
 
 
 def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> list[Featureless]:
-    """The first documents that have no features."""
-    return [Featureless(*row) for row in _rows(connection, "read_featureless", leaves, {"amount": amount})]
+    """Return the first documents without features."""
+    return fetch_all(connection, Featureless, statement("read_featureless", leaves), {"amount": amount})
 
 
-def _rows(
-    connection: Connection, name: str, leaves: Leaves | None, parameters: Mapping[str, object]
-) -> list[tuple[Any, ...]]:
-    return driver(connection).execute(statement(name, leaves), parameters).fetchall()
+@dataclass(frozen=True, slots=True)
+class ReportPair:
+    """A stored pair by doc_id; `cluster_id` is that of the left document. Counts are None if the metric has none."""
+
+    left_id: int
+    right_id: int
+    similarity: float
+    estimate: float
+    shared_bands: int
+    intersection: int | None
+    union: int | None
+    numbers_differ: bool
+    cluster_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """A document for display: `body` may be cut, `characters` is its full length, None without a text.
+
+    `stale`: the text is not the one that was compared.
+    """
+
+    external_id: str
+    title: str | None
+    body: str | None
+    characters: int | None
+    source: str | None
+    date: str | None
+    stale: bool
+
+
+def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
+    """Return the least similar pairs."""
+    return _sampled(connection, "read_lowest_pairs", leaves, {"amount": amount})
+
+
+def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
+    """Return the most similar pairs whose numbers differ."""
+    return _sampled(connection, "read_numbers_differ_pairs", leaves, {"amount": amount})
+
+
+def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ReportPair]:
+    """Return one pair per equal step of similarity from `least` to 1, always the same for the same pairs."""
+    return _sampled(connection, "sample_pairs_by_similarity", leaves, {"least": least, "steps": steps})
+
+
+def read_texts(
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int],
+    characters: int,
+) -> dict[int, ReadText]:
+    """Return existing documents by doc_id, with at most so many characters of their bodies.
+
+    Texts of an attached table are read from it if the user may, else as far as the index may read them.
+    """
+    try:
+        source = find_source(connection, collection_id)
+    except NotFoundError:
+        source = None
+    if source is None:
+        command = statement("read_texts", leaves)
+    else:
+        command = statement("read_source_texts", leaves, **source.parts)
+    parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
+    return {doc_id: ReadText(*values) for doc_id, *values in fetch_rows(connection, command, parameters)}
+
+
+def _sampled(
+    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
+) -> list[ReportPair]:
+    return fetch_all(connection, ReportPair, statement(name, leaves), parameters)

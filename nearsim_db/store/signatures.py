@@ -1,4 +1,4 @@
-"""Signatures of one generation: written, read, and their heads chosen."""
+"""Signatures of one generation: writing, reading, assigning heads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,13 @@ from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.copying import copy_columns
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import (
+    fetch_first,
+    fetch_row,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+)
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -22,7 +29,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a document is signed with: `digest` and `head_id` are None for one without features."""
+    """A document's signature: `digest` and `head_id` are None without features."""
 
     digest: UUID | None
     revision: int
@@ -30,7 +37,7 @@ class Signed:
 
 
 def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ids) -> None:
-    """Load signature rows, those with features under their heads: int64 of n."""
+    """Load signature rows; those with features get their heads: int64 of n."""
     inner = driver(connection)
     table = leaves.table("signature")
     for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
@@ -52,42 +59,34 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
 
 
 def last_signed(connection: Connection, leaves: Leaves) -> int:
-    """The largest doc_id signed so far, 0 for none."""
-    row = driver(connection).execute(statement("read_last_signed", leaves)).fetchone()
-    return 0 if row is None or row[0] is None else int(str(row[0]))
+    """Return the largest signed doc_id, 0 for none."""
+    return fetch_value(connection, statement("read_last_signed", leaves)) or 0
 
 
 def count_signed(connection: Connection, leaves: Leaves) -> int:
-    """How many documents are signed."""
-    row = driver(connection).execute(statement("count_signed", leaves)).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    """Return the number of signed documents."""
+    return int(fetch_value(connection, statement("count_signed", leaves)))
 
 
 def count_heads(connection: Connection, leaves: Leaves, through: int | None = None) -> int:
-    """How many heads there are, up to a doc_id if one is given."""
-    row = driver(connection).execute(statement("count_heads", leaves), {"through": through}).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    """Return the number of heads, up to a doc_id if one is given."""
+    return int(fetch_value(connection, statement("count_heads", leaves), {"through": through}))
 
 
 def read_head_ids(connection: Connection, leaves: Leaves) -> NDArray[np.int64]:
-    """The doc_ids of all heads, in order."""
-    with driver(connection).cursor(binary=True) as cursor:
-        row = cursor.execute(statement("read_head_ids", leaves)).fetchone()
-    return np.frombuffer(cast(bytes, row[0]) if row else b"", ">i8").astype(np.int64)
+    """Return the doc_ids of all heads, in order."""
+    content = fetch_value(connection, statement("read_head_ids", leaves), binary=True)
+    return np.frombuffer(content, ">i8").astype(np.int64)
 
 
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
-    """Documents with features, those of them with a single one, those without, and the features of all heads."""
-    row = driver(connection).execute(statement("count_features", leaves)).fetchone()
-    assert row is not None
-    with_features, with_one, without, features = (int(str(count)) for count in row)
-    return with_features, with_one, without, features
+    """Return the documents with features, with exactly one, without, and the total features of heads."""
+    with_features, with_one, without, features = fetch_row(connection, statement("count_features", leaves))
+    return with_features, with_one, without, int(features)
 
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
-    """Build the indexes of loaded signatures and name the heads of twins."""
+    """Create the indexes of loaded signatures, and assign twins their heads."""
     inner = driver(connection)
     inner.execute(statement("index_signatures", leaves))
     inner.execute(statement("assign_heads", leaves))
@@ -96,7 +95,7 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
 def stream_head_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
-    """The doc_ids and sketches of all heads, `batch` at a time, in no order."""
+    """Yield doc_ids and sketches of all heads, `batch` at a time, unordered."""
     with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
@@ -107,10 +106,9 @@ def stream_head_sketches(
 def sample_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
 ) -> NDArray[np.generic]:
-    """The sketches of a random sample of heads, (n, k) with n up to `size`."""
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("sample_sketches", leaves), {"size": size}).fetchall()
-    return sketches_from([row[1] for row in cast(list[tuple[int, bytes]], rows)], dtype, k)
+    """Return the sketches of a random sample of heads, (n, k) with n up to `size`."""
+    rows = fetch_rows(connection, statement("sample_sketches", leaves), {"size": size}, binary=True)
+    return sketches_from([sketch for _, sketch in rows], dtype, k)
 
 
 def read_sketches(
@@ -120,20 +118,20 @@ def read_sketches(
     dtype: np.dtype[np.generic],
     k: int,
 ) -> Signatures:
-    """The signatures of those of some documents that are heads."""
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_sketches", leaves), {"doc_ids": packed_ids(doc_ids)}).fetchall()
+    """Return the signatures of the heads among some documents."""
+    parameters = {"doc_ids": packed_ids(doc_ids)}
+    rows = fetch_rows(connection, statement("read_sketches", leaves), parameters, binary=True)
     return _signatures(rows, dtype, k)
 
 
 def read_heads(
     connection: Connection, leaves: Leaves, digests: Sequence[UUID], dtype: np.dtype[np.generic], k: int
 ) -> Signatures:
-    """The heads of some digests."""
+    """Return the heads of some digests."""
     if not digests:
         return _signatures([], dtype, k)
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_heads", leaves), {"digests": list(digests)}).fetchall()
+    parameters = {"digests": list(digests)}
+    rows = fetch_rows(connection, statement("read_heads", leaves), parameters, binary=True)
     return _signatures(rows, dtype, k)
 
 
@@ -143,29 +141,21 @@ def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int
 
 
 def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
-    """How those of some documents that are signed are."""
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(
-            statement("read_signatures", leaves), {"doc_ids": packed_ids(doc_ids)}
-        ).fetchall()
-    return {row[0]: Signed(*row[1:]) for row in cast(list[tuple[Any, ...]], rows)}
+    """Return the signatures of some documents, by doc_id."""
+    command = statement("read_signatures", leaves)
+    rows = fetch_rows(connection, command, {"doc_ids": packed_ids(doc_ids)}, binary=True)
+    return {doc_id: Signed(*values) for doc_id, *values in rows}
 
 
 def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
-    """The first document of each of some digests, where there is one."""
-    rows = (
-        driver(connection)
-        .execute(statement("read_first_documents", leaves), {"digests": list(digests)})
-        .fetchall()
-    )
-    return dict(cast(list[tuple[UUID, int]], rows))
+    """Return the first document of each digest that has any."""
+    return dict(fetch_rows(connection, statement("read_first_documents", leaves), {"digests": list(digests)}))
 
 
 def find_doubles(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
-    """The digests of some heads that have another head as well."""
+    """Return the digests of heads that have another head as well."""
     parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
-    rows = driver(connection).execute(statement("find_duplicate_heads", leaves), parameters).fetchall()
-    return [digest for (digest,) in cast(list[tuple[UUID]], rows)]
+    return fetch_values(connection, statement("find_duplicate_heads", leaves), parameters)
 
 
 def read_current(
@@ -175,16 +165,15 @@ def read_current(
     doc_ids: Sequence[int],
     age_seconds: int | None,
 ) -> set[int]:
-    """Those of some documents that are signed as they are now, and no older than the age."""
+    """Return the documents, within the retention age, whose signature is of their present revision."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    rows = driver(connection).execute(statement("find_current", leaves), parameters).fetchall()
-    return {int(str(row[0])) for row in rows}
+    return set(fetch_values(connection, statement("find_current", leaves), parameters))
 
 
 def move_revisions(
     connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
 ) -> None:
-    """Documents whose features did not change are at another revision now."""
+    """Update the revisions of documents whose features did not change."""
     if not len(doc_ids):
         return
     parameters = {
@@ -196,12 +185,33 @@ def move_revisions(
 
 
 def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
-    """Signatures go, and with them their pairs."""
+    """Delete signatures and, by cascade, their pairs."""
     if len(doc_ids):
         driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
 
 
 def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
-    """Give each digest its smallest doc_id as head."""
+    """Make the smallest doc_id of each digest its head."""
     if digests:
         driver(connection).execute(statement("reassign_digests", leaves), {"digests": list(digests)})
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """The revision of a document and that of its signature, None if it is not in the index.
+
+    `waits`: it is queued to be signed; `set_aside`: signing it failed too often.
+    """
+
+    revision: int
+    signed: int | None
+    feature_count: int | None
+    waits: bool
+    set_aside: bool
+
+
+def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> DocumentState | None:
+    """Return the state of a document; None if it was deleted."""
+    return fetch_first(
+        connection, DocumentState, statement("read_document_state", leaves), {"doc_id": doc_id}
+    )

@@ -1,7 +1,7 @@
-"""What people decided about pairs: pinned together, vetoed, or undone again."""
+"""Verdicts of people about pairs: pinned, vetoed, or undone."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId, Verdict
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -22,48 +22,42 @@ _STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "und
 def judge(
     connection: Connection, decision: Decision, collection: str, a: str, b: str, why: str, by: str | None
 ) -> int:
-    """Decide about two documents of a collection, by external_id; returns the number of the verdict.
+    """Store a verdict about two documents, by external_id; return its number.
 
-    Without `by` the database user decides. Raises NotFoundError for a document, or for a verdict to undo, that is not
-    there, and NearsimError for what cannot be decided.
+    `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
+    NearsimError for an invalid verdict.
     """
     parameters = {"collection": collection, "a": a, "b": b, "why": why, "by": by}
     try:
-        row = driver(connection).execute(statement(_STATEMENTS[decision]), parameters).fetchone()
+        return int(fetch_value(connection, statement(_STATEMENTS[decision]), parameters))
     except pg.NoDataFound as error:
         raise NotFoundError(str(error.diag.message_primary)) from error
     except pg.InvalidParameterValue as error:
         raise NearsimError(str(error.diag.message_primary)) from error
-    return cast(tuple[int], row)[0]
 
 
 def stream_verdicts(
     connection: Connection, collection_id: CollectionId, by: str | None, *, undone: bool
 ) -> Iterator[Verdict]:
-    """The verdicts of a collection, the newest first, of one person or of all; with `undone` also those undone."""
+    """Yield the verdicts of a collection, newest first, of one person or all; with `undone` also those undone."""
     parameters = {"collection_id": collection_id, "by": by, "undone": undone}
-    with driver(connection).cursor(name="nearsim_verdicts") as cursor:
-        cursor.itersize = 5000
-        for row in cursor.execute(statement("list_verdicts"), parameters):
-            yield Verdict(*cast(tuple[Any, ...], row))
+    return stream_rows(connection, Verdict, statement("list_verdicts"), parameters, name="nearsim_verdicts")
 
 
 def find_any_veto(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection has, or ever had, a veto."""
-    parameters = {"collection_id": collection_id}
-    row = driver(connection).execute(statement("has_veto"), parameters).fetchone()
-    return cast(tuple[bool], row)[0]
+    """Whether a collection has or had a veto."""
+    return bool(fetch_value(connection, statement("has_veto"), {"collection_id": collection_id}))
 
 
 def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
-    """The vetoes that stand in a collection, (v, 2) int64."""
+    """Return the active vetoes of a collection, (v, 2) int64."""
     return _ids(connection, "read_vetoes", {"collection_id": collection_id}).reshape(-1, 2)
 
 
 def find_vetoed(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, cluster_ids: Ids
 ) -> Ids:
-    """Of some documents and cluster_ids those that are, or have a member that is, or ever was, vetoed with another."""
+    """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
@@ -73,19 +67,18 @@ def find_vetoed(
 
 
 def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> Ids:
-    """Those of some documents on which a pin stands."""
+    """Return the documents with an active pin."""
     return _ids(connection, "find_pinned", {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)})
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
-    """Delete what was decided about documents; returns how many verdicts that were, and whether there was a veto."""
-    parameters = {"doc_ids": packed_ids(doc_ids)}
-    rows = driver(connection).execute(statement("purge_verdicts"), parameters).fetchall()
-    return len(rows), any(is_veto for (is_veto,) in rows)
+    """Delete verdicts about documents; return their number, and whether there was a veto among them."""
+    are_vetoes = fetch_values(connection, statement("purge_verdicts"), {"doc_ids": packed_ids(doc_ids)})
+    return len(are_vetoes), any(are_vetoes)
 
 
 def _ids(
     connection: Connection, name: str, parameters: dict[str, object], leaves: Leaves | None = None
 ) -> Ids:
-    row = driver(connection).execute(statement(name, leaves), parameters, binary=True).fetchone()
-    return np.frombuffer(cast(tuple[bytes], row)[0], ">i8").astype(np.int64)
+    content = fetch_value(connection, statement(name, leaves), parameters, binary=True)
+    return np.frombuffer(content, ">i8").astype(np.int64)

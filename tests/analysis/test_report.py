@@ -13,7 +13,7 @@ from nearsim_db import Document, Index
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
-from nearsim_db.store import report_pairs, reports
+from nearsim_db.store import reports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import Leaves
 from tests.builders.followed_table import words
@@ -140,17 +140,17 @@ def test_what_makes_clusters_suspicious(world: World, leaves: Leaves, reading: C
 
 def test_the_pairs_to_look_at(world: World, leaves: Leaves, reading: Connection) -> None:
     pairs = stored(world)
-    lowest = report_pairs.read_lowest_pairs(reading, leaves, 5)
+    lowest = reports.read_lowest_pairs(reading, leaves, 5)
     assert [(one.left_id, one.right_id) for one in lowest] == sorted(pairs, key=lambda p: (pairs[p], p))[:5]
     assert [(one.intersection, one.union) for one in lowest] == [
         world.sizes(one.left_id, one.right_id) for one in lowest
     ]
     other = [pair for pair in pairs if world.numbers(pair[0]) != world.numbers(pair[1])]
-    renumbered = report_pairs.read_renumbered_pairs(reading, leaves, 5)
+    renumbered = reports.read_renumbered_pairs(reading, leaves, 5)
     assert [(one.left_id, one.right_id) for one in renumbered] == sorted(other, key=lambda p: (-pairs[p], p))[
         :5
     ]
-    spread = report_pairs.read_spread_pairs(reading, leaves, THRESHOLD, 5)
+    spread = reports.read_spread_pairs(reading, leaves, THRESHOLD, 5)
     steps = {min(int((similarity - THRESHOLD) / 0.1 + 1e-9), 4) for similarity in pairs.values()}
     assert [min(int((one.similarity - THRESHOLD) / 0.1 + 1e-9), 4) for one in spread] == sorted(steps)
     for one in (*lowest, *renumbered, *spread):
@@ -223,7 +223,7 @@ def test_a_text_that_was_purged_or_changed_is_not_shown_as_it_was(own: World) ->
     own.index.purge([own.names[purged]])
     own.ask("UPDATE nearsim.document SET body = 'all new' WHERE doc_id = %s", changed)
     with reports.snapshot(own.index.database.engine) as connection:
-        texts = report_pairs.read_texts(connection, leaves_of(own), CollectionId(1), [purged, changed], 3)
+        texts = reports.read_texts(connection, leaves_of(own), CollectionId(1), [purged, changed], 3)
     assert list(texts) == [changed]
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
 

@@ -77,7 +77,7 @@ def test_a_reader_reads_what_the_owner_reads_and_changes_nothing(
     for command in WRITING:
         refused = reader.fail(*command)
         assert "permission denied" in refused or "must be owner" in refused, command
-        assert "nearsim_admin; an administrator makes you one: nearsim db grant USER" in refused, command
+        assert "nearsim_admin; an administrator grants it: nearsim db grant USER" in refused, command
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_granted_is_told(filled: CommandLine, user: str, url: str
     assert "there is no role 'owner'; there are: reader, writer, admin" in filled.fail(
         "db", "grant", name, "owner", exit_code=2
     )
-    assert 'no user \'Nobody "x"\'; make it first: CREATE ROLE "Nobody ""x""" LOGIN' in filled.fail(
+    assert 'no user \'Nobody "x"\'; create it first: CREATE ROLE "Nobody ""x""" LOGIN' in filled.fail(
         "db", "grant", 'Nobody "x"', "reader"
     )
     assert "there is no collection 'nothing'; there are: default" in filled.fail(

@@ -8,11 +8,11 @@ from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.normalise import strip_html
-from nearsim_db.store import diffs, report_pairs
+from nearsim_db.store import diffs, reports
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import Both, DiffPair, Tie
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.report_pairs import ReadText
+from nearsim_db.store.reports import ReadText
 
 _TEXT_CHARACTERS = 10_000
 _FIELDS = ("title", "body")
@@ -100,8 +100,8 @@ class _SampledTexts:
         recipes = [one.recipe for one in both]
         self._fields = [name for name in _FIELDS if any(name in one["fields"] for one in recipes)]
         self._html = any(one["normalise"]["html"] for one in recipes)
-        self._documents = diffs.read_standings(connection, generation.leaves, doc_ids)
-        self._texts = report_pairs.read_texts(
+        self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
+        self._texts = reports.read_texts(
             connection, generation.leaves, generation.collection_id, doc_ids, _TEXT_CHARACTERS
         )
 

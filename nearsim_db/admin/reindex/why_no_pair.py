@@ -12,7 +12,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.store import diffs, documents
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.diffs import Standing
+from nearsim_db.store.diffs import DiffDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 
@@ -33,7 +33,7 @@ class MissingPairs:
     ) -> None:
         doc_ids = sorted({doc_id for pair in pairs for doc_id in pair})
         self._generation, self._encoder = generation, encoder
-        self._documents = diffs.read_standings(connection, generation.leaves, doc_ids)
+        self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
         self._features = self._read_features(connection, encoder, doc_ids) if encoder else {}
 
     def explain(self, left_id: int, right_id: int) -> tuple[Evidence, str]:
@@ -50,7 +50,7 @@ class MissingPairs:
             )
         return self._compare(self._encoder, left, right)
 
-    def _why_in_no_pair(self, one: Standing) -> str | None:
+    def _why_in_no_pair(self, one: DiffDocument) -> str | None:
         """Return why a document can be in no pair at all, None if it can."""
         if not one.exists:
             return "was deleted"
@@ -61,7 +61,7 @@ class MissingPairs:
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
 
-    def _compare(self, encoder: Encoder, left: Standing, right: Standing) -> tuple[Evidence, str]:
+    def _compare(self, encoder: Encoder, left: DiffDocument, right: DiffDocument) -> tuple[Evidence, str]:
         family = encoder.family
         sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
@@ -99,7 +99,7 @@ class MissingPairs:
         return found
 
 
-def _name(one: Standing) -> str:
+def _name(one: DiffDocument) -> str:
     """Return a document's external id, or its number if it was deleted."""
     return f"#{one.doc_id}" if one.external_id is None else repr(one.external_id)
 

@@ -9,7 +9,7 @@ from nearsim_db.admin.verify_index.changing import find_changing
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
-from nearsim_db.store import audits
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 
 Ids = NDArray[np.int64]
@@ -22,10 +22,10 @@ _HEADS_AT_ONCE = 20_000
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """One pass through the heads and one through the table, side by side, in one snapshot."""
-    audits.choose_scan(connection, by_index=False)
-    actual = _Reader(audits.stream_band_sums(connection, context.leaves, _HEADS_AT_ONCE))
+    store.choose_scan(connection, by_index=False)
+    actual = _Reader(store.stream_band_sums(connection, context.leaves, _HEADS_AT_ONCE))
     family, done = context.encoder.family, 0
-    for doc_ids, sketches in audits.stream_heads(
+    for doc_ids, sketches in store.stream_heads(
         connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
     ):
         keys = context.encoder.band_keys(sketches)

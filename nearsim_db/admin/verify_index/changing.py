@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from nearsim_db.admin.verify_index.findings import Findings
-from nearsim_db.store import audits
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work.queue import STAGES, Stage
 
@@ -18,7 +18,7 @@ def find_changing(
     if not doc_ids:
         return set()
     generation = findings.generation
-    found = audits.find_changing(
+    found = store.find_changing(
         connection, generation.leaves, generation.collection_id, sorted(doc_ids), stages
     )
     return doc_ids if 0 in found else found

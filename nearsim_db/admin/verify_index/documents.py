@@ -11,10 +11,11 @@ from nearsim_db.admin.verify_index.findings import DocumentKind, Findings
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, joined
-from nearsim_db.store import audits, documents
-from nearsim_db.store.audits import Standing
+from nearsim_db.store import documents
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
+from nearsim_db.store.verify_index import SignedDocument
 
 Suspect = tuple[DocumentKind, int, frozenset[int]]  # what differs, and documents of which it may come
 
@@ -23,15 +24,15 @@ def check_documents(
     connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
 ) -> None:
     """Sign some documents again and compare; those that are gone must not be signed."""
-    standings = _read(connection, context, doc_ids)
-    rows = _sign(connection, context, [one.doc_id for one in standings if one.is_inside])
-    findings.checked["documents"] += sum(one.is_there for one in standings)
-    findings.checked["signatures"] += sum(one.is_signed for one in standings)
+    signed_documents = _read(connection, context, doc_ids)
+    rows = _sign(connection, context, [one.doc_id for one in signed_documents if one.is_inside])
+    findings.checked["documents"] += sum(one.is_there for one in signed_documents)
+    findings.checked["signatures"] += sum(one.is_signed for one in signed_documents)
     places = {doc_id: place for place, doc_id in enumerate(rows.doc_ids.tolist())}
     expected = sketch_bytes(rows.sketches)
     suspects: list[Suspect] = []
     sound = np.zeros(len(rows.doc_ids), bool)
-    for one in standings:
+    for one in signed_documents:
         place = places.get(one.doc_id)
         if one.is_there and not one.is_inside:
             continue
@@ -48,9 +49,11 @@ def check_documents(
     _judge(connection, findings, suspects)
 
 
-def _read(connection: Connection, context: Context, doc_ids: Sequence[int]) -> list[Standing]:
+def _read(connection: Connection, context: Context, doc_ids: Sequence[int]) -> list[SignedDocument]:
     age = context.encoder.profile.recipe.retain.seconds
-    return audits.read_standings(connection, context.leaves, context.generation.collection_id, doc_ids, age)
+    return store.read_signed_documents(
+        connection, context.leaves, context.generation.collection_id, doc_ids, age
+    )
 
 
 def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> SignatureRows:
@@ -60,7 +63,10 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
 
 
 def _compare(
-    one: Standing, rows: SignatureRows, expected: np.ndarray[tuple[int], np.dtype[np.void]], place: int | None
+    one: SignedDocument,
+    rows: SignatureRows,
+    expected: np.ndarray[tuple[int], np.dtype[np.void]],
+    place: int | None,
 ) -> DocumentKind | None:
     """What is wrong with a signature, if anything; `place` is that of the document among rows, None if it is gone."""
     if place is None:
@@ -87,7 +93,7 @@ def _missing_bands(
         return []
     keys = context.encoder.band_keys(heads.sketches)
     findings.checked["band_rows"] += keys.size
-    missing = audits.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+    missing = store.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
     return [("missing_bands", doc_id, frozenset({doc_id})) for doc_id in missing]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from nearsim_db.store import audits
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
 
@@ -114,7 +114,7 @@ class Findings:
     def audit(self, connection: Connection) -> Audit:
         """What was found, in the owner's words."""
         shown = {one for examples in self._examples.values() for ids in examples for one in ids}
-        names = audits.read_external_ids(connection, sorted(shown)) if shown else {}
+        names = store.read_external_ids(connection, sorted(shown)) if shown else {}
         found = [
             Fault(kind, self._table(kind), self._counts[kind], _named(self._examples[kind], names))
             for kind in _ORDER

@@ -11,9 +11,9 @@ from nearsim_db.admin.verify_index.findings import Findings, PairKind
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import VerifiedPairs
-from nearsim_db.store import audits
-from nearsim_db.store.audits import StoredPair
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.verify_index import StoredPair
 
 Ends = tuple[int, int]
 
@@ -49,7 +49,7 @@ def check_pairs(
 def _stored(
     connection: Connection, context: Context, doc_ids: Sequence[int], *, both: bool
 ) -> list[StoredPair]:
-    return audits.read_pairs_at(connection, context.leaves, doc_ids, both=both)
+    return store.read_pairs_at(connection, context.leaves, doc_ids, both=both)
 
 
 def _verified(connection: Connection, context: Context, asked: NDArray[np.int64]) -> Iterator[StoredPair]:

@@ -8,7 +8,8 @@ import numpy as np
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.store import audits, bands, pairs, signatures
+from nearsim_db.store import bands, pairs, signatures
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -37,10 +38,10 @@ def _take_out_documents(connection: Connection, context: Context, findings: Find
     leaves = context.leaves
     hold_lock(connection, Lock.STORE, context.generation.generation_id)
     asked = sorted(findings.documents)
-    gone = sorted({*asked, *audits.read_families(connection, leaves, asked)})
+    gone = sorted({*asked, *store.read_families(connection, leaves, asked)})
     pairs.delete_pairs_of(connection, leaves, np.array(gone, np.int64))
     signatures.delete_signatures(connection, leaves, gone)
-    buckets = audits.delete_all_bands(connection, leaves, gone)
+    buckets = store.delete_all_bands(connection, leaves, gone)
     # Whoever takes the place of an anchor that goes has to look through its bucket.
     anchors, full = bands.read_anchors(connection, leaves, context.bucket_limit, buckets)
     crowded = set(full.view(np.int64).tolist())
@@ -57,7 +58,7 @@ def _take_out_pairs(connection: Connection, context: Context, findings: Findings
     leaves = context.leaves
     hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     wrong = np.array(findings.wrong_pairs, np.int64).reshape(-1, 2)
-    audits.delete_pairs(connection, leaves, wrong)
+    store.delete_pairs(connection, leaves, wrong)
     queue.queue_work(connection, leaves, "link", np.unique(wrong))
     lost = np.array(findings.lost_pairs, np.int64).reshape(-1, 2)
     queue.queue_work(connection, leaves, "search", np.union1d(wrong, lost))

@@ -3,7 +3,7 @@
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
-from nearsim_db.store import audits
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import damage_in
 from nearsim_db.store.driver.statements import PARENTS
@@ -21,7 +21,7 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
     """Is every table there and attached, does it outlive a crash, does it have its indexes."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
-        name, state = leaves.name(parent), audits.read_leaf_state(connection, leaves, parent)
+        name, state = leaves.name(parent), store.read_leaf_state(connection, leaves, parent)
         findings.checked["tables"] += 1
         if state is None:
             findings.add_table("missing_table", name, "it is not there")
@@ -47,8 +47,8 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
         sums = []
         for by_index in (False, True):
             try:
-                audits.choose_scan(connection, by_index=by_index)
-                sums.append(audits.sum_leaf(connection, leaves, parent))
+                store.choose_scan(connection, by_index=by_index)
+                sums.append(store.sum_leaf(connection, leaves, parent))
             except Exception as error:
                 told = damage_in(error)
                 if told is None:
@@ -66,7 +66,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Sketches that have not the size of the others, which nothing can be compared with: whether there are any."""
     family = context.encoder.family
-    found = audits.find_misshapen(connection, context.leaves, family.k * family.dtype.itemsize)
+    found = store.find_misshapen(connection, context.leaves, family.k * family.dtype.itemsize)
     for doc_id in found:
         findings.add_document("wrong_sketch", doc_id)
     return bool(found)

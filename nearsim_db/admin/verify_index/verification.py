@@ -20,7 +20,8 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.store import audits, catalog
+from nearsim_db.store import catalog
+from nearsim_db.store import verify_index as store
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -173,7 +174,7 @@ class _Verifying:
         self, connection: Connection, context: Context, findings: Findings, amount: int
     ) -> None:
         collection_id = context.generation.collection_id
-        chosen = audits.sample_ids(connection, context.leaves, collection_id, amount, self.seed)
+        chosen = store.sample_ids(connection, context.leaves, collection_id, amount, self.seed)
         looked_at = set(chosen)
         for at in range(0, len(chosen), _DOCUMENTS_AT_ONCE):
             connection.rollback()
@@ -239,7 +240,7 @@ def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:
     """All documents and all signatures by doc_id, each batch in a snapshot of its own."""
     after, collection_id = 0, context.generation.collection_id
     connection.rollback()
-    while doc_ids := audits.ids_after(connection, context.leaves, collection_id, after, _DOCUMENTS_AT_ONCE):
+    while doc_ids := store.ids_after(connection, context.leaves, collection_id, after, _DOCUMENTS_AT_ONCE):
         yield doc_ids
         after = doc_ids[-1]
         connection.rollback()

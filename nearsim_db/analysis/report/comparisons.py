@@ -6,10 +6,10 @@ from nearsim_db.analysis.report.diffs import compare
 from nearsim_db.analysis.report.figures import Comparison, Side, Why
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.normalise import strip_html
-from nearsim_db.store import report_pairs
+from nearsim_db.store import reports
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.report_pairs import ReadText, ReportPair
+from nearsim_db.store.reports import ReadText, ReportPair
 
 READ_CHARACTERS = 100_000
 _CANDIDATES_FOR_ONE = 8
@@ -29,13 +29,13 @@ def read(
     leaves = generation.leaves
     third, wide = -(-amount // 3), amount * _CANDIDATES_FOR_ONE
     chosen: list[_Choice] = []
-    _choose(chosen, "other numbers", report_pairs.read_renumbered_pairs(connection, leaves, wide), third)
-    _choose(chosen, "least similar", report_pairs.read_lowest_pairs(connection, leaves, wide), third)
+    _choose(chosen, "other numbers", reports.read_renumbered_pairs(connection, leaves, wide), third)
+    _choose(chosen, "least similar", reports.read_lowest_pairs(connection, leaves, wide), third)
     left = amount - len(chosen)
     least = min(threshold, 0.99)
-    _choose(chosen, "sample", report_pairs.read_spread_pairs(connection, leaves, least, max(left, 1)), left)
+    _choose(chosen, "sample", reports.read_spread_pairs(connection, leaves, least, max(left, 1)), left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
-    texts = report_pairs.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
+    texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
     return list(_compared(chosen, texts, recipe))
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from nearsim_db.analysis.tuning.sampling import MOST_CHARACTERS, MOST_DOCUMENTS, Reservoir, Sample, TextOf
 from nearsim_db.records import CollectionId, Progress, silent
-from nearsim_db.store import catalog, documents, result_sets, samples
+from nearsim_db.store import catalog, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 
@@ -23,13 +23,13 @@ def draw_from_collection(
     with database.transaction() as connection:
         collection_id = catalog.get_collection(connection, name).collection_id
         total = catalog.count_documents(connection, collection_id)
-        chosen = samples.sample_documents(connection, collection_id, size, seed)
+        chosen = documents.sample_documents(connection, collection_id, size, seed)
         reservoir = Reservoir(size, MOST_CHARACTERS, seed)
         for _, text in _texts(connection, collection_id, chosen, text_of):
             reservoir.offer(text)
             progress("read", reservoir.seen, len(chosen))
         sample = Sample(reservoir.texts(), total)
-        by_id = result_sets.read_doc_ids(connection, collection_id, sorted(wanted)) if wanted else {}
+        by_id = documents.read_doc_ids(connection, collection_id, sorted(wanted)) if wanted else {}
         external_ids = {doc_id: external_id for external_id, doc_id in by_id.items()}
         for doc_id, text in _texts(connection, collection_id, sorted(external_ids), text_of):
             sample.wanted[external_ids[doc_id]] = text

@@ -1,10 +1,10 @@
-"""Which collections follow a table of an application, and the triggers on it."""
+"""Attachments of an application's table to a collection, and the triggers on the table."""
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -13,15 +13,16 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A collection that follows a table; `table` is None where that is gone, `trouble` why it cannot be followed now.
+    """A collection attached to a table; `table` is None if it was dropped, `trouble` why it cannot be read now.
 
-    A sweep that began at `swept_at` was finished after `sweep_seconds`; one was wanted at `wanted_at`, and is still to
-    come if that is later. It left out `unusable` rows, which have no id that can be one.
+    A sweep that began at `swept_at` took `sweep_seconds`; one was requested at `wanted_at`, and is due if that is
+    later. It skipped `unusable` rows, whose ids cannot be external ids.
     """
 
     collection_id: CollectionId
@@ -40,31 +41,27 @@ class Attachment:
 
     @property
     def problem(self) -> str | None:
-        """Why the table is not followed now, as far as is known."""
+        """Return why the table cannot be read now, as far as is known."""
         if self.table is None:
             command = detach_command(self.collection)
-            return f"collection {self.collection!r} follows a table that is gone; run: {command}"
+            return f"collection {self.collection!r} is attached to a table that was dropped; run: {command}"
         return self.trouble
 
     @property
     def is_swept(self) -> bool:
-        """Whether what was missed is taken in, as far as is known."""
+        """Whether no sweep is due, as far as is known."""
         return self.swept_at is not None and self.swept_at >= self.wanted_at
 
 
 def detach_command(collection: str) -> str:
-    """What to run for a collection to follow its table no more, as a shell takes it."""
+    """Return the shell command that detaches a collection from its table."""
     return f"nearsim detach {shlex.quote(collection)}"
 
 
 def list_attachments(connection: Connection, collection_id: CollectionId | None = None) -> list[Attachment]:
-    """All of them, or that of one collection."""
+    """Return all attachments, or that of one collection."""
     parameters = {"collection_id": collection_id}
-    rows = driver(connection).execute(statement("list_attachments"), parameters).fetchall()
-    return [_attachment(*row) for row in cast(list[_Row], rows)]
-
-
-_Row = tuple[Any, ...]
+    return fetch_all(connection, _attachment, statement("list_attachments"), parameters)
 
 
 def _attachment(*row: Any) -> Attachment:
@@ -72,24 +69,24 @@ def _attachment(*row: Any) -> Attachment:
 
 
 def find_attachment(connection: Connection, collection_id: CollectionId) -> Attachment | None:
-    """What a collection follows, or None."""
+    """Return a collection's attachment, or None."""
     return next(iter(list_attachments(connection, collection_id)), None)
 
 
 def get_attachment(connection: Connection, collection_id: CollectionId, name: str) -> Attachment:
-    """What a collection follows. Raises NotFoundError."""
+    """Return a collection's attachment. Raises NotFoundError."""
     found = find_attachment(connection, collection_id)
     if found is None:
-        raise NotFoundError(f"collection {name!r} follows no table; see: nearsim attach --list")
+        raise NotFoundError(f"collection {name!r} has no attached table; see: nearsim attach --list")
     return found
 
 
 def refuse_attached(connection: Connection, collection_id: CollectionId, doing: str) -> None:
-    """Raise ConflictError where a collection follows a table."""
+    """Raise ConflictError if a collection is attached to a table."""
     found = find_attachment(connection, collection_id)
     if found is not None:
         raise ConflictError(
-            f"collection {found.collection!r} follows the table {found.table or 'that is gone'}: {doing} there, or "
+            f"collection {found.collection!r} is attached to {found.table or 'a dropped table'}: {doing} there, or "
             f"run: {detach_command(found.collection)} --keep"
         )
 
@@ -97,7 +94,7 @@ def refuse_attached(connection: Connection, collection_id: CollectionId, doing: 
 def store_attachment(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
-    """Have a collection follow a table; one that does already follows other columns of it from now on."""
+    """Attach a table to a collection, or change the columns that are read from it."""
     parameters: dict[str, object] = {"collection_id": collection_id, "relation": relation.oid}
     parameters |= dict.fromkeys(("title", "source", "url", "published_at"))
     parameters |= {str(kind): name for kind, name in columns.named().items()}
@@ -105,14 +102,14 @@ def store_attachment(
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
-    """In this transaction no lock is waited for longer than that."""
+    """Limit the transaction's lock waits."""
     driver(connection).execute(statement("limit_transaction_lock_wait"), {"milliseconds": str(milliseconds)})
 
 
 def create_triggers(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
-    """Make the triggers of a table, which every writer of it waits for until this transaction ends."""
+    """Create the triggers of a table; its writers wait until the transaction ends."""
     arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, dict.fromkeys(columns.named().values()))]
     command = statement(
         "create_source_triggers",
@@ -125,7 +122,7 @@ def create_triggers(
 
 
 def drop_triggers(connection: Connection, attachment: Attachment) -> None:
-    """Take our triggers off the table, if it is still there."""
+    """Drop the triggers from the table, if it still exists."""
     relation = read_relation(connection, attachment.relation)
     if relation is not None:
         command = statement(
@@ -142,32 +139,28 @@ def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
 
 
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
-    """From now on the table is not followed."""
+    """Stop reading changes of the table."""
     driver(connection).execute(statement("set_detaching"), {"collection_id": collection_id})
 
 
 def forget(connection: Connection, collection_id: CollectionId) -> None:
-    """The collection follows no table any more."""
+    """Delete the attachment."""
     driver(connection).execute(statement("delete_attachment"), {"collection_id": collection_id})
 
 
 def find_noted(connection: Connection) -> list[CollectionId]:
-    """Collections of whose tables writes were noted."""
-    return [
-        CollectionId(int(str(row[0])))
-        for row in driver(connection).execute(statement("find_changed_sources"))
-    ]
+    """Return the collections with captured changes of source rows."""
+    return fetch_values(connection, statement("find_changed_sources"))
 
 
 def take_noted(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
-    """Take notes of writes: ids, and None for the whole table."""
+    """Take captured changes of source rows: ids, and None for the whole table."""
     parameters = {"collection_id": collection_id, "batch": batch}
-    rows = driver(connection).execute(statement("take_source_changes"), parameters).fetchall()
-    return [None if row[0] is None else str(row[0]) for row in rows]
+    return fetch_values(connection, statement("take_source_changes"), parameters)
 
 
 def note_texts(connection: Connection, doc_ids: Sequence[int]) -> None:
-    """Have those of some documents looked at again whose texts are elsewhere."""
+    """Queue documents whose texts are in an attached table to be compared with it."""
     if doc_ids:
         driver(connection).execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
 
@@ -175,30 +168,29 @@ def note_texts(connection: Connection, doc_ids: Sequence[int]) -> None:
 def doubt_texts(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], age_seconds: int | None
 ) -> None:
-    """Documents whose texts are elsewhere were not what was known; they make new revisions when they are looked at."""
+    """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
     if doc_ids:
         parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
         driver(connection).execute(statement("invalidate_texts"), parameters)
 
 
 def want_sweep(connection: Connection, collection_id: CollectionId) -> None:
-    """Have all of the table compared."""
+    """Request a sweep of the whole table."""
     driver(connection).execute(statement("request_sweep"), {"collection_id": collection_id})
 
 
 def note_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
-    """Write down why a table cannot be followed now."""
+    """Record why a table cannot be read now."""
     parameters = {"collection_id": collection_id, "trouble": trouble}
     driver(connection).execute(statement("record_trouble"), parameters)
 
 
 def find_due_sweeps(connection: Connection, collection_id: CollectionId | None = None) -> list[CollectionId]:
-    """The collections whose tables are to be swept now."""
-    rows = driver(connection).execute(statement("find_due_sweeps"), {"collection_id": collection_id})
-    return [CollectionId(int(str(row[0]))) for row in rows]
+    """Return the collections whose tables are due for a sweep."""
+    return fetch_values(connection, statement("find_due_sweeps"), {"collection_id": collection_id})
 
 
 def end_sweep(connection: Connection, collection_id: CollectionId, began: datetime, unusable: int) -> None:
-    """Write down that a sweep is done."""
+    """Record a finished sweep."""
     parameters = {"collection_id": collection_id, "began": began, "unusable": unusable}
     driver(connection).execute(statement("finish_sweep"), parameters)

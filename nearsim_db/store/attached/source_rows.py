@@ -1,4 +1,4 @@
-"""The rows of a table that a collection follows: read where they are, and made documents of."""
+"""Rows of an attached table, and the documents made from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,26 +19,27 @@ from nearsim_db.store.attached.tables import (
     unreadable,
 )
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that is followed and can be read now; `parts` are its names in statements."""
+    """An attached table that can be read now; `parts` are its names in statements."""
 
     collection_id: CollectionId
     relation: Relation
     parts: dict[str, sql.Composable]
 
     def statement(self, name: str, **more: sql.Composable) -> sql.Composed:
-        """The statement of that name, about this table."""
+        """Return the statement of that name for this table."""
         return statement(name, None, **self.parts, **more)
 
 
 def find_source(connection: Connection, collection_id: CollectionId) -> Source | None:
-    """The table that a collection follows, or None where it follows none.
+    """Return the table attached to a collection, or None.
 
-    Raises NotFoundError where the table or one of its columns is gone or cannot be read.
+    Raises NotFoundError if the table or one of its columns was dropped or cannot be read.
     """
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is None:
@@ -50,38 +51,39 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     reason = unreadable(connection, relation, columns)
     if reason is not None:
         raise NotFoundError(
-            f"collection {attachment.collection!r} cannot follow table {relation.shown}: {reason}; put that right, or "
-            f"attach it again with other columns, or run: {attachments.detach_command(attachment.collection)}"
+            f"collection {attachment.collection!r} cannot read its attached table {relation.shown}: {reason}; "
+            "correct that, attach it again with other columns, or run: "
+            f"{attachments.detach_command(attachment.collection)}"
         )
-    there = read_columns(connection, relation)
+    available = read_columns(connection, relation)
     parts: dict[str, sql.Composable] = {
         "relation": relation.identifier,
         "id": sql.Identifier(columns.id),
         "text": sql.Identifier(columns.text),
-        "key": key_of(there[columns.id]),
-        "id_type": type_of(there[columns.id]),
-        "fields": fields_of(there, columns),
+        "key": key_of(available[columns.id]),
+        "id_type": type_of(available[columns.id]),
+        "fields": fields_of(available, columns),
     }
     return Source(collection_id, relation, parts)
 
 
 def get_source(connection: Connection, collection_id: CollectionId) -> Source:
-    """The table that a collection follows, where it is known to follow one. Raises NotFoundError."""
+    """Return the table attached to a collection. Raises NotFoundError."""
     source = find_source(connection, collection_id)
     if source is None:
-        raise NotFoundError("the collection follows no table, or none any more; see: nearsim attach --list")
+        raise NotFoundError("the collection has no attached table; see: nearsim attach --list")
     return source
 
 
 def follow_ids(connection: Connection, source: Source, ids: Sequence[str]) -> None:
-    """Make the documents of some ids what their rows are."""
+    """Update the documents of some ids from their rows."""
     parameters = {"collection_id": source.collection_id, "ids": list(ids)}
     _write(connection, source, "select_rows_by_id", parameters)
     driver(connection).execute(source.statement("delete_orphans"), parameters)
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
-    """The id `amount` rows after an id, or the first of all; None where there are not so many."""
+    """Return the id `amount` rows after an id, or after the first; None if there are fewer."""
     if start is None:
         from_here: sql.Composable = sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
     else:
@@ -89,12 +91,12 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
             source.parts["id"], sql.Literal(start), source.parts["id_type"]
         )
     command = source.statement("find_slice", from_here=from_here)
-    row = driver(connection).execute(command, {"amount": amount}).fetchone()
-    return None if row is None else str(row[0])
+    found: str | None = fetch_value(connection, command, {"amount": amount})
+    return found
 
 
 def follow_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int]:
-    """Make documents of so many rows from an id on, where they differ: how many were new, and how many changed."""
+    """Update documents from a slice of rows; return how many were inserted and how many updated."""
     parameters = {"collection_id": source.collection_id, "start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters)
 
@@ -103,41 +105,35 @@ def _write(
     connection: Connection, source: Source, rows: str, parameters: dict[str, object]
 ) -> tuple[int, int]:
     command = statement("upsert_source_documents", rows=source.statement(rows))
-    row = driver(connection).execute(command, parameters).fetchone()
-    assert row is not None
-    return int(str(row[0])), int(str(row[1]))
+    inserted, updated = fetch_row(connection, command, parameters)
+    return inserted, updated
 
 
 def delete_gone(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
-    """Delete documents without a row among the next ones after a doc_id: the last of these, and how many went."""
+    """Delete documents without a row in the next slice of doc_ids; return its last doc_id and the number deleted."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    row = driver(connection).execute(source.statement("delete_orphans_in_slice"), parameters).fetchone()
-    assert row is not None
-    return None if row[0] is None else int(str(row[0])), int(str(row[1]))
+    last, deleted = fetch_row(connection, source.statement("delete_orphans_in_slice"), parameters)
+    return last, deleted
 
 
 def count_unusable(connection: Connection, source: Source) -> int:
-    """How many rows have no id that a document can have."""
-    row = driver(connection).execute(source.statement("count_unusable_rows")).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    """Return how many rows have no id that a document can have."""
+    return int(fetch_value(connection, source.statement("count_unusable_rows")))
 
 
 def keep_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
-    """Copy the texts of the next documents after a doc_id to where they are documents: the last of these."""
+    """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    row = driver(connection).execute(source.statement("copy_texts"), parameters).fetchone()
-    return None if row is None or row[0] is None else int(str(row[0]))
+    last: int | None = fetch_value(connection, source.statement("copy_texts"), parameters)
+    return last
 
 
 def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:
-    """The text of a document as it is now."""
-    command = source.statement("read_source_body")
-    row = driver(connection).execute(command, {"doc_id": doc_id}).fetchone()
-    return None if row is None or row[0] is None else str(row[0])
+    """Return the present text of a document."""
+    body: str | None = fetch_value(connection, source.statement("read_source_body"), {"doc_id": doc_id})
+    return body
 
 
 def find_still_there(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
-    """Those of some ids that have a row."""
-    rows = driver(connection).execute(source.statement("find_existing_ids"), {"ids": list(ids)})
-    return [str(row[0]) for row in rows]
+    """Return the ids that have a row."""
+    return fetch_values(connection, source.statement("find_existing_ids"), {"ids": list(ids)})

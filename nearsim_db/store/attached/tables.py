@@ -1,7 +1,8 @@
-"""Tables of applications, as the catalog describes them: whether a collection can follow one, and how to read it."""
+"""Tables of applications as the catalog describes them: whether one can be attached, and how it is read."""
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, cast
 
 from psycopg import sql
@@ -9,6 +10,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_first, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at"]
@@ -25,7 +27,7 @@ _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a table are followed, by name."""
+    """Which columns of an attached table are read, by name."""
 
     id: str
     text: str
@@ -35,7 +37,7 @@ class Columns:
     published_at: str | None = None
 
     def named(self) -> dict[Kind, str]:
-        """Those that are given, by what they are."""
+        """Return the columns that are set, by kind."""
         given = {
             "id": self.id,
             "text": self.text,
@@ -49,7 +51,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table that exists, with what the user may do there; what is shown, and owners, are quoted as SQL needs it."""
+    """A table and the user's rights on it; shown names and owners are quoted as in SQL."""
 
     oid: int
     schema: str
@@ -68,13 +70,13 @@ class Relation:
 
     @property
     def identifier(self) -> sql.Identifier:
-        """Its name in statements."""
+        """Return its name for statements."""
         return sql.Identifier(self.schema, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: the type it is at bottom, its collation, and who may read it."""
+    """A column: its base type, its collation, and who may read it."""
 
     name: str
     type: str
@@ -87,130 +89,128 @@ class Column:
 
 
 def find_relation(connection: Connection, name: str) -> Relation:
-    """The table that a name means, in quotes or not, with its schema or not. Raises NotFoundError."""
+    """Return the table of a name, quoted or not, with its schema or not. Raises NotFoundError."""
     matched = _NAME.fullmatch(name.strip())
     if matched is None:
         raise NotFoundError(f"{name!r} is not the name of a table; it looks like story or news.story")
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
-    inner = driver(connection)
-    inner.execute(statement("use_own_search_path"))
-    row = inner.execute(statement("find_relation"), parameters).fetchone()
-    inner.execute(statement("use_pinned_search_path"))
-    if row is None:
-        raise NotFoundError(f"there is no table {name!r}; give its schema too where that is not searched")
-    found = read_relation(connection, int(str(row[0])))
-    assert found is not None
+    driver(connection).execute(statement("use_own_search_path"))
+    oid = fetch_value(connection, statement("find_relation"), parameters)
+    driver(connection).execute(statement("use_pinned_search_path"))
+    found = None if oid is None else read_relation(connection, oid)
+    if found is None:
+        raise NotFoundError(f"there is no table {name!r}; add its schema if that is not on the search path")
     return found
 
 
 def _meanings(name: str) -> list[str]:
-    """What a name in SQL may mean: in quotes itself, else what it looks like, or that in lower case."""
+    """Return the identifiers a name in SQL may mean: itself if quoted, else as spelled, or in lower case."""
     if name.startswith('"'):
         return [name[1:-1].replace('""', '"')]
     return list(dict.fromkeys((name, name.lower())))
 
 
 def read_relation(connection: Connection, oid: int) -> Relation | None:
-    """A table as it is now; None where it is gone."""
-    row = driver(connection).execute(statement("read_relation"), {"relation": oid}).fetchone()
-    return None if row is None else Relation(oid, *row)  # type: ignore[arg-type]
+    """Return a table as it is now; None if it was dropped."""
+    return fetch_first(connection, partial(Relation, oid), statement("read_relation"), {"relation": oid})
 
 
 def read_columns(connection: Connection, relation: Relation) -> dict[str, Column]:
-    """The columns of a table, by name."""
-    rows = driver(connection).execute(statement("read_columns"), {"relation": relation.oid}).fetchall()
+    """Return the columns of a table, by name."""
     return {
-        str(name): Column(str(name), str(kind), None if label is None else (str(place), str(label)), *flags)  # type: ignore[arg-type]
-        for name, kind, place, label, *flags in rows
+        name: Column(name, kind, None if collation is None else (schema, collation), *flags)
+        for name, kind, schema, collation, *flags in fetch_rows(
+            connection, statement("read_columns"), {"relation": relation.oid}
+        )
     }
 
 
-def name_columns(connection: Connection, relation: Relation, given: Columns) -> Columns:
-    """The columns that names mean, as they are in the catalog. Raises NotFoundError, naming those there are."""
-    there = read_columns(connection, relation)
+def name_columns(connection: Connection, relation: Relation, requested: Columns) -> Columns:
+    """Resolve column names against the catalog. Raises NotFoundError, listing the columns of the table."""
+    available = read_columns(connection, relation)
     found: dict[str, str] = {}
-    for kind, name in given.named().items():
-        meant = next((one for one in _meanings(name) if one in there), None)
+    for kind, name in requested.named().items():
+        meant = next((one for one in _meanings(name) if one in available), None)
         if meant is None:
             raise NotFoundError(
-                f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(there))}"
+                f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(available))}"
             )
         found[kind] = meant
     return Columns(**found)
 
 
 def refuse_relation(relation: Relation) -> None:
-    """Raise InputError, with the reason, where a table cannot be followed, or not by this user."""
+    """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
     reason = _unfit(relation) or _not_allowed(relation)
     if reason is not None:
-        raise InputError(f"{relation.shown} cannot be followed: {reason}")
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
 
 def refuse_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
-    """Raise InputError, with the reason, where columns of a table cannot be followed."""
+    """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
     reason = unreadable(connection, relation, columns)
     if reason is None and not read_columns(connection, relation)[columns.id].is_unique:
         reason = (
-            f"nothing keeps the ids in column {columns.id!r} apart: it needs to be the primary key or to have a unique "
-            "index of its own, on all rows"
+            f"the ids in column {columns.id!r} may repeat: make it the primary key or give it a unique index "
+            "of its own, on all rows"
         )
     if reason is not None:
-        raise InputError(f"{relation.shown} cannot be followed: {reason}")
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
 
 def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
-    """Why the columns of a table cannot be read, or not as what they are to be; None where they can."""
+    """Return why columns of a table cannot be read as what they are declared; None if they can."""
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
-    there = read_columns(connection, relation)
+    available = read_columns(connection, relation)
     kinds = {"id": _IDS, "published_at": _MOMENTS}
     for kind, name in columns.named().items():
-        column, wanted = there.get(name), kinds.get(kind, _TEXTS)
+        column, wanted = available.get(name), kinds.get(kind, _TEXTS)
         if column is None:
-            return f"its column {name!r} is gone"
+            return f"its column {name!r} does not exist"
         if column.type not in wanted:
             return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
         if column.is_virtual:
-            return f"column {name!r} is computed when it is read, which no trigger sees"
+            return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
         if not column.is_readable:
-            return f"the user may not read column {name!r}; GRANT SELECT ON {relation.shown} would let it"
+            return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown}"
     if relation.hides_rows:
-        return "its row-level security hides rows from this user, whose index would lack them"
+        return "its row-level security hides rows from this user, which the index would lack"
     return None
 
 
 def _unfit(relation: Relation) -> str | None:
     if relation.schema in (SCHEMA, INDEX_SCHEMA):
-        return f"it is in nearsim's own schema; one's own tables are moved by ALTER TABLE {relation.shown} SET SCHEMA"
+        return f"it is in nearsim's own schema; move it by ALTER TABLE {relation.shown} SET SCHEMA"
     if relation.schema in ("pg_catalog", "information_schema"):
         return "it belongs to PostgreSQL"
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
     if relation.persistence == "t":
-        return "it is a temporary table, which nobody else sees"
+        return "it is a temporary table, visible to one session only"
     if relation.has_children:
         return "other tables inherit from it, whose rows its triggers do not see"
     return None
 
 
 def _not_a_table(relation: Relation) -> str:
-    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which no trigger tells of changes"
+    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which triggers do not report changes"
 
 
 def _not_allowed(relation: Relation) -> str | None:
     if not relation.may_use_schema:
-        return f"the user may not use its schema; GRANT USAGE ON SCHEMA {relation.shown_schema} would let it"
+        return f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema}"
     if not relation.is_owner:
         return (
-            f"only its owner can make triggers fire always, and drop them; GRANT {relation.owner} to the user, or "
-            "attach it as one who has that role"
+            f"only its owner can create triggers that always fire, and drop them; GRANT {relation.owner} to the user, "
+            "or attach it as a user with that role"
         )
     return None
 
 
 def key_of(column: Column) -> sql.Composable:
-    """The id in a table that `attached.external_id` stands for."""
+    """Return the table's id that `attached.external_id` denotes."""
     external_id = sql.Identifier("attached", "external_id")
     if column.type in _NUMBERS:
         return sql.SQL("nearsim.as_bigint({})").format(external_id)
@@ -221,20 +221,20 @@ def key_of(column: Column) -> sql.Composable:
 
 
 def type_of(column: Column) -> sql.SQL:
-    """The type by which ids of a table are compared."""
+    """Return the type by which ids of a table are compared."""
     if column.type in _NUMBERS:
         return sql.SQL("bigint")
     return sql.SQL("uuid") if column.type == "uuid" else sql.SQL("text")
 
 
-def fields_of(there: dict[str, Column], columns: Columns) -> sql.Composable:
-    """What a document has of a row of `source`; dates without a zone are of UTC."""
+def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
+    """Return the columns of a document from a row of `source`; dates without a time zone are UTC."""
     fields = [_as_text(columns.id, "external_id")]
     fields += [_as_text(getattr(columns, name), name) for name in ("title", "source", "url")]
     moment: sql.Composable = (
         sql.SQL("NULL") if columns.published_at is None else sql.Identifier("source", columns.published_at)
     )
-    if columns.published_at is not None and there[columns.published_at].type in _ZONELESS:
+    if columns.published_at is not None and available[columns.published_at].type in _ZONELESS:
         moment = sql.SQL("CAST({} AS timestamp) AT TIME ZONE 'UTC'").format(moment)
     fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(moment))
     text = sql.Identifier("source", columns.text)

@@ -1,4 +1,4 @@
-"""NumPy arrays as query parameters: packed as PostgreSQL's binary arrays, without a Python object for each element."""
+"""NumPy arrays as query parameters in PostgreSQL's binary format, without a Python object per element."""
 
 import struct
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _OIDS = {
 
 @dataclass(frozen=True, slots=True)
 class PackedArray:
-    """A one-dimensional array as it goes over the wire."""
+    """A one-dimensional array in wire format."""
 
     kind: type[np.generic]
     type_oid: int
@@ -32,7 +32,7 @@ class PackedArray:
 
 
 def packed(values: NDArray[np.generic]) -> PackedArray:
-    """A parameter of values of one dimension: int16, int32, int64, float32, float64, or void of 16 bytes for uuid."""
+    """Pack a one-dimensional array of int16, int32, int64, float32, float64, or 16-byte void for uuid."""
     kind, (element_oid, array_oid) = values.dtype.type, _OIDS[values.dtype]
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
@@ -44,7 +44,7 @@ def packed(values: NDArray[np.generic]) -> PackedArray:
 
 
 def packed_ids(ids: Sequence[int] | NDArray[np.int64]) -> PackedArray:
-    """A parameter of ids: bigint[]."""
+    """Pack ids as bigint[]."""
     return packed(np.asarray(ids, np.int64))
 
 

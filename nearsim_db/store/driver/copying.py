@@ -1,4 +1,4 @@
-"""COPY BINARY straight from NumPy: the dtype of a structured array is PGCOPY's row, lengths and all."""
+"""COPY BINARY from NumPy: the dtype of a structured array is the PGCOPY row, field lengths included."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ Column = tuple[str, NDArray[np.generic]]
 def copy_columns(
     connection: "psycopg.Connection[tuple[object, ...]]", table: sql.Composable, columns: Sequence[Column]
 ) -> int:
-    """Load equally long columns into a table and return how many rows went in.
+    """Load columns of equal length into a table; return the number of rows.
 
     A column is (name, values): int16, int32, int64, float32, float64, bool or void of fixed size (bytea, uuid).
     """
@@ -34,7 +34,7 @@ def copy_columns(
 
 
 def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
-    """The rows as PGCOPY bytes, about a megabyte at a time."""
+    """Yield the rows as PGCOPY bytes, about a megabyte at a time."""
     layout = _row_layout(columns)
     step = max(1, _SLICE_BYTES // layout.itemsize)
     for begin in range(0, rows, step):

@@ -1,4 +1,4 @@
-"""Connections: an engine for a URL, the psycopg connection below it, and the driver's errors in our words."""
+"""Engines, the psycopg connections below SQLAlchemy's, and translation of driver errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,15 +16,15 @@ from nearsim_db.store.driver.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
-_GRANTED = "an administrator makes you one: nearsim db grant USER"
+_GRANTED = "an administrator grants it: nearsim db grant USER"
 
 Result = TypeVar("Result")
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for a PostgreSQL URL; nothing is connected yet.
+    """Return an engine for a PostgreSQL URL, without connecting.
 
-    `postgresql://` and `postgres://` are taken as psycopg's. Raises NearsimError for another kind of URL.
+    `postgresql://` and `postgres://` select psycopg. Raises NearsimError for another kind of URL.
     """
     try:
         parsed = make_url(url)
@@ -37,7 +37,7 @@ def open_engine(url: str) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
-        # Who holds one connection may need another, so that threads waiting for one could wait for each other.
+        # A thread holding one connection may need another: with a limit, threads could wait for each other.
         max_overflow=-1,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
@@ -59,16 +59,16 @@ def _connect(
 
 
 def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
-    """The psycopg connection that works in the same transaction."""
+    """Return the psycopg connection that works in the same transaction."""
     inner = _inner(connection)
-    # SQLAlchemy begins a transaction at its first own statement; psycopg begins one by itself.
-    if not connection.in_transaction():
+    # SQLAlchemy begins a transaction at its first own statement, psycopg at any.
+    if not inner.autocommit and not connection.in_transaction():
         connection.begin()
     return inner
 
 
 def autocommitting(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
-    """The psycopg connection below one in autocommit, for commands that must not run in a transaction."""
+    """Return the psycopg connection below one in autocommit, for commands that must not run in a transaction."""
     inner = _inner(connection)
     assert inner.autocommit
     return inner
@@ -81,7 +81,7 @@ def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
 
 
 def again_after_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
-    """Do one transaction's work; if it met another's in a deadlock, roll back and do it again, a few times."""
+    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times."""
     attempts = Retrying(
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(5),
@@ -97,36 +97,36 @@ def _is_conflict(error: BaseException) -> bool:
     match cause:
         case pg.DeadlockDetected() | pg.SerializationFailure():
             return True
-        case pg.UniqueViolation():  # somebody else signed the document at the same time
+        case pg.UniqueViolation():  # another session signed the document concurrently
             return (cause.diag.table_name or "").startswith("signature_")
-        case pg.ForeignKeyViolation():  # the generation was dropped meanwhile
+        case pg.ForeignKeyViolation():  # the generation was dropped concurrently
             return cause.diag.constraint_name == "work_generation_fkey"
         case _:
             return False
 
 
 def is_lock_timeout(error: BaseException) -> bool:
-    """Whether a lock was not to be had in the time that was given to wait for it."""
+    """Whether an error is a lock wait that exceeded its limit."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(cause, pg.LockNotAvailable)
 
 
 def is_in_the_way(error: BaseException) -> bool:
-    """Whether somebody else's transaction stopped a change of the schema, which can be tried again."""
+    """Whether a change of the schema failed because of another transaction, and can be retried."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, pg.InternalError_):  # somebody granted rights on the same table, which takes no lock
+    if isinstance(cause, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
         return "tuple concurrently" in str(cause)
     return is_lock_timeout(error) or isinstance(cause, pg.DeadlockDetected)
 
 
 def is_missing_table(error: Exception) -> bool:
-    """Whether a statement named a table that is not there, such as one of a generation that was dropped."""
+    """Whether a statement named a table that does not exist, such as one of a dropped generation."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(cause, pg.UndefinedTable)
 
 
 def damage_in(error: BaseException) -> str | None:
-    """What the server says of data that it cannot read; None for any other error."""
+    """Return the server's message about corrupt data; None for any other error."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
     if isinstance(cause, psycopg.Error) and isinstance(cause, damage):
@@ -135,16 +135,16 @@ def damage_in(error: BaseException) -> str | None:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error is the server's or the connection's, and not of the data that were being worked on."""
+    """Whether an error is of the server or the connection, not of the data being processed."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    # A value that is too large and a query that takes too long may come of the data.
+    # A value that is too large or a query that takes too long may be due to the data.
     if isinstance(cause, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
     return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def check_server(connection: Connection) -> int:
-    """The server's major version. Raises DatabaseError for one that nearsim does not know."""
+    """Return the server's major version. Raises DatabaseError for an unsupported version or encoding."""
     information = driver(connection).info
     major = information.server_version // 10000
     if major < OLDEST_MAJOR:
@@ -161,25 +161,23 @@ def check_server(connection: Connection) -> int:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the driver's errors inside the block into ours."""
+    """Translate driver errors inside the block into NearsimError."""
     try:
         yield
     except DBAPIError as error:
         cause = error.orig
-        raise _in_our_words(
-            cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))
-        ) from error
+        raise _translate(cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))) from error
     except psycopg.Error as error:
-        raise _in_our_words(error) from error
+        raise _translate(error) from error
 
 
-def _in_our_words(error: psycopg.Error) -> NearsimError:
+def _translate(error: psycopg.Error) -> NearsimError:
     message = str(error).strip()
     match error:
         case pg.DiskFull():
             return DatabaseError(
                 f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
-                "same command again, it goes on where it stopped"
+                "same command again: it resumes where it stopped"
             )
         case pg.InvalidSchemaName() | pg.UndefinedTable():
             return SchemaError(
@@ -189,7 +187,7 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
             return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))
         case pg.DeadlockDetected():
             return DatabaseError(
-                "too many others worked on the same documents; nothing was changed, try again"
+                "too many concurrent writers of the same documents; nothing was changed, try again"
             )
         case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
             return UnreachableError(f"the server is shutting down or starting: {message}; try again")
@@ -200,7 +198,7 @@ def _in_our_words(error: psycopg.Error) -> NearsimError:
 
 
 def _advise(refusal: str, hint: str | None) -> str:
-    """What the server says to a user who lacks rights, and the role that has them, as far as that can be known."""
+    """Append the role that has the missing rights to the server's refusal, as far as it is known."""
     if "row-level security" in refusal:
         need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
     elif "must be" in refusal or "permission denied for function" in refusal:

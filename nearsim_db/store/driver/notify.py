@@ -1,4 +1,4 @@
-"""Notices: a hint to idle workers that there is something to do. They carry nothing, and polling is the guarantee."""
+"""NOTIFY as a hint to idle workers. Notifications carry no data, and polling is the guarantee."""
 
 from contextlib import suppress
 
@@ -10,17 +10,17 @@ from nearsim_db.store.driver.engine import autocommitting, driver
 
 
 def listen(connection: Connection) -> None:
-    """Hear of notices from now on; the connection is one in autocommit."""
+    """Subscribe to notifications; the connection must be in autocommit."""
     autocommitting(connection).execute("LISTEN nearsim")
 
 
 def await_notice(connection: Connection, seconds: float) -> bool:
-    """Wait for a notice, so long at most; whether one came."""
+    """Wait up to some seconds for a notification; return whether one arrived."""
     return any(True for _ in autocommitting(connection).notifies(timeout=seconds, stop_after=1))
 
 
 def send(engine: Engine) -> None:
-    """Wake idle workers. For after a commit: it never fails, whatever the database says."""
+    """Wake idle workers after a commit; database errors are ignored."""
     with suppress(DBAPIError, psycopg.Error), engine.connect() as connection:
         driver(connection).execute("NOTIFY nearsim")
         connection.commit()

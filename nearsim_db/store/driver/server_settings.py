@@ -1,17 +1,16 @@
-"""What a server says of itself."""
+"""Version and settings of the server, and the rights of the user."""
 
 from dataclasses import dataclass
-from typing import cast
 
 from sqlalchemy import Connection
 
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import statement
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSetting:
-    """A setting: `shown` as PostgreSQL writes it, `size` in bytes where it is a size.
+    """A setting: `shown` as PostgreSQL writes it, `size` in bytes if it is a size.
 
     `by_session`: any user can set it for a session or for their own role.
     """
@@ -24,26 +23,22 @@ class ServerSetting:
 
 @dataclass(frozen=True, slots=True)
 class MissingRight:
-    """A right that the user lacks, and the statement that gives it."""
+    """A right that the user lacks, and the statement that grants it."""
 
     right: str
     remedy: str
 
 
 def server_version(connection: Connection) -> str:
-    """The server's version, such as 18.1."""
-    row = driver(connection).execute("SHOW server_version").fetchone()
-    assert row is not None
-    return str(row[0])
+    """Return the server's version, such as 18.1."""
+    return str(fetch_value(connection, "SHOW server_version"))
 
 
 def read_settings(connection: Connection, names: list[str]) -> list[ServerSetting]:
-    """Some settings as they are for this session, by name."""
-    rows = driver(connection).execute(statement("read_settings"), {"names": names}).fetchall()
-    return [ServerSetting(*cast(tuple[str, str, int | None, bool], row)) for row in rows]
+    """Return settings of this session, by name."""
+    return fetch_all(connection, ServerSetting, statement("read_settings"), {"names": names})
 
 
 def missing_rights(connection: Connection) -> list[MissingRight]:
-    """The rights that the user lacks to make the schema or, where it is there, to work in it."""
-    rows = driver(connection).execute(statement("list_missing_rights")).fetchall()
-    return [MissingRight(*cast(tuple[str, str], row)) for row in rows]
+    """Return the rights that the user lacks to create the schema or, if it exists, to work in it."""
+    return fetch_all(connection, MissingRight, statement("list_missing_rights"))

@@ -19,20 +19,20 @@ INDEX_SCHEMA = "nearsim_index"
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """The names of one generation's own tables, for statements that must not go through the parents."""
+    """Names of one generation's own tables, for statements that must not go through the parents."""
 
     generation_id: GenerationId
 
     def table(self, parent: str) -> sql.Identifier:
-        """The leaf of a parent, as nearsim_index.signature_7."""
+        """Return the leaf of a parent, such as nearsim_index.signature_7."""
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def name(self, parent: str) -> str:
-        """The leaf's bare name."""
+        """Return the leaf's name without its schema."""
         return f"{parent}_{self.generation_id}"
 
     def qualified(self, parent: str) -> str:
-        """The leaf's name with its schema, for a parameter that is cast to regclass."""
+        """Return the leaf's name with its schema, for a parameter that is cast to regclass."""
         return f"{INDEX_SCHEMA}.{self.name(parent)}"
 
 

@@ -1,4 +1,4 @@
-"""real[] in and out without a Python object for each number."""
+"""Writing and reading real[] without a Python object per number."""
 
 import struct
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
-_COUNTS = struct.Struct(">ii")  # how many dimensions; whether there may be NULLs
-_HEADER_BYTES = 12  # these, and the type
-_DIMENSION_BYTES = 8  # how many, and the first subscript
+_COUNTS = struct.Struct(">ii")  # number of dimensions; whether NULLs may occur
+_HEADER_BYTES = 12  # the counts and the element type
+_DIMENSION_BYTES = 8  # size and first subscript
 _NUMBERS = np.dtype([("length", ">i4"), ("number", ">f4")])
-_NOTHING = np.zeros(0, _NUMBERS)
+_EMPTY = np.zeros(0, _NUMBERS)
 _ARRAY = 1021  # real[], as pg_type numbers it
 
 
 def array_literal(vector: Sequence[float] | NDArray[np.floating[Any]] | None) -> str | None:
-    """A vector of finite numbers as PostgreSQL reads a real[], rounded to 32-bit floats; None for None."""
+    """Format a vector of finite numbers as a real[] literal, rounded to 32-bit floats; None for None."""
     if vector is None:
         return None
     numbers = np.ascontiguousarray(vector, np.float32)
@@ -32,17 +32,17 @@ class _VectorLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> NDArray[np.float32]:
-        """Numbers of whatever dimensions in one row; none where one of them is NULL, which has a length of -1."""
+        """Return the numbers flattened to one dimension; empty if any is NULL, which has a length of -1."""
         content = bytes(data)
         dimensions, _ = _COUNTS.unpack_from(content)
         begin = _HEADER_BYTES + _DIMENSION_BYTES * dimensions
-        found, rest = divmod(len(content) - begin, _NUMBERS.itemsize)
-        numbers = np.frombuffer(content, _NUMBERS, found, begin) if found else _NOTHING
+        count, rest = divmod(len(content) - begin, _NUMBERS.itemsize)
+        numbers = np.frombuffer(content, _NUMBERS, count, begin) if count else _EMPTY
         if rest or (numbers["length"] != _NUMBERS["number"].itemsize).any():
-            numbers = _NOTHING
+            numbers = _EMPTY
         return numbers["number"].astype(np.float32)
 
 
 def load_vectors(cursor: "psycopg.Cursor[tuple[object, ...]]") -> None:
-    """Let a cursor give real[] that it reads in binary as float32 arrays."""
+    """Make a cursor return real[] read in binary as float32 arrays."""
     cursor.adapters.register_loader(_ARRAY, _VectorLoader)

@@ -1,49 +1,45 @@
-"""Leases: who is at work. A lease stands while its session holds a lock and lets itself be heard."""
+"""Worker leases. A lease is valid while its session holds an advisory lock and sends heartbeats."""
 
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 SILENCE_SECONDS = 300.0
 
 
 def open_lease(connection: Connection, worker: str) -> int:
-    """Begin to work under a lease that stands as long as this session; `worker` says who it is."""
-    row = driver(connection).execute(statement("open_lease"), {"worker": worker}).fetchone()
-    assert row is not None
-    lease_id = int(str(row[0]))
+    """Open a lease for this session; `worker` identifies it as host:process."""
+    lease_id = int(fetch_value(connection, statement("open_lease"), {"worker": worker}))
     take_lock(connection, Lock.WORKER, lease_id)
     return lease_id
 
 
 def close_lease(connection: Connection, lease_id: int) -> None:
-    """End it; work it still has is free at once."""
+    """Close a lease; its work is released at once."""
     driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
     give_lock_back(connection, Lock.WORKER, lease_id)
 
 
 def beat(connection: Connection, lease_id: int) -> bool:
-    """Say that the worker lives; False when it was taken for dead meanwhile."""
+    """Record a heartbeat; False if the lease had expired."""
     return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
 
 
 def list_workers(connection: Connection) -> list[str]:
-    """Who is at work now, as host:process."""
-    rows = driver(connection).execute(statement("list_workers"), {"kind": Lock.WORKER.value}).fetchall()
-    return [str(row[0]) for row in rows]
+    """Return the running workers as host:process."""
+    return fetch_values(connection, statement("list_workers"), {"kind": Lock.WORKER.value})
 
 
 def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
-    """Free the work of workers that died, or were silent for so long; returns how many documents that were."""
+    """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     inner = driver(connection)
     parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}
-    lost = [
-        int(str(row[0])) for row in inner.execute(statement("find_expired_leases"), parameters).fetchall()
-    ]
-    if not lost:
+    expired = fetch_values(connection, statement("find_expired_leases"), parameters)
+    if not expired:
         return 0
-    freed = inner.execute(statement("release_lost_work"), {"lease_ids": lost}).rowcount
-    inner.execute(statement("delete_expired_leases"), {"lease_ids": lost})
-    return freed
+    released = inner.execute(statement("release_lost_work"), {"lease_ids": expired}).rowcount
+    inner.execute(statement("delete_expired_leases"), {"lease_ids": expired})
+    return released

@@ -1,9 +1,9 @@
-"""Work that is still to be done on one generation: queued, taken under a lease, finished or failed."""
+"""The work queue of a generation: queue, take under a lease, finish, fail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +13,23 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Stage = Literal["compare", "sign", "search", "anchor", "link", "tell"]
-STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which one brings work to the next
+STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which each queues work for the next
 
-WHOLE = 0  # the doc_id of work that is a whole generation's
+WHOLE = 0  # the doc_id of work on a whole generation
 
-# How long failed work waits before the second attempt and so on; after the last it is set aside.
+# Delays before the second and later attempts; after the last failed work is set aside.
 DELAYS_SECONDS = (0.0, 1.0, 10.0, 60.0)
-# (least attempts so far, most, share of a batch): what may have killed a worker is narrowed down.
+# (least attempts so far, most, divisor of a batch): smaller batches isolate what may have ended a worker.
 _RETAKEN = ((1, 1, 16), (2, 32_767, 1_000_000))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A document that was taken, for the how manieth time; `reached` is how far an anchor has searched its buckets."""
+    """A document to process, with its attempt count; `reached` is how far an anchor has searched its buckets."""
 
     doc_id: int
     reached: int
@@ -36,27 +37,26 @@ class Task:
 
     @property
     def is_deadly(self) -> bool:
-        """Whether all attempts, the last ones at this document alone, ended with the worker's death."""
+        """Whether every attempt, the last ones on this document alone, ended with the worker's death."""
         return self.attempts > len(DELAYS_SECONDS)
 
 
 def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
-    """Turn up to `batch` noted changes into work: how many they were, and whether one of them says 'everything'."""
+    """Turn up to `batch` captured changes into work; return their number, and whether one means every document."""
     hold_lock(connection, Lock.DISPATCH, 0, shared=True)
-    row = driver(connection).execute(statement("dispatch_changes"), {"batch": batch}).fetchone()
-    assert row is not None
-    return int(str(row[0])), bool(row[1])
+    changes, whole = fetch_row(connection, statement("dispatch_changes"), {"batch": batch})
+    return changes, bool(whole)
 
 
 def await_dispatchers(connection: Connection) -> None:
-    """Wait until changes that others have taken are queued as work."""
+    """Wait until changes taken by other dispatchers are queued as work."""
     hold_lock(connection, Lock.DISPATCH, 0)
 
 
 def queue_pending(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, age_seconds: int | None
 ) -> None:
-    """Queue the documents that the index does not reflect; those older than the age are not to be in it."""
+    """Queue documents whose index rows are outdated; those older than the age are to be removed."""
     parameters = {"collection_id": collection_id, "age": age_seconds}
     driver(connection).execute(statement("queue_outdated", leaves), parameters)
 
@@ -68,21 +68,21 @@ def queue_work(
     doc_ids: Sequence[int] | NDArray[np.int64],
     delay_seconds: float = 0.0,
 ) -> None:
-    """Queue documents for a stage, to be taken after a delay at the earliest."""
+    """Queue documents for a stage, due after a delay."""
     if len(doc_ids):
         parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "delay": delay_seconds}
         driver(connection).execute(statement("queue_work", leaves), parameters)
 
 
 def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
-    """What can be taken now: (generation, stage) of one collection, or of all lasting ones."""
+    """Return the (generation, stage) with work due, of one collection or of all permanent ones."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
-    rows = driver(connection).execute(statement("find_work"), parameters).fetchall()
-    return [(GenerationId(int(str(generation))), stage) for generation, stage in rows]  # type: ignore[misc]
+    rows = fetch_rows(connection, statement("find_work"), parameters)
+    return [(generation_id, stage) for generation_id, stage in rows]
 
 
 def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int) -> list[list[Task]]:
-    """Lease the next documents of a stage: a batch of new ones, and a few that failed before, apart from those."""
+    """Lease the next documents of a stage: a batch of new ones, and small batches of earlier failures."""
     parameters = {"stage": stage, "lease_id": lease_id, "batch": batch}
     taken = [_take(connection, leaves, "take_work", parameters)]
     for least, most, share in _RETAKEN:
@@ -92,8 +92,7 @@ def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, ba
 
 
 def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping[str, object]) -> list[Task]:
-    rows = driver(connection).execute(statement(name, leaves), parameters).fetchall()
-    return sorted((Task(*cast(tuple[int, int, int], row)) for row in rows), key=_by_id)
+    return sorted(fetch_all(connection, Task, statement(name, leaves), parameters), key=_by_id)
 
 
 def _by_id(task: Task) -> int:
@@ -103,14 +102,13 @@ def _by_id(task: Task) -> int:
 def finish(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
 ) -> list[int]:
-    """Take documents off a stage's queue; returns those that the lease still holds, and nobody else has taken over."""
+    """Remove documents from a stage's queue; return those still under the lease."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    rows = driver(connection).execute(statement("finish_work", leaves), parameters).fetchall()
-    return [int(str(row[0])) for row in rows]
+    return fetch_values(connection, statement("finish_work", leaves), parameters)
 
 
 def hold(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
-    """Keep work under a lease until the transaction ends; False when the lease was lost."""
+    """Lock work under a lease until the transaction ends; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
     return driver(connection).execute(statement("lock_work", leaves), parameters).fetchone() is not None
 
@@ -118,7 +116,7 @@ def hold(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, do
 def continue_later(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int, reached: int
 ) -> bool:
-    """Put work back with a slice of it done; False when the lease was lost."""
+    """Release an anchor after a slice of its work; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
     return driver(connection).execute(statement("continue_work", leaves), parameters).rowcount == 1
 
@@ -126,7 +124,7 @@ def continue_later(
 def release(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
 ) -> None:
-    """Give work back as it was taken."""
+    """Release work without counting an attempt."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
     driver(connection).execute(statement("release_work", leaves), parameters)
 
@@ -134,7 +132,7 @@ def release(
 def fail(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int], error: str
 ) -> list[int]:
-    """Work went wrong: it is tried again later, each time later; returns what was set aside instead."""
+    """Record a failure, to be retried with growing delays; return what was set aside instead."""
     parameters = {
         "stage": stage,
         "lease_id": lease_id,
@@ -142,26 +140,23 @@ def fail(
         "error": error,
         "delays": list(DELAYS_SECONDS),
     }
-    rows = driver(connection).execute(statement("fail_work", leaves), parameters).fetchall()
-    return [int(str(doc_id)) for doc_id, set_aside in rows if set_aside]
+    rows = fetch_rows(connection, statement("fail_work", leaves), parameters)
+    return [doc_id for doc_id, set_aside in rows if set_aside]
 
 
 def server_time(connection: Connection) -> datetime:
-    """What the server's clock says."""
-    row = driver(connection).execute("SELECT clock_timestamp()").fetchone()
-    assert row is not None and isinstance(row[0], datetime)
-    return row[0]
+    """Return the time of the server's clock."""
+    now: datetime = fetch_value(connection, "SELECT clock_timestamp()")
+    return now
 
 
 def unfinished(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
-    """Whether work of a stage that was queued before a moment of the server's clock is still to be done."""
+    """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
     parameters = {"stage": stage, "before": before}
-    row = driver(connection).execute(statement("has_unfinished_work", leaves), parameters).fetchone()
-    return row is not None and bool(row[0])
+    return bool(fetch_value(connection, statement("has_unfinished_work", leaves), parameters))
 
 
 def count_work(connection: Connection, leaves: Leaves) -> tuple[int, int]:
-    """How much work is queued for a generation, and how much was set aside."""
-    row = driver(connection).execute(statement("count_work", leaves)).fetchone()
-    assert row is not None
-    return int(str(row[0])), int(str(row[1]))
+    """Return the length of a generation's queue, and the number of documents set aside."""
+    queued, set_aside = fetch_row(connection, statement("count_work", leaves))
+    return queued, set_aside

@@ -1,28 +1,25 @@
-"""The work of all generations as people see it: what waits, what is being done, what failed."""
+"""Work of all generations as listed for people: waiting, in progress, failed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
 from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_values, stream_rows
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work.queue import Stage
 
 WorkState = Literal["waiting", "being done", "failing", "set aside"]
-_Row = tuple[
-    str, str, str, int, Stage, WorkState, int, datetime, datetime, str | None, str | None
-]  # as list_work says
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """Work on one document; `id` is its external id, or its number after a # where the document is gone.
+    """Work on one document; `id` is its external id, or # and its doc_id if the document was deleted.
 
-    The number 0 stands for a whole generation. `worker` is who is at it, `due_at` when it may be taken.
+    The doc_id 0 stands for a whole generation. `worker` is processing it, `due_at` is when it may be taken.
     """
 
     id: str
@@ -41,24 +38,20 @@ class WorkItem:
 def stream_work(
     connection: Connection, collection_id: CollectionId | None, stage: Stage | None, *, failed: bool
 ) -> Iterator[WorkItem]:
-    """Work of one collection or of all lasting ones, what was set aside first; with `failed` only what went wrong."""
+    """Yield work of one collection or of all permanent ones, set aside first; with `failed` only failed work."""
     parameters = {"collection_id": collection_id, "stage": stage, "failed": failed}
-    with driver(connection).cursor(name="nearsim_list_work") as cursor:
-        cursor.itersize = 5000
-        cursor.execute(statement("list_work"), parameters)
-        for row in cursor:
-            yield WorkItem(*cast(_Row, row))
+    return stream_rows(connection, WorkItem, statement("list_work"), parameters, name="nearsim_list_work")
 
 
 def retry(connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None) -> list[str]:
-    """Make work that failed or was set aside due now, of some ids or of all; returns whose it was."""
+    """Make failed and set-aside work due now, of some ids or all; return the ids."""
     return _on_failed(connection, "retry_work", collection_id, ids)
 
 
 def discard(
     connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None
 ) -> list[str]:
-    """Take work that failed or was set aside off the queue, of some ids or of all; returns whose it was."""
+    """Delete failed and set-aside work, of some ids or all; return the ids."""
     return _on_failed(connection, "discard_work", collection_id, ids)
 
 
@@ -66,4 +59,4 @@ def _on_failed(
     connection: Connection, name: str, collection_id: CollectionId | None, ids: Sequence[str] | None
 ) -> list[str]:
     parameters = {"collection_id": collection_id, "ids": None if ids is None else list(ids)}
-    return [str(row[0]) for row in driver(connection).execute(statement(name), parameters).fetchall()]
+    return fetch_values(connection, statement(name), parameters)

@@ -53,7 +53,8 @@ def test_a_renamed_column_refuses_no_write(
     (warning,) = warnings
     assert "nearsim cannot follow this write to public.story" in warning and "body" in warning
     with pytest.raises(
-        NotFoundError, match=r"'story' cannot follow table public\.story: its column 'body' is gone"
+        NotFoundError,
+        match=r"'story' cannot read its attached table public\.story: its column 'body' does not exist",
     ):
         story.build()
     assert Worker(database_url).drain() == 0
@@ -88,11 +89,13 @@ def test_a_table_that_is_gone(
     before = pairs(story)
     app.execute("DROP TABLE story")
     app.execute("INSERT INTO nearsim.change (collection_id) SELECT collection_id FROM nearsim.collection")
-    with pytest.raises(NotFoundError, match="follows a table that is gone; run: nearsim detach story"):
+    with pytest.raises(
+        NotFoundError, match="is attached to a table that was dropped; run: nearsim detach story"
+    ):
         story.build()
     assert Worker(database_url).drain() == 0
     assert [one.message for one in logged.events(level="error")] == [
-        "collection 'story' follows a table that is gone; run: nearsim detach story"
+        "collection 'story' is attached to a table that was dropped; run: nearsim detach story"
     ]
     assert pairs(story) == before
     assert story.similar("3")

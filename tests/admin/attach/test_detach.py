@@ -48,7 +48,7 @@ def test_what_is_kept_is_not_signed_again(story: Index, app: Application, databa
     assert story.get("3")["body"] == words(1, 3)
     story.add([Document("new", "title 2", words(0, 2))])
     assert {"2", "new"} in pairs(story)
-    with pytest.raises(NotFoundError, match="follows no table"):
+    with pytest.raises(NotFoundError, match="has no attached table"):
         attach.detach(database, "story", keep=False)
 
 

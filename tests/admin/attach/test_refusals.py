@@ -18,11 +18,11 @@ from tests.builders.workers import Application, ask
 REFUSED = {
     "CREATE VIEW other AS SELECT * FROM story": "it is a view",
     "CREATE MATERIALIZED VIEW other AS SELECT * FROM story": "it is a materialised view",
-    "CREATE TABLE other (id int, body text)": "nothing keeps the ids in column 'id' apart",
-    "CREATE TABLE other (id int, at int, body text, PRIMARY KEY (id, at))": "nothing keeps the ids",
-    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other (id) WHERE id > 3": "nothing keeps the ids",
-    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other ((id + 1))": "nothing keeps the ids",
-    "CREATE TABLE other (id int, body text, PRIMARY KEY (id, body)) PARTITION BY LIST (body)": "nothing keeps the ids",
+    "CREATE TABLE other (id int, body text)": "the ids in column 'id' may repeat",
+    "CREATE TABLE other (id int, at int, body text, PRIMARY KEY (id, at))": "the ids in column",
+    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other (id) WHERE id > 3": "the ids in column",
+    "CREATE TABLE other (id int, body text); CREATE UNIQUE INDEX ON other ((id + 1))": "the ids in column",
+    "CREATE TABLE other (id int, body text, PRIMARY KEY (id, body)) PARTITION BY LIST (body)": "the ids in column",
     "CREATE TABLE other (id numeric PRIMARY KEY, body text)": "'id' is of type numeric; the id may be smallint",
     "CREATE TABLE other (id int PRIMARY KEY, body jsonb)": "'body' is of type jsonb; the text may be text",
     "CREATE TABLE other (id int PRIMARY KEY, text text)": "has no column 'body'; it has: id, text",
@@ -68,7 +68,7 @@ def test_rights_that_are_missing(database_url: str, engine: Engine, app: Applica
     try:
         url = engine.url.set(username="keeper").render_as_string(hide_password=False)
         with Database.connect(url) as database:
-            with pytest.raises(InputError, match="only its owner can make triggers fire always"):
+            with pytest.raises(InputError, match="only its owner can create triggers that always fire"):
                 attach.follow_table(database, "story", COLUMNS)
             app.execute("ALTER TABLE story OWNER TO keeper; ALTER TABLE story ENABLE ROW LEVEL SECURITY")
             attach.follow_table(database, "story", COLUMNS)
@@ -77,7 +77,7 @@ def test_rights_that_are_missing(database_url: str, engine: Engine, app: Applica
             with pytest.raises(InputError, match="row-level security hides rows"):
                 attach.follow_table(database, "story", COLUMNS)
             app.execute("ALTER TABLE story DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON story FROM keeper")
-            with pytest.raises(InputError, match="may not read column 'id'; GRANT SELECT"):
+            with pytest.raises(InputError, match="may not read column 'id'; run: GRANT SELECT"):
                 attach.follow_table(database, "story", COLUMNS)
     finally:
         app.execute("DROP OWNED BY keeper CASCADE; DROP ROLE keeper")

@@ -1,8 +1,8 @@
-"""What an audit reads of an index and its documents, and what a repair takes out."""
+"""What verification reads of an index and its documents, and what a repair deletes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import numpy as np
@@ -14,12 +14,13 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_row, fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
 from nearsim_db.store.work.queue import Stage
 
 Ids = NDArray[np.int64]
 
-# The bigints by which the rows of a table, and the entries of its index on them, are counted and summed.
+# The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
 _KEYS = {
     "signature": ("doc_id", "doc_id"),
     "band": ("bucket_hash", "doc_id"),
@@ -29,10 +30,10 @@ _KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A document as it is there, and its signature: what there is none of is None.
+class SignedDocument:
+    """A document and its signature; fields of what does not exist are None.
 
-    `first` is the first document that is signed with the same digest.
+    `first` is the first document signed with the same digest.
     """
 
     doc_id: int
@@ -51,7 +52,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """A pair with all that is stored of it."""
+    """A pair with all its columns."""
 
     left: int
     right: int
@@ -65,7 +66,7 @@ class StoredPair:
 
 @dataclass(frozen=True, slots=True)
 class LeafState:
-    """How a table stands in the catalog; `indexes` are the columns of those that can be used."""
+    """State of a table in the catalog; `indexes` are the columns of the usable ones."""
 
     is_logged: bool
     is_attached: bool
@@ -77,7 +78,7 @@ class LeafState:
 def ids_after(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, after: int, amount: int
 ) -> list[int]:
-    """The next documents, and signatures of documents that are gone, by doc_id."""
+    """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
     parameters = {"collection_id": collection_id, "after": after, "amount": amount}
     return _column(connection, "list_ids_after", leaves, parameters)
 
@@ -85,23 +86,22 @@ def ids_after(
 def sample_ids(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, amount: int, seed: int
 ) -> list[int]:
-    """A random sample of the same, in order."""
+    """Return a random sample of the same doc_ids, in order."""
     parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
     return sorted(_column(connection, "sample_ids", leaves, parameters))
 
 
-def read_standings(
+def read_signed_documents(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
     doc_ids: Sequence[int],
     age_seconds: int | None,
-) -> list[Standing]:
-    """Some documents and how they are signed, by doc_id."""
+) -> list[SignedDocument]:
+    """Return some documents and their signatures, by doc_id."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_signed_documents", leaves), parameters).fetchall()
-    return [Standing(*row) for row in cast(list[tuple[Any, ...]], rows)]
+    command = statement("read_signed_documents", leaves)
+    return fetch_all(connection, SignedDocument, command, parameters, binary=True)
 
 
 def find_changing(
@@ -111,7 +111,7 @@ def find_changing(
     doc_ids: Sequence[int] | Ids,
     stages: Sequence[Stage],
 ) -> set[int]:
-    """Those of some documents that have work of some stages, or were changed; with 0 among them, any may be one."""
+    """Return the documents with work of some stages or captured changes; 0 among them means any document."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
@@ -123,7 +123,7 @@ def find_changing(
 def find_missing_bands(
     connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]
 ) -> list[int]:
-    """Those of some heads of whose band rows, given as (n, bands) uint64, any is not there."""
+    """Return the heads that lack any of their band rows, given as (n, bands) uint64."""
     parameters = {
         "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
@@ -134,10 +134,10 @@ def find_missing_bands(
 def stream_band_sums(
     connection: Connection, leaves: Leaves, batch: int
 ) -> Iterator[tuple[Ids, Ids, NDArray[np.uint64]]]:
-    """The doc_ids that have band rows, in order, with how many and the XOR of their hashes; read from the table."""
+    """Yield the doc_ids with band rows, in order, with the number of rows and the XOR of their hashes."""
     with driver(connection).cursor(name="nearsim_band_sums", binary=True) as cursor:
         cursor.execute(statement("checksum_bands", leaves))
-        while rows := cast(list[tuple[int, int, int]], cursor.fetchmany(batch)):
+        while rows := cursor.fetchmany(batch):
             found = np.array(rows, np.int64)
             yield found[:, 0], found[:, 1], from_bigint(found[:, 2])
 
@@ -145,7 +145,7 @@ def stream_band_sums(
 def stream_heads(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
-    """The doc_ids of all heads, in order, with their sketches."""
+    """Yield the doc_ids of all heads, in order, with their sketches."""
     with driver(connection).cursor(name="nearsim_heads", binary=True) as cursor:
         cursor.execute(statement("read_sorted_heads", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
@@ -158,62 +158,56 @@ def stream_heads(
 def read_pairs_at(
     connection: Connection, leaves: Leaves, doc_ids: Sequence[int], *, both: bool
 ) -> list[StoredPair]:
-    """The pairs of which one of some documents is the right end, or with `both` either."""
+    """Return the pairs whose right end, or with `both` either end, is one of some documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement("read_pairs_at", leaves), parameters).fetchall()
-    return [StoredPair(*row) for row in cast(list[tuple[Any, ...]], rows)]
+    return fetch_all(connection, StoredPair, statement("read_pairs_at", leaves), parameters, binary=True)
 
 
 def choose_scan(connection: Connection, *, by_index: bool) -> None:
-    """Until the transaction ends, read tables by their indexes, or without them."""
+    """Read tables through their indexes, or without them, until the transaction ends."""
     driver(connection).execute(statement("set_scan_method"), {"by_index": by_index})
 
 
 def sum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
-    """How many rows a table has, and the XOR of their hashed keys."""
+    """Return the number of rows of a table, and the XOR of their hashed keys."""
     first, second = map(sql.Identifier, _KEYS[parent])
     command = statement("checksum_leaf", first=first, second=second, leaf=leaves.table(parent))
-    row = driver(connection).execute(command).fetchone()
-    return cast(tuple[int, int], row)
+    number, checksum = fetch_row(connection, command)
+    return number, checksum
 
 
 def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> LeafState | None:
-    """How a table stands in the catalog; None where it is missing."""
+    """Return the state of a table in the catalog; None if it is missing."""
     parameters = {"leaf": leaves.qualified(parent), "parent": f"{SCHEMA}.{parent}"}
-    row = driver(connection).execute(statement("read_leaf_state"), parameters).fetchone()
-    return None if row is None else LeafState(*cast(tuple[Any, ...], row))
+    return fetch_first(connection, LeafState, statement("read_leaf_state"), parameters)
 
 
 def find_misshapen(connection: Connection, leaves: Leaves, size: int) -> list[int]:
-    """Documents whose sketch has not so many bytes."""
+    """Return the documents whose sketch has another size in bytes."""
     return _column(connection, "find_malformed_sketches", leaves, {"bytes": size})
 
 
 def read_families(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> list[int]:
-    """Those of some documents that are signed, and all that share a head or a digest with them."""
+    """Return the signed documents among some, and all that share a head or a digest with them."""
     return _column(connection, "read_families", leaves, {"doc_ids": packed_ids(doc_ids)})
 
 
 def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> NDArray[np.uint64]:
-    """Take out the band rows of some documents without their keys; returns in which buckets they were."""
+    """Delete the band rows of some documents without their keys; return their buckets."""
     parameters = {"doc_ids": packed_ids(doc_ids)}
     return from_bigint(np.array(_column(connection, "delete_all_bands", leaves, parameters), np.int64))
 
 
 def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
-    """Take out some pairs: (m, 2) int64."""
+    """Delete pairs: (m, 2) int64."""
     parameters = {"left_ids": packed_ids(ends[:, 0]), "right_ids": packed_ids(ends[:, 1])}
     driver(connection).execute(statement("delete_pairs", leaves), parameters)
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:
-    """What the owner calls those of some documents that are there."""
-    rows = driver(connection).execute(statement("read_external_ids"), {"doc_ids": packed_ids(doc_ids)})
-    return dict(cast(list[tuple[int, str]], rows.fetchall()))
+    """Return the external ids of existing documents."""
+    return dict(fetch_rows(connection, statement("read_external_ids"), {"doc_ids": packed_ids(doc_ids)}))
 
 
 def _column(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> list[int]:
-    with driver(connection).cursor(binary=True) as cursor:
-        rows = cursor.execute(statement(name, leaves), parameters).fetchall()
-    return [row[0] for row in cast(list[tuple[int]], rows)]
+    return fetch_values(connection, statement(name, leaves), parameters, binary=True)
