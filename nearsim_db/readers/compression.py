@@ -1,4 +1,4 @@
-"""Compressed files, piece by piece; of a damaged one, all that stands before the damage."""
+"""Incremental decompression, which salvages everything before the damage in a damaged file."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ import zstandard
 
 
 class Decompressor(Protocol):
-    """What zlib and zstandard have in common: it takes one part of a file, which may consist of several."""
+    """The common interface of zlib and zstandard: decompresses one member of a file, which may have several."""
 
     @property
     def eof(self) -> bool: ...
@@ -26,33 +26,34 @@ def _zstandard() -> Decompressor:
 
 
 DECOMPRESSORS: dict[str, Callable[[], Decompressor]] = {".gz": _gzip, ".zst": _zstandard}
-DAMAGE = (EOFError, zlib.error, zstandard.ZstdError)
-_CORRUPTION = (zlib.error, zstandard.ZstdError)
+DAMAGE_ERRORS = (EOFError, zlib.error, zstandard.ZstdError)
+_CORRUPTION_ERRORS = (zlib.error, zstandard.ZstdError)
 
 
 def decompressed(
-    suffix: str, pieces: Iterator[bytes], again: Callable[[], Iterator[bytes]]
+    suffix: str, pieces: Iterator[bytes], reread: Callable[[], Iterator[bytes]]
 ) -> Iterator[bytes]:
-    """The content of a compressed file given in pieces, which `again` reads a second time after damage.
+    """Decompress a file given in pieces; `reread` reads them a second time after damage.
 
-    Raises one of DAMAGE where the data is damaged or ends too early; what stands before is given first.
+    Raises one of DAMAGE_ERRORS if the data is damaged or truncated, after yielding everything before that
+    point.
     """
-    whole = 0
-    given = 0
+    consumed = 0
+    yielded = 0
     start = DECOMPRESSORS[suffix]
 
-    def counted() -> Iterator[bytes]:
-        nonlocal whole
+    def counting() -> Iterator[bytes]:
+        nonlocal consumed
         for piece in pieces:
             yield piece
-            whole += len(piece)
+            consumed += len(piece)
 
     try:
-        for content in _plain(counted(), start):
-            given += len(content)
+        for content in _plain(counting(), start):
+            yielded += len(content)
             yield content
-    except _CORRUPTION:
-        yield from _salvaged(_bytewise(again(), whole), start, given)
+    except _CORRUPTION_ERRORS:
+        yield from _salvaged(_bytewise(reread(), consumed), start, yielded)
         raise
 
 
@@ -69,22 +70,22 @@ def _plain(pieces: Iterator[bytes], start: Callable[[], Decompressor]) -> Iterat
             remaining = decompressor.unused_data
             decompressor = None
     if decompressor is not None:
-        raise EOFError("the compressed data ends too early")
+        raise EOFError("the compressed data is truncated")
 
 
-def _salvaged(pieces: Iterator[bytes], start: Callable[[], Decompressor], given: int) -> Iterator[bytes]:
-    """What comes after the first `given` bytes: a call that fails keeps what it had decompressed to itself."""
+def _salvaged(pieces: Iterator[bytes], start: Callable[[], Decompressor], yielded: int) -> Iterator[bytes]:
+    """Yield the content after the first `yielded` bytes, which a failing call decompresses but does not return."""
     passed = 0
     try:
         for content in _plain(pieces, start):
-            yield content[max(0, given - passed) :]
+            yield content[max(0, yielded - passed) :]
             passed += len(content)
-    except DAMAGE:
+    except DAMAGE_ERRORS:
         return
 
 
 def _bytewise(pieces: Iterator[bytes], after: int) -> Iterator[bytes]:
-    """The same data, cut into single bytes after the first `after` of them."""
+    """Cut the data into single bytes after the first `after` of them."""
     passed = 0
     for piece in pieces:
         cut = min(len(piece), max(0, after - passed))

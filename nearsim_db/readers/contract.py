@@ -1,4 +1,4 @@
-"""What every reader takes and gives."""
+"""The contract of a reader."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from nearsim_db.records import ReadDocument, Reject
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Which columns or keys of a file hold what; with `body` None it is 'text', or else 'body'."""
+    """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'."""
 
     id: str = "id"
     title: str = "title"
@@ -22,10 +22,10 @@ class Fields:
 
 
 class Reader(Protocol):
-    """Reads one file, holding one record at a time.
+    """Reads one file, one record at a time.
 
-    A record that cannot become a document is yielded as a Reject and reading goes on. Raises InputError where
-    the file itself cannot be read on; what was yielded before stays good.
+    A record that cannot become a document is yielded as a Reject, and reading continues. Raises InputError if
+    the file itself cannot be read further; records yielded before remain valid.
     """
 
     def __call__(self, file: InputFile, fields: Fields, /) -> Iterator[ReadDocument | Reject]: ...

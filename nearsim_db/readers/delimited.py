@@ -1,4 +1,4 @@
-"""CSV and TSV, with a header; fields are quoted with double quotes and may then hold newlines."""
+"""CSV and TSV with a header; fields in double quotes may contain newlines."""
 
 import csv
 import json
@@ -6,31 +6,32 @@ from collections.abc import Iterator
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
 _FOREIGN_DELIMITERS = {",": ";\t|", "\t": ",;|"}
-_DELIMITER_RULE = "columns are separated by commas in .csv and by tabs in .tsv; rename or convert the file"
+_DELIMITER_RULE = ".csv files are separated by commas, .tsv files by tabs; rename or convert the file"
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """The documents of a comma-separated file; see `_read`."""
+    """Read a comma-separated file; see `_read`."""
     return _read(file, fields, ",")
 
 
 def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """The documents of a tab-separated file; see `_read`."""
+    """Read a tab-separated file; see `_read`."""
     return _read(file, fields, "\t")
 
 
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
-    """An empty cell of a column that `fields` names is null, that of the vector is an array as JSON writes them; other
-    columns are attributes, kept as strings.
+    """Read rows as documents.
 
-    A row's line is the one it begins on. Raises InputError for a header without the columns that are needed.
+    An empty cell of a column named in `fields` is null; a vector cell is a JSON array; other columns become
+    attributes, as strings. A row's line is its first one. Raises InputError for a header without the required
+    columns.
     """
     maker = DocumentMaker(file.name, fields)
     rows = _rows(file, delimiter)
@@ -53,7 +54,7 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
 
 
 def _array(cell: object) -> object:
-    """What a cell holds as JSON; the cell itself, which is no vector then, where it holds none."""
+    """Parse a cell as JSON; return a cell that is not JSON unchanged, to be rejected as a vector later."""
     try:
         return json.loads(str(cell))
     except (ValueError, RecursionError):
@@ -64,22 +65,22 @@ def _header(
     row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker, delimiter: str
 ) -> list[str]:
     if isinstance(row, str):
-        raise InputError(f"the header of {file.name} cannot be read: {row}")
+        raise InputError(f"cannot read the header of {file.name}: {row}")
     shown = clean(", ".join(row))[0][:_SHOWN_CHARACTERS]
     if len(set(row)) < len(row):
-        raise InputError(f"{file.name} has columns of the same name: {shown}; rename them")
+        raise InputError(f"duplicate column names in {file.name}; rename them (columns: {shown})")
     if len(row) == 1 and not set(row[0]).isdisjoint(_FOREIGN_DELIMITERS[delimiter]):
-        raise InputError(f"{file.name} has one column only: {shown}; {_DELIMITER_RULE}")
+        raise InputError(f"{file.name} has only one column, {shown}; {_DELIMITER_RULE}")
     if fields.id not in row:
-        raise InputError(f"{file.name} has no column '{fields.id}' but {shown}; name the id field")
+        raise InputError(no_column(file.name, fields.id, shown))
     if set(row).isdisjoint((fields.title, fields.vector, *maker.body_names)):
-        raise InputError(f"{file.name} has {maker.without_text} but {shown}; name the title or body field")
+        raise InputError(no_text_column(file.name, maker.missing_text, shown))
     return row
 
 
 def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Each row that is not blank with the line it begins on, or the reason why it cannot be read."""
-    # The limit is the process's, not the reader's: raised, never lowered.
+    """Yield each row that is not blank with its first line number, or the reason that it cannot be read."""
+    # The limit belongs to the process: it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), file.limit))
     lines = _DecodedLines(file)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -91,7 +92,7 @@ def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | st
         except StopIteration:
             return
         except csv.Error as error:
-            yield begin, f"not a row: {error}; a quote may be open or misplaced"
+            yield begin, f"not a valid row: {error}; check for an unclosed or misplaced quote"
             continue
         if lines.row_bytes > file.limit:
             yield begin, file.too_long
@@ -100,7 +101,7 @@ def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | st
 
 
 class _DecodedLines:
-    """The lines of a file as text, and how many bytes the row being read has."""
+    """The lines of a file as text, with the size in bytes of the current row."""
 
     def __init__(self, file: InputFile) -> None:
         self._lines = file.lines()
@@ -108,7 +109,7 @@ class _DecodedLines:
         self.row_bytes = 0
 
     def begin_row(self) -> None:
-        # The newline that ends the row is no part of it.
+        # Exclude the newline that ends the row.
         self.row_bytes = -1
 
     def __iter__(self) -> "_DecodedLines":

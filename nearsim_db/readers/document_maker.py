@@ -1,4 +1,4 @@
-"""From a record, names to values as a file gives them, to a document or the reason why not."""
+"""From a record, a mapping of names to values, to a document or a reject."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,21 +27,21 @@ class DocumentMaker:
         self.named = frozenset(named.union(self.body_names))
 
     def make(self, record: Mapping[str, object], line: int) -> ReadDocument | Reject:
-        """The document of a record.
+        """Make a document from a record.
 
-        Keys that no field names become attributes; so do a source or url that is not a string, and 'body'
-        where 'text' is the body.
+        Keys that no field names become attributes; so do a source or url that is not a string, and 'body' if
+        'text' is the body.
         """
         external_id = None
         try:
             external_id = checked_id(record, self._fields.id)
             return self._document(record, external_id, line)
-        except InputError as refusal:
-            return Reject(self._file, line, str(refusal), external_id)
+        except InputError as error:
+            return Reject(self._file, line, str(error), external_id)
 
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
         if self._fields.body is not None and self._fields.body not in record:
-            raise InputError(f"no '{self._fields.body}', which was named as the field of the text")
+            raise InputError(f"no '{self._fields.body}', which --body-field names")
         title, in_title = _text(record, self._fields.title)
         body_name = self._body_name(record)
         body, in_body = _text(record, body_name)
@@ -71,13 +71,23 @@ class DocumentMaker:
 
     def _check_for_text(self, record: Mapping[str, object]) -> None:
         if record.keys().isdisjoint((self._fields.title, *self.body_names)):
-            raise InputError(self.without_text)
+            raise InputError(self.missing_text)
 
     @property
-    def without_text(self) -> str:
-        """The reason for refusing a record that has no field for text."""
+    def missing_text(self) -> str:
+        """The reason for rejecting a record without a text field."""
         bodies = " or ".join(f"'{name}'" for name in self.body_names)
         return f"no '{self._fields.title}' and no {bodies}"
+
+
+def no_column(file: str, id_field: str, columns: str) -> str:
+    """Return the message for a file without the id column."""
+    return f"no column '{id_field}' in {file}; name it with --id-field (columns: {columns})"
+
+
+def no_text_column(file: str, missing: str, columns: str) -> str:
+    """Return the message for a file without any column for text."""
+    return f"{missing} in {file}; name one with --title-field or --body-field (columns: {columns})"
 
 
 def checked_id(record: Mapping[str, object], name: str) -> str:
@@ -89,10 +99,12 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or an integer")
     if clean(value)[1]:
-        raise InputError(f"'{name}' {shown(value)} has NUL, a lone surrogate or bytes that are not UTF-8")
+        raise InputError(
+            f"'{name}' {shown(value)} contains NUL, a lone surrogate or bytes that are not UTF-8"
+        )
     size = len(value.encode())
     if size > MAX_ID_BYTES:
-        raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; it may have {MAX_ID_BYTES:,}")
+        raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""One input file as lines of bytes, whatever it is compressed with."""
+"""An input file as lines of bytes, decompressed."""
 
 import codecs
 import sys
@@ -8,14 +8,14 @@ from pathlib import Path, PurePath
 from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.compression import DAMAGE, DECOMPRESSORS, decompressed
+from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, decompressed
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
-# Small, because it may decompress to a thousand times as much.
+# Small, because it may decompress to a thousand times its size.
 _COMPRESSED_PIECE_BYTES = 1 << 12
 
 
@@ -24,36 +24,36 @@ class _Readable(Protocol):
 
 
 class _DamagedError(InputError):
-    """Reading broke off within a file."""
+    """A file could not be read to its end."""
 
 
 @dataclass(slots=True)
-class Tally:
-    """How many bytes were read, as they are on disk (compressed)."""
+class ReadProgress:
+    """The number of bytes read so far, as stored on disk (compressed)."""
 
     bytes_read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are refused."""
+    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected."""
 
     path: Path
-    tally: Tally = field(default_factory=Tally)
+    progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
 
     @property
     def name(self) -> str:
-        """The path as it is shown; bytes of it that are not UTF-8 are U+FFFD."""
+        """The path for messages; bytes that are not UTF-8 are replaced by U+FFFD."""
         return clean(str(self.path))[0]
 
     @property
     def too_long(self) -> str:
-        """The reason for refusing a record beyond the limit."""
-        return f"longer than {self.limit:,} bytes, the most that one document may have"
+        """The reason for rejecting a record beyond the limit."""
+        return f"longer than {self.limit:,} bytes, the maximum for one document"
 
     def content(self) -> bytes | None:
-        """The whole file without a byte order mark; None if it is beyond the limit.
+        """Read the whole file, without a byte order mark; None if it exceeds the limit.
 
         Raises InputError if it cannot be read.
         """
@@ -65,9 +65,9 @@ class InputFile:
         return self._without_mark(bytes(content))
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """Each line with its number from 1, without its newline; None for one that is beyond the limit.
+        """Yield each line with its number from 1, without its newline; None for one that exceeds the limit.
 
-        Raises InputError where the file cannot be read on; every complete line before is given first.
+        Raises InputError if the file cannot be read further, after yielding every complete line before.
         """
         number = 0
         try:
@@ -75,8 +75,7 @@ class InputFile:
                 yield number, self._without_mark(line) if number == 1 and line else line
         except _DamagedError as error:
             raise InputError(
-                f"{error}, after {number:,} complete lines; "
-                "repair the file, or fetch it again, and repeat the command"
+                f"{error}, after {number:,} complete lines; repair or download the file again and rerun the command"
             ) from error
 
     def _split(self) -> Iterator[tuple[int, bytes | None]]:
@@ -101,17 +100,17 @@ class InputFile:
             yield number + 1, b"".join(begun) if size <= self.limit else None
 
     def _pieces(self) -> Iterator[bytes]:
-        """The decompressed content, piece by piece."""
+        """Yield the decompressed content piece by piece."""
         suffix = self.path.suffix.lower()
         try:
             if suffix in DECOMPRESSORS:
                 yield from decompressed(suffix, self._raw(_COMPRESSED_PIECE_BYTES), self._raw_again)
             else:
                 yield from self._raw(_PIECE_BYTES)
-        except DAMAGE as error:
-            raise _DamagedError(f"{self.name} is cut short or damaged ({error})") from error
+        except DAMAGE_ERRORS as error:
+            raise _DamagedError(f"{self.name} is truncated or damaged ({error})") from error
         except OSError as error:
-            raise _DamagedError(f"{self.name} cannot be read: {error.strerror or error}") from error
+            raise _DamagedError(f"cannot read {self.name}: {error.strerror or error}") from error
 
     def _raw(self, size: int) -> Iterator[bytes]:
         if self.path == STANDARD_INPUT:
@@ -121,13 +120,13 @@ class InputFile:
                 yield from self._counted(stream, size)
 
     def _raw_again(self) -> Iterator[bytes]:
-        """The raw content once more, uncounted; nothing where it cannot be read twice."""
+        """Yield the raw content once more, without counting it; nothing if it cannot be read twice."""
         if self.path.is_file():
-            yield from replace(self, tally=Tally())._raw(_COMPRESSED_PIECE_BYTES)
+            yield from replace(self, progress=ReadProgress())._raw(_COMPRESSED_PIECE_BYTES)
 
     def _counted(self, stream: _Readable, size: int) -> Iterator[bytes]:
         while piece := stream.read1(size):
-            self.tally.bytes_read += len(piece)
+            self.progress.bytes_read += len(piece)
             yield piece
 
     def _without_mark(self, start: bytes) -> bytes:
@@ -137,6 +136,6 @@ class InputFile:
 
 
 def file_type(path: Path) -> str:
-    """The ending that tells what a file holds, in lower case and without that of its compression."""
+    """Return the suffix that identifies the format, in lower case and without that of the compression."""
     whole = PurePath(path.name.lower())
     return whole.with_suffix("").suffix if whole.suffix in DECOMPRESSORS else whole.suffix

@@ -1,4 +1,4 @@
-"""JSON lines: an object per line."""
+"""JSON lines: one object per line."""
 
 import json
 from collections.abc import Iterator
@@ -14,26 +14,26 @@ from nearsim_db.records import ReadDocument, Reject
 
 
 def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """The documents of JSON lines. Blank lines are skipped; of equal keys in one object the last counts.
+    """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept.
 
     Raises InputError for a .json file that is one array.
     """
     name = file.name
     maker = DocumentMaker(name, fields)
-    begun = False
+    is_first = True
     for number, line in file.lines():
         if line is None:
             yield Reject(name, number, file.too_long)
         elif line and not line.isspace():
-            if not begun and file_type(file.path) == ".json":
+            if is_first and file_type(file.path) == ".json":
                 _refuse_array(line, name)
             try:
                 record = _parse(line, fields.vector)
-            except InputError as refusal:
-                yield Reject(name, number, str(refusal))
+            except InputError as error:
+                yield Reject(name, number, str(error))
             else:
                 yield maker.make(record, number)
-            begun = True
+            is_first = False
 
 
 def _refuse_array(line: bytes, name: str) -> None:
@@ -44,7 +44,10 @@ def _refuse_array(line: bytes, name: str) -> None:
 
 
 def _parse(line: bytes, vector: str) -> dict[str, Any]:
-    """orjson is fast; the standard parser takes lone surrogates, undecodable bytes, integers of any size."""
+    """Parse with orjson, or with the standard parser where it is needed.
+
+    orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size.
+    """
     try:
         record = orjson.loads(line)
         if _may_be_rounded(record, vector):
@@ -62,13 +65,13 @@ def _parse_leniently(line: bytes) -> object:
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at character {error.pos + 1:,}") from error
     except ValueError as error:
-        raise InputError(f"not JSON that can be read: {error}") from error
+        raise InputError(f"cannot parse this JSON: {error}") from error
     except RecursionError as error:
-        raise InputError("JSON nested too deeply") from error
+        raise InputError("the JSON is nested too deeply") from error
 
 
 def _may_be_rounded(record: object, vector: str) -> bool:
-    """orjson reads integers beyond 64 bits as floats; whether there is a float that large, other than in the vector."""
+    """Whether a float outside the vector may be an integer beyond 64 bits, which orjson rounds."""
     pending = [record]
     if isinstance(record, dict):
         pending = [value for name, value in record.items() if name != vector]

@@ -1,4 +1,4 @@
-"""Files of answers: JSON lines, and a file that appears only when it is whole."""
+"""Output files: JSON lines, and files that appear only when they are complete."""
 
 import os
 import stat
@@ -18,9 +18,9 @@ _UNMEASURED = tuple(field.name for field in fields(Pair) if field.name != "dista
 
 
 def json_line(record: object) -> bytes:
-    """A record as one line of JSON, newline included; dataclasses become objects.
+    """Serialise a record as one line of JSON, newline included; dataclasses become objects.
 
-    A pair has a distance only where its metric measures one.
+    A pair has a distance only if its metric measures one.
     """
     if isinstance(record, Pair) and record.distance is None:
         record = {name: getattr(record, name) for name in _UNMEASURED}
@@ -29,11 +29,10 @@ def json_line(record: object) -> bytes:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content takes the place of `path` at the end of the block, and only if the block succeeds.
+    """Open a file that replaces `path` at the end of the block, and only if the block succeeds.
 
-    So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard output are
-    written to directly.
-    Raises NearsimError where it cannot be written.
+    So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard
+    output are written to directly. Raises NearsimError if it cannot be written.
     """
     if path == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -51,7 +50,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
             yield stream
         part.replace(target)
     except OSError as error:
-        raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -61,4 +60,4 @@ def _written_directly(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as stream:
             yield stream
     except OSError as error:
-        raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error

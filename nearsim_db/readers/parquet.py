@@ -1,4 +1,4 @@
-"""Parquet: a document a row, read in batches; of the package pyarrow, which is only loaded for such files."""
+"""Parquet: one document per row, read in batches with pyarrow, which is imported only for such files."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
@@ -23,44 +23,47 @@ _SHOWN_CHARACTERS = 500
 
 
 class Unreadable:
-    """What stands for a value that Python cannot hold, or that is damaged: the reason."""
+    """Placeholder for a value that is damaged or that Python cannot represent, with the reason."""
 
     def __init__(self, error: Exception) -> None:
         self.reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
 
 
 def refuse_without_pyarrow(path: Path) -> None:
-    """Raise InputError where the package that reads Parquet is missing."""
+    """Raise InputError if pyarrow is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"{path} is read with the package pyarrow, which is not installed: pip install pyarrow"
-        ) from error
+        raise InputError(f"reading {path} requires the package pyarrow; pip install pyarrow") from error
 
 
 def open_parquet(path: Path) -> "ParquetFile":
-    """A Parquet file whose columns have different names. Raises InputError for what is none; close it."""
+    """Open a Parquet file, to be closed by the caller.
+
+    Raises InputError if it is not a Parquet file, or has duplicate column names.
+    """
     refuse_without_pyarrow(path)
     import pyarrow.parquet
 
     if not path.is_file():
-        raise InputError(f"{path} is no file; Parquet cannot be read from a pipe: save it to a file first")
+        raise InputError(
+            f"{path} is not a regular file; Parquet cannot be read from a pipe: save it to a file first"
+        )
     try:
         opened = pyarrow.parquet.ParquetFile(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {Unreadable(error).reason}") from error
+        raise InputError(f"cannot read {path} as Parquet: {Unreadable(error).reason}") from error
     names = opened.schema_arrow.names
     if len(set(names)) < len(names):
         opened.close()
-        raise InputError(f"{path} has columns of the same name: {_listed(names)}; rename them")
+        raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
     return opened
 
 
 def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows as Python values, lists of plain numbers as NumPy arrays; a value may be `Unreadable`.
+    """Yield rows as Python values, lists of plain numbers as NumPy arrays; a value may be `Unreadable`.
 
-    Raises InputError where the file cannot be read on.
+    Raises InputError if the file cannot be read further.
     """
     import pyarrow
 
@@ -74,24 +77,24 @@ def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None)
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(
             f"{path} is damaged ({Unreadable(error).reason}), after {done:,} complete rows; "
-            "repair the file, or fetch it again, and repeat the command"
+            "repair or download the file again and rerun the command"
         ) from error
 
 
 def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """The documents of a Parquet file; a row's line is its number from 1.
+    """Read the documents of a Parquet file; a row's line is its number from 1.
 
-    Dates and times are ISO 8601; decimals, UUIDs and bytes strings; maps with keys of strings objects; NaN in an
-    attribute is null. Raises InputError for a file without the columns that are needed.
+    Dates and times become ISO 8601; decimals, UUIDs and bytes strings; maps with string keys objects; NaN in an
+    attribute null. Raises InputError for a file without the required columns.
     """
     with closing(open_parquet(file.path)) as opened:
         maker = DocumentMaker(file.name, fields)
         _check_columns(opened.schema_arrow.names, file.name, fields, maker)
-        before, total = file.tally.bytes_read, max(1, opened.metadata.num_rows)
+        before, total = file.progress.bytes_read, max(1, opened.metadata.num_rows)
         size = file.path.stat().st_size
         for number, row in enumerate(rows_of(opened, file.path), 1):
             yield _made(maker, file.name, row, fields.vector, number)
-            file.tally.bytes_read = before + size * number // total
+            file.progress.bytes_read = before + size * number // total
 
 
 def _made(
@@ -99,7 +102,7 @@ def _made(
 ) -> ReadDocument | Reject:
     for name, value in row.items():
         if isinstance(value, Unreadable):
-            return Reject(file, number, f"'{name}' cannot be read: {value.reason}")
+            return Reject(file, number, f"cannot read '{name}': {value.reason}")
     return maker.make(
         {name: value if name == vector else _as_json(value) for name, value in row.items()}, number
     )
@@ -107,11 +110,9 @@ def _made(
 
 def _check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
     if fields.id not in names:
-        raise InputError(f"{file} has no column '{fields.id}' but {_listed(names)}; name the id field")
+        raise InputError(no_column(file, fields.id, _listed(names)))
     if set(names).isdisjoint((fields.title, fields.vector, *maker.body_names)):
-        raise InputError(
-            f"{file} has {maker.without_text} but {_listed(names)}; name the title or body field"
-        )
+        raise InputError(no_text_column(file, maker.missing_text, _listed(names)))
 
 
 def _listed(names: list[str]) -> str:
@@ -119,13 +120,13 @@ def _listed(names: list[str]) -> str:
 
 
 def _values(column: Any) -> list[Any]:
-    """A column as Python values; where that fails, each value by itself."""
+    """Convert a column to Python values; if that fails, each value by itself."""
     import pyarrow
     from pyarrow import types
 
     kind = column.type
     if types.is_string(kind) or types.is_large_string(kind):
-        # As bytes, which may be no UTF-8, as in other files.
+        # As bytes, which may not be valid UTF-8, as in other files.
         texts = column.cast(pyarrow.large_binary()).to_pylist()
         return [None if one is None else _decoded(one) for one in texts]
     if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
@@ -145,7 +146,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _without_nanoseconds(kind: Any) -> Any:
-    """A type in which times have microseconds at most, as Python's have."""
+    """Convert a type to one with times of microsecond precision, as Python has."""
     import pyarrow
     from pyarrow import types
 
@@ -194,7 +195,7 @@ _CONVERSIONS: dict[type, Callable[[Any], object]] = {
 
 
 def _as_json(value: Any) -> object:
-    """A value as JSON has it."""
+    """Convert a value to its JSON equivalent."""
     if isinstance(value, float):
         return None if value != value else value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Where records go that could not be taken: one JSON line each, written as they come."""
+"""Reject files: one JSON line per rejected record, written as they occur."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -10,23 +10,24 @@ from typing import Self, TextIO
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Reject
 
-_KEPT = 5
+_FIRST_KEPT = 5
 _KEYS = {"file", "line", "id", "reason"}
 
 
 def refuse_overwriting_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
-    """Raise InputError where a file to be written is one that is read."""
+    """Raise InputError if an output file is also an input."""
     for output in outputs:
-        for given in inputs:
-            if output is not None and output.exists() and given.exists() and output.samefile(given):
-                raise InputError(
-                    f"{output} is read, so it cannot be written at the same time; name another file"
-                )
+        for source in inputs:
+            if output is not None and output.exists() and source.exists() and output.samefile(source):
+                raise InputError(f"{output} is both input and output; name another output file")
 
 
 @dataclass(frozen=True, slots=True)
 class RejectLines:
-    """The lines of a reject file without those about some documents: which these were, and how many lines `removed`."""
+    """The lines of a reject file without those about some documents.
+
+    `external_ids` are the documents found, `removed` is the number of their lines.
+    """
 
     kept: tuple[bytes, ...]
     external_ids: frozenset[str]
@@ -34,7 +35,10 @@ class RejectLines:
 
 
 def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
-    """Read a reject file for what it says of documents. Raises InputError for a file that is none."""
+    """Separate the lines of a reject file about some documents from the rest.
+
+    Raises InputError if it is not a reject file.
+    """
     kept: list[bytes] = []
     found: list[str] = []
     try:
@@ -46,7 +50,7 @@ def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
                 else:
                     kept.append(line)
     except OSError as error:
-        raise InputError(f"the reject file {path} cannot be read: {error.strerror or error}") from error
+        raise InputError(f"cannot read the reject file {path}: {error.strerror or error}") from error
     return RejectLines(tuple(kept), frozenset(found), len(found))
 
 
@@ -57,7 +61,7 @@ def _id_in(line: bytes, path: Path, number: int) -> object:
         row = None
     if not isinstance(row, dict) or row.keys() != _KEYS:
         raise InputError(
-            f"{path} is no reject file: line {number:,} has not the keys {', '.join(sorted(_KEYS))}"
+            f"{path} is not a reject file: line {number:,} lacks the keys {', '.join(sorted(_KEYS))}"
         )
     return row["id"]
 
@@ -65,8 +69,8 @@ def _id_in(line: bytes, path: Path, number: int) -> object:
 class RejectWriter:
     """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
 
-    The file is made on entry, even if nothing is rejected, and replaces the one of an earlier run. `count` is
-    how many there were; `first` holds the first few, for a summary. Raises NearsimError if the file cannot be
+    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run. `count` is
+    the number of rejects; `first` has the first few, for a summary. Raises NearsimError if the file cannot be
     written.
     """
 
@@ -93,16 +97,16 @@ class RejectWriter:
         try:
             self._stream.close()
         except OSError as closing:
-            # After a failed write closing fails for the same reason, which is then on its way up already.
+            # After a failed write, closing fails for the same reason, which is already being raised.
             if error is None:
                 raise self._failure(closing) from closing
         finally:
             self._stream = None
 
     def write(self, reject: Reject) -> None:
-        """Count a reject and, if there is a file, write it through to the disk's cache."""
+        """Count a reject and, if there is a file, write and flush it."""
         self.count += 1
-        if len(self.first) < _KEPT:
+        if len(self.first) < _FIRST_KEPT:
             self.first.append(reject)
         if self._stream is None:
             return
@@ -115,5 +119,5 @@ class RejectWriter:
 
     def _failure(self, error: OSError) -> NearsimError:
         return NearsimError(
-            f"the reject file {self._path} cannot be written: {error.strerror}; give another with --rejects"
+            f"cannot write the reject file {self._path}: {error.strerror}; name another with --rejects"
         )

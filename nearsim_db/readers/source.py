@@ -1,4 +1,4 @@
-"""What to read, file by file, and how far reading has come."""
+"""The files and folders to read, and the progress of reading."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,10 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.compression import DECOMPRESSORS
 from nearsim_db.readers.contract import Fields, Reader
 from nearsim_db.readers.delimited import read_csv, read_tsv
-from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, Tally, file_type
+from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, ReadProgress, file_type
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
-from nearsim_db.readers.text_file import TEXT_KINDS, files_of, is_text, read_text, text_document
+from nearsim_db.readers.text_file import TEXT_SUFFIXES, is_text, list_files, read_text, text_document
 from nearsim_db.records import ReadDocument, Reject
 
 PARQUET = ".parquet"
@@ -22,83 +22,83 @@ READERS: dict[str, Reader] = {
     ".csv": read_csv,
     ".tsv": read_tsv,
     PARQUET: read_parquet,
-    **dict.fromkeys(sorted(TEXT_KINDS), read_text),
+    **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
 
 _DEFAULT_FIELDS = Fields()
-_TEXT_ENDINGS = " ".join(sorted(TEXT_KINDS))
+_TEXT_SUFFIXES = " ".join(sorted(TEXT_SUFFIXES))
 
 
 class Source:
     """The documents of files and folders, in the order given; '-' is standard input as JSON lines.
-    A folder gives a document per text file, whose id is the path within the folder, parted by '/', and a reject per
-    file of another kind.
-    A folder gives a document per text file, whose id is the path within the folder, parted by '/'.
 
-    `total_bytes` is the size of everything as it is on disk, None if that cannot be known; `bytes_read` grows
-    towards it and starts again with each iteration. Raises InputError at once if something is missing,
-    unreadable or of an unknown kind, and during iteration where a file cannot be read on.
+    A folder gives a document per text file, whose id is the path within the folder, separated by '/', and a
+    reject per file of another type. `total_bytes` is the size of everything on disk, None if unknown;
+    `bytes_read` grows towards it and restarts with each iteration. Raises InputError at once if something is
+    missing, unreadable or of an unknown type, and during iteration if a file cannot be read further.
     """
 
     def __init__(self, paths: Sequence[Path], fields: Fields = _DEFAULT_FIELDS) -> None:
         self.paths = tuple(paths)
         self._fields = fields
-        self._tally = Tally()
+        self._progress = ReadProgress()
         sizes = [_checked_size(path) for path in self.paths]
         self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes of `total_bytes` were read so far."""
-        return self._tally.bytes_read
+        """The number of bytes of `total_bytes` read so far."""
+        return self._progress.bytes_read
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
-        self._tally.bytes_read = 0
+        self._progress.bytes_read = 0
         for path in self.paths:
             yield from self.read(path)
 
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
-        """The documents of one of the paths, for those who treat each by itself; it adds to `bytes_read`."""
+        """Read the documents of one of the paths; adds to `bytes_read`."""
         if path.is_dir():
             return self._read_folder(path)
         reader = read_jsonl if path == STANDARD_INPUT else READERS[file_type(path)]
-        return reader(InputFile(path, self._tally), self._fields)
+        return reader(InputFile(path, self._progress), self._fields)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
-        for found in files_of(folder):
+        for found in list_files(folder):
             if isinstance(found, OSError):
-                place = InputFile(Path(os.fsdecode(found.filename)))
-                yield Reject(place.name, 0, f"cannot be read: {found.strerror}")
+                folder_file = InputFile(Path(os.fsdecode(found.filename)))
+                yield Reject(folder_file.name, 0, f"cannot be read: {found.strerror}")
             elif not is_text(found):
-                yield Reject(InputFile(found).name, 0, f"is no text file ({_TEXT_ENDINGS})")
+                yield Reject(InputFile(found).name, 0, f"not a text file ({_TEXT_SUFFIXES})")
             else:
-                yield text_document(InputFile(found, self._tally), found.relative_to(folder).as_posix())
+                yield text_document(InputFile(found, self._progress), found.relative_to(folder).as_posix())
 
 
 def _checked_size(path: Path) -> int | None:
-    """The bytes of a file or folder, None if unknown. Raises InputError if it cannot be read at all."""
+    """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
     if path == STANDARD_INPUT:
         return None
     try:
         path.stat()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; check the name and the place") from error
+        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
     if not os.access(path, os.R_OK):
         raise InputError(
-            f"{path} cannot be read: Permission denied; ask its owner, or change its mode with chmod"
+            f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
         )
     if path.is_dir():
         return _folder_size(path)
     if file_type(path) not in READERS:
-        endings = " ".join(ending for ending in READERS if ending != PARQUET)
+        suffixes = " ".join(suffix for suffix in READERS if suffix != PARQUET)
         raise InputError(
-            f"{path} is of an unknown kind; nearsim reads {endings}, each also with "
+            f"unknown file type of {path}; nearsim reads {suffixes}, each also with "
             f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, and folders of text files; rename or convert it, "
-            "or give JSON lines on standard input with '-'"
+            "or pass JSON lines on standard input with '-'"
         )
     if file_type(path) == PARQUET:
         if path.suffix.lower() != PARQUET:
-            raise InputError(f"{path} is compressed, but Parquet is so in itself; unpack it first")
+            raise InputError(
+                f"{path} is compressed, but Parquet is compressed internally; decompress the file first"
+            )
         refuse_without_pyarrow(path)
     return path.stat().st_size if path.is_file() else None
 
@@ -106,19 +106,19 @@ def _checked_size(path: Path) -> int | None:
 def _folder_size(folder: Path) -> int:
     size = 0
     found_any = False
-    for found in files_of(folder):
+    for found in list_files(folder):
         if isinstance(found, Path) and is_text(found):
             found_any = True
             size += _file_size(found)
     if not found_any:
         raise InputError(
-            f"the folder {folder} has no text files ({_TEXT_ENDINGS}); rename them, or give the files by name"
+            f"the folder {folder} has no text files ({_TEXT_SUFFIXES}); rename them, or pass the files by name"
         )
     return size
 
 
 def _file_size(path: Path) -> int:
-    """0 if it cannot be told: reading the file will say why."""
+    """Return the size of a file, 0 if unknown: reading the file will report why."""
     try:
         return path.stat().st_size
     except OSError:

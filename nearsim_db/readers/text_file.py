@@ -1,4 +1,4 @@
-"""Text files: each is one document, whose body is the content."""
+"""Text files: each is one document, with the content as its body."""
 
 import os
 from collections.abc import Iterator
@@ -10,38 +10,38 @@ from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile, file_type
 from nearsim_db.records import ReadDocument, Reject
 
-TEXT_KINDS = frozenset({".txt", ".text", ".md", ".html", ".htm"})
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
 
-_OWN_FIELDS = Fields()
+_DEFAULT_FIELDS = Fields()
 
 
 def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """One document, called as the file is, on line 0; a Reject if the file cannot be read."""
+    """Yield one document with the file name as its id, on line 0; a Reject if the file cannot be read."""
     yield text_document(file, file.path.name)
 
 
 def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
-    """The document of a text file; a Reject if it cannot be read or is beyond the limit."""
+    """Return the document of a text file; a Reject if it cannot be read or exceeds the limit."""
     try:
         content = file.content()
-    except InputError as refusal:
-        return Reject(file.name, 0, str(refusal))
+    except InputError as error:
+        return Reject(file.name, 0, str(error))
     if content is None:
         return Reject(file.name, 0, file.too_long)
-    record = {_OWN_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
-    return DocumentMaker(file.name, _OWN_FIELDS).make(record, 0)
+    record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
+    return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is text by its ending (`TEXT_KINDS`, also compressed)."""
-    return file_type(path) in TEXT_KINDS
+    """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
+    return file_type(path) in TEXT_SUFFIXES
 
 
-def files_of(folder: Path) -> Iterator[Path | OSError]:
-    """The files of a folder and its subfolders, of whatever kind.
+def list_files(folder: Path) -> Iterator[Path | OSError]:
+    """Yield the files of a folder and its subfolders, of any type.
 
-    A folder's own files come first, then its subfolders, each by name. What begins with a dot is left out, and
-    links to folders are not followed. An OSError is a subfolder that cannot be listed.
+    A folder's own files come first, then its subfolders, each sorted by name. Names that begin with a dot are
+    skipped, and links to folders are not followed. An OSError is yielded for a subfolder that cannot be listed.
     """
     problems: list[OSError] = []
     for place, subfolders, names in os.walk(folder, onerror=problems.append):

@@ -1,4 +1,4 @@
-"""How values of records are called and shown in the reasons of rejects."""
+"""Names and short representations of values, for the reasons of rejects."""
 
 _SHOWN_CHARACTERS = 60
 _KINDS: dict[type, str] = {
@@ -13,11 +13,11 @@ _KINDS: dict[type, str] = {
 
 
 def kind(value: object) -> str:
-    """What a value is, in the words of JSON."""
+    """Return the JSON type of a value, with its article."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
 def shown(value: object) -> str:
-    """A value for a message: short, on one line, printable."""
+    """Format a value for a message: short, on one line, printable."""
     written = ascii(value)
     return written if len(written) <= _SHOWN_CHARACTERS else written[:_SHOWN_CHARACTERS] + "..."

@@ -1,4 +1,4 @@
-"""Vectors in a file of their own, beside the documents: .npy, joined by position, or .parquet, joined by id."""
+"""Files of vectors that accompany the documents: .npy, joined by position, or .parquet, joined by id."""
 
 import os
 import tempfile
@@ -22,16 +22,16 @@ from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import ReadDocument, Reject
 
 _MATRIX = ".npy"
-_SHOWN = 3
-_HAZARD = (
-    "vectors may have gone to other documents than theirs: put that right, and run the same command again"
+_SHOWN_IDS = 3
+_MISMATCH_REMEDY = (
+    "vectors may have been assigned to the wrong documents; fix the file and rerun the same command"
 )
 
 
 class VectorFile(ABC):
-    """Vectors that are put into the documents of a source, in place of any that these have themselves.
+    """Vectors to put into the documents of a source, replacing their own.
 
-    Use it in a `with` block. `told` is what is worth knowing after a reading.
+    Use it in a `with` block. `warnings` is set after all records were read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,35 +46,35 @@ class VectorFile(ABC):
 
     @abstractmethod
     def check(self, source: Source) -> None:
-        """Raise InputError before anything is written, where it can be known that file and source do not fit."""
+        """Raise InputError, before anything is written, if the file is known not to fit the source."""
 
     @abstractmethod
     def joined(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
-        """The records with their vectors; with a vector that cannot be used a Reject.
+        """Yield the records with their vectors; a Reject if a vector cannot be used.
 
-        Raises InputError at the end where the file does not fit the records.
+        Raises InputError at the end if the file does not fit the records.
         """
 
 
 def open_vectors(path: Path | None) -> VectorFile:
-    """The vectors of a .npy or .parquet file; for None those that documents have themselves.
+    """Open the vectors of a .npy or .parquet file; for None those in the documents themselves are used.
 
-    Raises InputError for a file that cannot be one.
+    Raises InputError for a file that cannot have vectors.
     """
     if path is None:
-        return _Nothing(Path())
+        return _NoFile(Path())
     kinds: dict[str, type[VectorFile]] = {_MATRIX: _Matrix, PARQUET: _Table}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         raise InputError(
-            f"{path} is no file of vectors; they are read from {' and '.join(kinds)}, or stand in the documents"
+            f"{path} is not a vector file; vectors are read from {' and '.join(kinds)}, or from the documents"
         )
     if not path.is_file():
-        raise InputError(f"{path} cannot be read: there is no such file; check the name and the place")
+        raise InputError(f"cannot read {path}: no such file; check the path")
     return kind(path)
 
 
-class _Nothing(VectorFile):
+class _NoFile(VectorFile):
     def check(self, source: Source) -> None:
         return None
 
@@ -83,20 +83,20 @@ class _Nothing(VectorFile):
 
 
 class _Matrix(VectorFile):
-    """A matrix of floats, read where it is; row i belongs to the i-th record of all files, rejected ones included."""
+    """A memory-mapped matrix of floats; row i belongs to the i-th record of all files, rejected ones included."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
             self._rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read as a NumPy array: {error}") from error
+            raise InputError(f"cannot read {path} as a NumPy array: {error}") from error
         if not (isinstance(self._rows, np.ndarray) and self._rows.ndim == 2 and self._rows.dtype.kind == "f"):
             shape, dtype = getattr(self._rows, "shape", "?"), getattr(self._rows, "dtype", "?")
-            raise InputError(f"{path} holds {dtype} of shape {shape}; it must hold floats of shape (n, d)")
+            raise InputError(f"{path} has {dtype} of shape {shape}; it must have floats of shape (n, d)")
 
     def check(self, source: Source) -> None:
-        # Files are read once more for this: a vector of another document is worse than the time that takes.
+        # This reads the files twice, which is better than assigning vectors to the wrong documents.
         if all(path != STANDARD_INPUT and (path.is_file() or path.is_dir()) for path in source.paths):
             records = _count(source)
             if records is not None and records != len(self._rows):
@@ -112,14 +112,14 @@ class _Matrix(VectorFile):
             else:
                 yield _with_vector(record, self._rows[read - 1], f"row {read:,} of {self.path}")
         if read != len(self._rows):
-            raise InputError(f"{self._mismatch(read)}; {_HAZARD}")
+            raise InputError(f"{self._mismatch(read)}; {_MISMATCH_REMEDY}")
 
     def _mismatch(self, records: int) -> str:
         return f"{self.path} has {len(self._rows):,} rows, but {records:,} records were read"
 
 
 def _count(source: Source) -> int | None:
-    """How many records a source has; None where it cannot be read to its end."""
+    """Count the records of a source; None if it cannot be read to its end."""
     try:
         return sum(1 for _ in source)
     except InputError:
@@ -127,16 +127,16 @@ def _count(source: Source) -> int | None:
 
 
 class _Table(VectorFile):
-    """Columns id and vector; the vectors are moved to a temporary file, so that only ids and places are in memory."""
+    """Columns id and vector; the vectors are moved to a temporary file, so that memory has only ids and offsets."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._numbers = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
         self._ends = array("q", [0])  # of each row's numbers
         self._rows: dict[str, int] = {}
-        self._refusals: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
         try:
-            self._take_in()
+            self._load()
         except BaseException:
             self._numbers.close()
             raise
@@ -145,37 +145,37 @@ class _Table(VectorFile):
         self._numbers.close()
 
     def check(self, source: Source) -> None:
-        """Which ids fit is known when they are met."""
+        """Ids are only compared while records are read."""
 
     def joined(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
-        met = bytearray(len(self._rows))
-        bare: list[str] = []
+        matched = bytearray(len(self._rows))
+        without_vector: list[str] = []
         for record in records:
             row = self._rows.get(_id_of(record) or "")
             if row is not None:
-                met[row] = True
+                matched[row] = True
             if isinstance(record, Reject):
                 yield record
             elif row is None:
-                bare.append(record.document.external_id)
+                without_vector.append(record.document.external_id)
                 yield record
             else:
                 yield self._with_row(record, row)
-        unmet = [name for name, row in self._rows.items() if not met[row]]
+        unmatched = [name for name, row in self._rows.items() if not matched[row]]
         self.warnings = (
-            *_told(bare, "documents were read that have no vector in", self.path),
-            *_told(unmet, "ids of which no document was read are in", self.path),
+            *_warning(without_vector, "documents have no vector in", self.path),
+            *_warning(unmatched, "ids without a document are in", self.path),
         )
 
     def _with_row(self, record: ReadDocument, row: int) -> ReadDocument | Reject:
-        if row in self._refusals:
-            return Reject(record.file, record.line, self._refusals[row], record.document.external_id)
+        if row in self._reasons:
+            return Reject(record.file, record.line, self._reasons[row], record.document.external_id)
         begin, end = self._ends[row : row + 2]
         content = os.pread(self._numbers.fileno(), end - begin, begin)
         vector = array("f", content) if content else None
         return replace(record, document=replace(record.document, vector=vector))
 
-    def _take_in(self) -> None:
+    def _load(self) -> None:
         with closing(open_parquet(self.path)) as opened:
             missing = {"id", "vector"}.difference(opened.schema_arrow.names)
             if missing:
@@ -185,7 +185,7 @@ class _Table(VectorFile):
                 if self._rows.setdefault(external_id, number - 1) != number - 1:
                     earlier = self._rows[external_id] + 1
                     raise InputError(
-                        f"{self.path} has {external_id!r} twice, in rows {earlier:,} and {number:,}"
+                        f"duplicate id {external_id!r} in {self.path}, rows {earlier:,} and {number:,}"
                     )
                 self._ends.append(
                     self._ends[-1] + self._numbers.write(self._content(values["vector"], number))
@@ -195,16 +195,16 @@ class _Table(VectorFile):
     def _checked_id(self, values: dict[str, Any], number: int) -> str:
         try:
             return checked_id(values, "id")
-        except InputError as refusal:
-            raise InputError(f"{self.path}, row {number:,}: {refusal}") from None
+        except InputError as error:
+            raise InputError(f"{self.path}, row {number:,}: {error}") from None
 
     def _content(self, value: object, number: int) -> bytes:
         try:
             if isinstance(value, Unreadable):
-                raise InputError(f"row {number:,} of {self.path} cannot be read: {value.reason}")
+                raise InputError(f"cannot read row {number:,} of {self.path}: {value.reason}")
             vector = checked_vector(value, f"row {number:,} of {self.path}")
-        except InputError as refusal:
-            self._refusals[number - 1] = str(refusal)
+        except InputError as error:
+            self._reasons[number - 1] = str(error)
             return b""
         return b"" if vector is None else vector.tobytes()
 
@@ -213,16 +213,16 @@ def _id_of(record: ReadDocument | Reject) -> str | None:
     return record.external_id if isinstance(record, Reject) else record.document.external_id
 
 
-def _told(ids: list[str], what: str, path: Path) -> tuple[str, ...]:
+def _warning(ids: list[str], what: str, path: Path) -> tuple[str, ...]:
     if not ids:
         return ()
-    shown = ", ".join(map(repr, ids[:_SHOWN])) + (" ..." if len(ids) > _SHOWN else "")
+    shown = ", ".join(map(repr, ids[:_SHOWN_IDS])) + (" ..." if len(ids) > _SHOWN_IDS else "")
     return (f"{len(ids):,} {what} {path}: {shown}",)
 
 
 def _with_vector(record: ReadDocument, value: object, name: str) -> ReadDocument | Reject:
     try:
         vector = checked_vector(value, name)
-    except InputError as refusal:
-        return Reject(record.file, record.line, str(refusal), record.document.external_id)
+    except InputError as error:
+        return Reject(record.file, record.line, str(error), record.document.external_id)
     return replace(record, document=replace(record.document, vector=vector))

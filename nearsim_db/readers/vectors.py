@@ -1,4 +1,4 @@
-"""Vectors that owners give: checked, and held as PostgreSQL will hold them."""
+"""Checks of the vectors that owners supply, and conversion to PostgreSQL's 32-bit floats."""
 
 from array import array
 from collections import Counter
@@ -15,9 +15,10 @@ _LENGTHS_SHOWN = 5
 
 
 def checked_vector(value: object, name: str) -> "array[float] | None":
-    """A list, array or NumPy array of finite numbers as 32-bit floats, None for None; `name` begins the reason.
+    """Convert a list, array or NumPy array of finite numbers to 32-bit floats, None to None.
 
-    Raises InputError for anything else: none at all, NaN, infinities, numbers beyond 32-bit floats, other values.
+    `name` begins the error message. Raises InputError for anything else: no numbers, NaN, infinities, numbers
+    beyond 32-bit floats, other values.
     """
     if value is None:
         return None
@@ -27,27 +28,27 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     with np.errstate(over="ignore"):
         rounded = numbers.astype(np.float32)
     if not np.isfinite(rounded).all():
-        raise InputError(_refusal(numbers, rounded, name))
+        raise InputError(_reason(numbers, rounded, name))
     return array("f", rounded.tobytes())
 
 
 def _numbers(value: object, name: str) -> NDArray[np.generic]:
-    """The same numbers as an array of one dimension, of floats or integers of some size."""
+    """Convert to a one-dimensional array of floats or integers of some size."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for place, one in enumerate(value) if not _are_plain(value) else ():
-            if not isinstance(one, float | np.floating) and type(one) is not int:
+        for position, item in enumerate(value, 1) if not _are_plain(value) else ():
+            if not isinstance(item, float | np.floating) and type(item) is not int:
                 raise InputError(
-                    f"{name} holds {kind(one)}, {shown(one)}, at place {place + 1}; it must hold numbers only"
+                    f"{name} has {kind(item)}, {shown(item)}, at position {position}; it must have numbers only"
                 )
         try:
             return np.array(value, np.float64)
         except OverflowError:
-            raise InputError(f"{name} holds an integer beyond what 32-bit floats can hold") from None
+            raise InputError(f"{name} has an integer beyond the range of 32-bit floats") from None
     if isinstance(value, np.ndarray):
         if value.ndim == 1 and value.dtype.kind in "fiu":
             return value
         raise InputError(
-            f"{name} is of shape {value.shape} and type {value.dtype}; it must be numbers in one dimension"
+            f"{name} has shape {value.shape} and type {value.dtype}; it must be a one-dimensional array of numbers"
         )
     raise InputError(f"{name} is {kind(value)}, {shown(value)}; it must be an array of numbers")
 
@@ -56,15 +57,15 @@ def _are_plain(values: Sequence[object]) -> bool:
     return isinstance(values, array) or {float, int}.issuperset(map(type, values))
 
 
-def _refusal(numbers: NDArray[np.generic], rounded: NDArray[np.float32], name: str) -> str:
-    place = int(np.flatnonzero(~np.isfinite(rounded))[0])
-    number = float(numbers[place])
-    why = "beyond what 32-bit floats can hold" if np.isfinite(number) else "which is no finite number"
-    return f"{name} holds {number:g} at place {place + 1}, {why}"
+def _reason(numbers: NDArray[np.generic], rounded: NDArray[np.float32], name: str) -> str:
+    index = int(np.flatnonzero(~np.isfinite(rounded))[0])
+    number = float(numbers[index])
+    reason = "beyond the range of 32-bit floats" if np.isfinite(number) else "which is not a finite number"
+    return f"{name} has {number:g} at position {index + 1}, {reason}"
 
 
 class VectorLengthCheck:
-    """Records as they pass, and how long the vectors among them are."""
+    """Passes records through and counts the lengths of their vectors."""
 
     def __init__(self, records: Iterable[ReadDocument | Reject]) -> None:
         self._records = records
@@ -77,7 +78,7 @@ class VectorLengthCheck:
             yield record
 
     def warnings(self) -> list[str]:
-        """That there were several lengths, if there were."""
+        """Return a warning if there were several lengths."""
         if len(self._counts) < 2:
             return []
         counts = self._counts.most_common()
@@ -86,6 +87,6 @@ class VectorLengthCheck:
         )
         more = f" and {len(counts) - _LENGTHS_SHOWN:,} more" if len(counts) > _LENGTHS_SHOWN else ""
         return [
-            f"vectors of different lengths were read: {shown}{more}; they are compared as if the shorter ones ended in "
-            "zeros, which is hardly ever meant: vectors of one model have one length"
+            f"the vectors have different lengths: {shown}{more}; shorter ones are compared as if padded with zeros, "
+            "which is rarely intended, as the vectors of one model have one length"
         ]

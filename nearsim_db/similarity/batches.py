@@ -1,7 +1,8 @@
-"""Whole batches as arrays: what passes between hashing, the store and verification."""
+"""Batches as arrays, passed between encoding, the store and verification."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from uuid import UUID
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class SignatureRows:
-    """Signatures to be stored. Rows whose `counts` are 0 have no features: no digest, no sketch, no head.
+    """Signatures to store. A row with count 0 has no features: its digest, sketch and head are not set.
 
-    Shapes (n,): doc_ids and revisions int64, counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
+    Shapes (n,): doc_ids and revisions int64, counts int32, digests void of 16 bytes, numbers uint64; sketches
+    (n, k).
     """
 
     doc_ids: NDArray[np.int64]
@@ -23,7 +25,7 @@ class SignatureRows:
     numbers: NDArray[np.uint64]
 
     def take(self, chosen: NDArray[np.bool_]) -> "SignatureRows":
-        """The rows that a mask chooses."""
+        """Return the rows selected by a mask."""
         return SignatureRows(
             self.doc_ids[chosen],
             self.revisions[chosen],
@@ -34,12 +36,12 @@ class SignatureRows:
         )
 
     def digest(self, row: int) -> UUID | None:
-        """The digest of one row, None without features."""
+        """Return the digest of one row, None without features."""
         return UUID(bytes=self.digests[row].tobytes()) if self.counts[row] else None
 
 
 def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
-    """The rows of at least one part, in order."""
+    """Concatenate at least one batch of rows."""
     return SignatureRows(
         np.concatenate([part.doc_ids for part in parts]),
         np.concatenate([part.revisions for part in parts]),
@@ -52,19 +54,19 @@ def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Stored signatures of heads. doc_ids int64 of n, sketches (n, k), digests n UUIDs."""
+    """Stored signatures of heads: doc_ids int64 of n, sketches (n, k), digests n UUIDs."""
 
     doc_ids: NDArray[np.int64]
     sketches: NDArray[np.generic]
     digests: Sequence[UUID]
 
     def take(self, chosen: NDArray[np.bool_]) -> "Signatures":
-        """The signatures that a mask chooses."""
-        digests = [one for one, taken in zip(self.digests, chosen.tolist(), strict=True) if taken]
+        """Return the signatures selected by a mask."""
+        digests = list(compress(self.digests, chosen.tolist()))
         return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
 
     def joined(self, others: "Signatures") -> "Signatures":
-        """These and others."""
+        """Append other signatures."""
         return Signatures(
             np.concatenate((self.doc_ids, others.doc_ids)),
             np.concatenate((self.sketches, others.sketches)),
@@ -74,10 +76,10 @@ class Signatures:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPairs:
-    """Verified pairs of heads, with the digests that the features had. All of length m.
+    """Verified pairs of heads, with the feature digests that were compared; all of length m.
 
-    left, right, shared_bands int64 with left < right; estimate float64, at most 1; intersection and union are None
-    for metrics that count no features, distance is None for those that measure none.
+    left, right, shared_bands int64 with left < right; estimate float64, at most 1; intersection and union are
+    None for metrics that count no features, distance is None for those that measure none.
     """
 
     left: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""From documents to what the store keeps of them: counts, digests and sketches; and to features, for verification."""
+"""Encoding: from documents to counts, digests and sketches for the store, and to features for verification."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -15,23 +15,19 @@ from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 
-_CHUNK_CHARACTERS = (
-    1 << 16
-)  # so that the ids of a chunk stay in the cache of one core; twice that is a third slower
-
+# The ids of a chunk fit the cache of one core; twice that is a third slower.
+_CHUNK_CHARACTERS = 1 << 16
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
-Content = (
-    str | Vector | None
-)  # what is encoded: the text, or under profiles that compare vectors the vector, if any
+Content = str | Vector | None  # the text; for profiles that compare vectors the vector, if any
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
     """Distinct features of a batch, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`.
 
-    `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is float64,
-    as long as `ids`, none of them 0; None where features do not weigh.
+    `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is
+    float64, as long as `ids`, none of them 0; None if features have no weights.
     """
 
     ids: NDArray[np.uint64]
@@ -40,7 +36,7 @@ class Features:
     weights: NDArray[np.float64] | None = None
 
     def of(self, index: int) -> NDArray[Any]:
-        """The features of one document: its uint64 ids, or an array of `FEATURE` where they weigh."""
+        """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights."""
         own = slice(self.offsets[index], self.offsets[index + 1])
         if self.weights is None:
             return self.ids[own]
@@ -51,9 +47,10 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch as the store keeps it. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n, k).
+    """An encoded batch for the store. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n,
+    k).
 
-    A document whose count is 0 has no features: its digest and sketch mean nothing.
+    A document with count 0 has no features: its digest and sketch are meaningless.
     """
 
     counts: NDArray[np.int32]
@@ -63,7 +60,7 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes documents under one profile. It keeps no scratch between calls, so threads may share it."""
+    """Encodes documents under one profile. Stateless between calls, so threads may share it."""
 
     def __init__(self, profile: Profile, backend: str | None = None) -> None:
         self.profile = profile
@@ -76,16 +73,16 @@ class Encoder:
         self._digest_key = bytes.fromhex(profile.fingerprint)
 
     def text_of(self, title: str | None, body: str | None) -> str:
-        """The recipe's fields joined by a newline, missing and empty ones left out."""
+        """Join the recipe's fields by a newline, without missing and empty ones."""
         fields = {"title": title, "body": body}
         return clean("\n".join(value for name in self.profile.recipe.fields if (value := fields[name])))[0]
 
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
-        """What of a document is encoded."""
+        """Return the part of a document that is encoded."""
         return vector if self.takes_vectors else self.text_of(title, body)
 
     def encode(self, contents: Sequence[Content]) -> Encoded:
-        """Counts, digests and sketches of a batch."""
+        """Return counts, digests and sketches of a batch."""
         parts = [self._encode_chunk(chunk) for chunk in _chunks(contents)]
         if not parts:
             return self._encode_chunk([])
@@ -97,7 +94,7 @@ class Encoder:
         )
 
     def features(self, contents: Sequence[Content]) -> Features:
-        """The sorted distinct features of a batch."""
+        """Return the sorted distinct features of a batch."""
         if self.takes_vectors:
             return _dimensions(cast(Sequence[Vector | None], contents), signed=self.metric.signed)
         shingles = self._shingler.shingles(cast(Sequence[str], contents))
@@ -109,21 +106,21 @@ class Encoder:
         return Features(ids, offsets, shingles.numbers, weights)
 
     def sketch(self, features: Features) -> NDArray[np.generic]:
-        """The sketches (n, k) of a batch."""
+        """Return the sketches (n, k) of a batch."""
         return self.family.sketch(features.ids, features.offsets, features.weights)
 
     def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
-        """The bucket hashes of sketches: (n, bands) uint64."""
+        """Return the bucket hashes of sketches: (n, bands) uint64."""
         return self.family.band_keys(sketches, *self._banding)
 
     def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
-        """How many bands two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+        """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
         return self.family.count_shared_bands(left, right, *self._banding)
 
     def match_bands(
         self, left: NDArray[np.generic], right: NDArray[np.generic]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """How many bands two sketches share, int64 of m, and whether these meet the profile's amplification."""
+        """Count shared bands, int64 of m, and check them against the profile's amplification, bool of m."""
         amplification = self.profile.amplification
         if amplification.min_shared_bands is not None:
             shared = self.shared_bands(left, right)
@@ -132,9 +129,9 @@ class Encoder:
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
     def sketch_scores(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
-        """What sketches say of m pairs, (m, k) and (m, k): for Jaccard counted in places of the sketches.
+        """Score m pairs by their sketches, (m, k) and (m, k); for Jaccard with counts of sketch positions.
 
-        A distance is that of the estimated similarity, to 12 decimals; infinite where no place agrees.
+        A distance is derived from the estimated similarity, to 12 decimals; infinite if no position agrees.
         """
         if self.metric.name == "euclidean":
             similarity = self.family.estimate(left, right)
@@ -148,11 +145,13 @@ class Encoder:
     def compare(
         self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Scores:
-        """The exact scores of m pairs of documents, given as rows into their features."""
+        """Return the exact scores of m pairs of documents, given as rows into their features."""
         return self.metric.compare(features, left, right, self.backend)
 
     def band_keys_of(self, texts: Sequence[str]) -> NDArray[np.uint64]:
-        """Text in, bucket hashes out: (n, bands) uint64, nothing else computed. For measuring sets of shingles."""
+        """Return the bucket hashes of texts: (n, bands) uint64. Computes nothing else; for benchmarks on sets of
+        shingles.
+        """
         keys = []
         for chunk in _chunks(texts):
             shingles = self._shingler.shingles(cast(Sequence[str], chunk))
@@ -160,7 +159,7 @@ class Encoder:
         return np.concatenate(keys) if keys else np.zeros((0, self.profile.bands), np.uint64)
 
     def digest(self, features: NDArray[Any]) -> bytes:
-        """128 bits that stand for the features of one document under this profile."""
+        """Return a 128-bit digest of the features of one document under this profile."""
         return hashlib.blake2b(features.view(np.uint8).data, digest_size=16, key=self._digest_key).digest()
 
     def _encode_chunk(self, contents: Sequence[Content]) -> Encoded:
@@ -185,7 +184,7 @@ def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:
 def _distinct(
     ids: NDArray[np.uint64], offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct ids of each document, sorted, where they begin, and how often each stands there."""
+    """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
     ids = ids.copy()
     bounds = offsets.tolist()
     for begin, end in pairwise(bounds):
@@ -200,22 +199,24 @@ def _distinct(
 
 
 def _logarithmic(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """1 + ln(count) as 32-bit floats hold it: the last bits of a logarithm are not the same on every processor."""
+    """Return 1 + ln(count) rounded to 32-bit floats: the last bits of a logarithm differ between processors."""
     return (1 + np.log(counts)).astype(np.float32).astype(np.float64)
 
 
 def _dimensions(vectors: Sequence[Vector | None], *, signed: bool) -> Features:
-    """Vectors as features: the dimensions that are not 0, and their numbers as 32-bit floats hold them.
+    """Convert vectors to features: the dimensions that are not 0, with their numbers rounded to 32-bit floats.
 
-    A vector with a number that is none, or too large for 32 bits, has no features, as one without any; nor has one with
-    a number below 0 where the metric is not for `signed` weights.
+    A missing vector, one with NaN or numbers too large for 32 bits, and one with a negative number under a
+    metric without `signed` weights, has no features.
     """
     with np.errstate(over="ignore"):
         rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
     rows = [row if np.isfinite(row).all() and (signed or (row >= 0).all()) else row[:0] for row in rows]
-    places = [np.flatnonzero(row) for row in rows]
+    dimensions = [np.flatnonzero(row) for row in rows]
     offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(own) for own in places], out=offsets[1:])
-    ids = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.uint64)
-    weights = np.concatenate([np.zeros(0), *(row[own] for row, own in zip(rows, places, strict=True))])
+    np.cumsum([len(nonzero) for nonzero in dimensions], out=offsets[1:])
+    ids = np.concatenate([np.zeros(0, np.int64), *dimensions]).astype(np.uint64)
+    weights = np.concatenate(
+        [np.zeros(0), *(row[nonzero] for row, nonzero in zip(rows, dimensions, strict=True))]
+    )
     return Features(ids, offsets, np.zeros(len(rows), np.uint64), weights)

@@ -1,4 +1,4 @@
-"""How kernels are compiled; imports numba, so only kernel modules import this, and those lazily."""
+"""Compilation of kernels. Imports numba, so only kernel modules import this, lazily."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -9,16 +9,16 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile at first call, releasing the GIL, with the result kept on disk where some folder is writable."""
+    """Compile at first call, without the GIL, and cache the result on disk if a folder is writable."""
     try:
         return cast(Kernel, _compiler(cache=True)(function))
     except RuntimeError:
-        # A read-only install without a writable cache folder: numba refuses to cache, so compile each time.
+        # numba refuses to cache in a read-only install without a writable cache folder.
         return cast(Kernel, _compiler(cache=False)(function))
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile as part of every kernel that calls it."""
+    """Compile as part of each kernel that calls it."""
     return cast(Kernel, numba.njit(inline="always", boundscheck=False, error_model="numpy")(function))
 
 

@@ -1,4 +1,4 @@
-"""A recipe made ready for work: validated as a whole, bands chosen, fingerprinted."""
+"""Profiles: recipes that are validated as a whole, with bands chosen, and fingerprinted."""
 
 import hashlib
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from nearsim_db.similarity.text.words import word_filter
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
 
-# Where a recipe gives no width, a bucket of projection is so many times as wide as the threshold. Of 3 to 6 the number
-# with the fewest candidates at a recall of 0.99: 10 % more than with the best width for the case, over the distances of
-# three corpora, thresholds from near to middling and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
+# The default bucket width of projection, in multiples of the threshold. Of 3 to 6, the value with the fewest candidates
+# at a recall of 0.99: 10 % more than with the best width of each case, over the distances of three corpora, thresholds
+# from near to middling and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
 WIDTH_PER_THRESHOLD = 4.25
 
 
@@ -30,8 +30,8 @@ WIDTH_PER_THRESHOLD = 4.25
 class Profile:
     """A resolved recipe. `bands` x `rows` values of the sketch are used, `unused_rows` are not.
 
-    `amplification` says which shared bands make a candidate, whether the recipe does so itself or gives a minimum;
-    `expected_recall` is the probability, at the threshold, that they are shared.
+    `amplification` decides which shared bands make a candidate, whether it is given or derived from a minimum;
+    `expected_recall` is the probability that a pair at the threshold satisfies it.
     """
 
     recipe: Recipe
@@ -44,32 +44,32 @@ class Profile:
 
     @property
     def similarity_at_threshold(self) -> float:
-        """The similarity of a pair right at the threshold, which may be a distance."""
+        """The similarity of a pair exactly at the threshold, which may be a distance."""
         metric = METRICS[make_family(self.recipe, "numpy").metric]
         return metric.similarity_at_threshold(self.recipe.match.threshold)
 
     def match_probability(self, similarity: float) -> float:
-        """The probability that a pair of this similarity, in what the family's metric measures, becomes a candidate."""
+        """Return the probability that a pair of this similarity, by the family's metric, becomes a candidate."""
         base = make_family(self.recipe, "numpy").collision_probability(similarity)
         return self.amplification.probability(base)
 
     def curve(self) -> list[tuple[float, float]]:
-        """(similarity, probability of becoming a candidate) around the threshold."""
+        """Return (similarity, probability of becoming a candidate) around the threshold."""
         around = lsh.similarities_around(self.similarity_at_threshold)
         return [(similarity, self.match_probability(similarity)) for similarity in around]
 
     def bytes_per_document(self) -> int:
-        """About what the index of one document takes on disk."""
+        """Estimate the disk space of one document's index rows."""
         family = make_family(self.recipe)
         sketch_bytes = family.k * family.dtype.itemsize
         return self.bands * _BAND_ROW_BYTES + sketch_bytes + _SIGNATURE_ROW_BYTES
 
 
 def resolve(recipe: Recipe) -> Profile:
-    """Choose bands where the recipe gives a recall, check languages, and fingerprint the whole.
+    """Choose bands if the recipe has a recall, check languages, and compute the fingerprint.
 
-    Raises RecipeError when no banding reaches the recall, for an unknown language, and for an amplification that is
-    none or does not fit the sketch.
+    Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
+    is invalid or does not fit the sketch.
     """
     word_filter(recipe.shingle, str)
     given, match, k = recipe.bands, recipe.match, recipe.sketch.k
@@ -94,46 +94,47 @@ def resolve(recipe: Recipe) -> Profile:
 
 
 def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:
-    """The amplification of a recipe. Raises RecipeError where it is none, or not for sketches of this family."""
+    """Parse a recipe's amplification. Raises RecipeError if it is invalid or does not fit sketches of this family."""
     try:
         found = lsh.parse(text)
     except RecipeError as error:
         raise RecipeError(f"match.amplification: {error}") from error
-    said = f"match.amplification {found} uses"
+    subject = f"match.amplification {found} uses"
     if found.functions > family.k:
         raise RecipeError(
-            f"{said} {found.functions:,} values, the sketch has k = {family.k}; raise sketch.k or lower the counts"
+            f"{subject} {found.functions:,} values, the sketch has k = {family.k}; raise sketch.k or lower the "
+            "counts"
         )
     if found.bands > sketch.MAX_BANDS:
         raise RecipeError(
-            f"{said} {found.bands:,} bands; there can be at most {sketch.MAX_BANDS}: put more rows into the innermost "
-            "and, or lower the counts"
+            f"{subject} {found.bands:,} bands, more than the maximum of {sketch.MAX_BANDS}; put more rows into the "
+            "innermost and, or lower the counts"
         )
     if not family.positional and (found.min_shared_bands is None or found.levels[-1].kind == "and"):
         raise RecipeError(
-            f"match.amplification is {found}; a band of {family.name} is one of the smallest ids, and which of them "
-            "are shared means nothing: give or(n) or at_least(m, n)"
+            f"match.amplification is {found}, but bands of {family.name} are single ids in no fixed order; use or(n) "
+            "or at_least(m, n)"
         )
     return found
 
 
 def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
-    """The profile of a generation, from what it stored.
+    """Return the profile of a generation from its stored recipe.
 
-    Raises FingerprintError when this code would not make the same sketches from that recipe.
+    Raises FingerprintError if this code would not make the same sketches from that recipe.
     """
     profile = resolve(from_mapping(stored))
     if profile.fingerprint != fingerprint:
         raise FingerprintError(
-            "this version of nearsim, or of a library that it reads words with, does not make the sketches that the "
-            "index was built with, so that it can only be read; build it anew beside the old one with the command "
-            "reindex start, or install the earlier version"
+            "this version of nearsim, or of a library that it splits words with, makes other sketches than those in "
+            "the index, which is therefore read-only; build a new generation with the command reindex start, or "
+            "install the earlier version"
         )
     return profile
 
 
 def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
-    """The profile of a generation to be read, also of one for which this code would make other sketches."""
+    """Return the profile of a generation for reading, even if this code would make other sketches."""
     try:
         return restore(stored, fingerprint)
     except (FingerprintError, RecipeError):
@@ -150,7 +151,7 @@ def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, ro
 
 
 def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
-    """The sketch family of a recipe."""
+    """Return the sketch family of a recipe."""
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
@@ -165,7 +166,9 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
 
 
 def _fingerprint(recipe: Recipe, bands: int, rows: int) -> str:
-    """SHA-256 over all that decides a sketch, its bands and its pairs, and over the versions of the schemes."""
+    """Return the SHA-256 of everything that determines a sketch, its bands and its pairs, and of the scheme
+    versions.
+    """
     deciding = {
         "recipe": to_mapping(recipe),
         "bands": [bands, rows],

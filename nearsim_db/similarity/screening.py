@@ -1,4 +1,4 @@
-"""Verification: from candidates to pairs whose similarity is known, decided exactly."""
+"""Screening: drops candidates whose sketches rule out a pair, before exact verification."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,15 +15,17 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.sketch.positional import binomial_standard_error
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
-_SIGMAS = 5  # with k = 128 this loses a pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
+_STANDARD_ERRORS = (
+    5  # with k = 128 this loses one pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """Candidates that their sketches let through, all of length m.
+    """Candidates that passed screening, all fields of length m.
 
-    `left` and `right` are rows into the signatures, `shared_bands` int64; `guess` is what the sketches say of them:
-    its counts are places that agree and places compared.
+    `left` and `right` are rows into the signatures, `shared_bands` int64; `sketch_scores` counts agreeing and
+    compared sketch positions.
     """
 
     left: NDArray[np.int64]
@@ -37,7 +39,7 @@ class Screened:
         return self.sketch_scores.similarity
 
     def take(self, chosen: NDArray[np.bool_]) -> "Screened":
-        """The candidates that a mask chooses."""
+        """Return the candidates selected by a mask."""
         return Screened(
             self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.sketch_scores.take(chosen)
         )
@@ -46,11 +48,12 @@ class Screened:
 def screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Screened:
-    """Keep the candidates whose shared bands meet the amplification and whose estimate could still mean a pair.
+    """Keep the candidates whose shared bands meet the amplification and whose estimate could belong to a pair.
 
-    Whoever shares no bucket meets none, so that to look at those who do is enough, whatever the amplification is.
-    `left` and `right` are int64 rows into `signatures`. Under `verify = "exact"` only those are dropped whose places
-    agree five standard deviations less often than at the threshold, under "estimate" all estimates below it.
+    `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
+    amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
+    agree five standard errors less often than at the threshold, under "estimate" if its estimate is below the
+    threshold.
     """
     step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
     parts = [
@@ -67,10 +70,10 @@ def _screen(
     shared, enough = encoder.match_bands(signatures.sketches[left], signatures.sketches[right])
     left, right, shared = left[enough], right[enough], shared[enough]
     if match.verify == "exact":
-        # The estimate of a cosine or a distance is not spread evenly about the truth; agreements are.
-        often = family.collision_probability(metric.similarity_at_threshold(match.threshold))
+        # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
+        share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
         agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
-        close = agreeing / compared >= often - _SIGMAS * binomial_standard_error(often, family.k)
+        close = agreeing / compared >= share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
         left, right, shared = left[close], right[close], shared[close]
     guess = encoder.sketch_scores(signatures.sketches[left], signatures.sketches[right])
     screened = Screened(left, right, shared, guess)

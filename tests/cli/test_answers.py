@@ -174,7 +174,7 @@ def test_a_failure_leaves_the_output_as_it_was(filled: CommandLine, tmp_path: Pa
     filled.fail("pairs", "--profile", "nothing", "--output", path)
     assert path.read_text() == "of an earlier run\n"
     assert list(tmp_path.glob(".*")) == []
-    assert "cannot be written" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
+    assert "cannot write" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
 
 
 def test_a_failure_prints_no_heading(filled: CommandLine) -> None:

@@ -168,7 +168,7 @@ def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path
     path.write_text("[match]\ntreshold = 0.8\n")
     create = ("profile", "create", "wrong")
     assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path)
-    assert "there are: articles" in nearsim.fail(*create, "--preset", "nothing")
+    assert "choose one of articles" in nearsim.fail(*create, "--preset", "nothing")
     assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline")
     assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml")
     both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)

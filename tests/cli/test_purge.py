@@ -56,7 +56,7 @@ def test_deleting_says_as_json_what_went(filled: CommandLine) -> None:
 
 def test_what_is_no_reject_file_is_left_alone(filled: CommandLine, stories: Path, tmp_path: Path) -> None:
     before = stories.read_bytes()
-    assert "is no reject file" in filled.fail("delete", "storm", "--purge", "--rejects", stories)
+    assert "is not a reject file" in filled.fail("delete", "storm", "--purge", "--rejects", stories)
     assert stories.read_bytes() == before
     assert filled.succeed("get", "storm").document()["body"] == STORM
     assert "--rejects requires --purge" in filled.fail("delete", "storm", "--rejects", stories, exit_code=2)

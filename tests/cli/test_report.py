@@ -310,7 +310,7 @@ def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.Monke
     no_rejects = write_jsonl(tmp_path / "no.jsonl", [{"id": 1}])
     assert "is no reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)
     both = write_jsonl(tmp_path / "both.html", [{"id": 1}])
-    assert "is read, so" in filled.fail("report", "-o", both, "--rejects", both)
+    assert "is both input and output" in filled.fail("report", "-o", both, "--rejects", both)
     assert "end it in .html" in filled.fail("report", "-o", tmp_path / "report.pdf", exit_code=2)
     assert "end it in .json" in filled.fail("report", "--json", "-o", path, exit_code=2)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -98,13 +98,16 @@ def test_or_at_the_end_where_records_come_through_a_pipe(
     rows = matrix(tmp_path, NAMES[:-1])
     said = nearsim.run("ingest", "-", "--vectors", rows, "--quiet", given=plain.read_bytes())
     assert said.exit_code == 1
-    assert f"has {len(NAMES) - 1} rows, but {len(NAMES)} records were read; vectors may have gone" in said.err
+    assert (
+        f"has {len(NAMES) - 1} rows, but {len(NAMES)} records were read; vectors may have been assigned"
+        in said.err
+    )
 
 
 def test_what_does_not_meet_in_a_table_is_told(nearsim: CommandLine, tmp_path: Path, plain: Path) -> None:
     path = table(tmp_path, NAMES[2:])
     said = nearsim.succeed("ingest", plain, "--vectors", path, "--quiet")
-    assert f"warning: 2 documents were read that have no vector in {path}: 'v0-0', 'v0-1'" in said.err
+    assert f"warning: 2 documents have no vector in {path}: 'v0-0', 'v0-1'" in said.err
 
 
 def test_dedupe_by_vectors_keeps_lines_as_they_are(

@@ -252,10 +252,10 @@ def test_a_file_that_is_no_reject_file_is_refused_before_anything_is_done(
         wrong = tmp_path / "documents.jsonl"
         for content in (f'{{"id": "{NAME}", "text": "x"}}\n', "no json\n", "[]\n", "\n"):
             wrong.write_text(content)
-            with pytest.raises(InputError, match="is no reject file: line 1 "):
+            with pytest.raises(InputError, match="is not a reject file: line 1 "):
                 index.purge([NAME], [wrong])
             assert wrong.read_text() == content
-        with pytest.raises(InputError, match="cannot be read"):
+        with pytest.raises(InputError, match="cannot read"):
             index.purge([NAME], [tmp_path / "missing.jsonl"])
         assert index.get(NAME)["title"] == f"About {WORD}"
 

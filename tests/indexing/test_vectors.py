@@ -129,7 +129,7 @@ def test_a_vector_is_looked_up(index: Index) -> None:
         name for name, one in VECTORS.items() if name != "v2-0" and cosine(one, VECTORS["v2-0"]) >= 0.9
     }
     assert index.check(Document("new", body="the same text for all of them")) == []
-    with pytest.raises(InputError, match="the vector holds nan at place 1"):
+    with pytest.raises(InputError, match="the vector has nan at position 1"):
         index.check(Document("new", vector=[float("nan")]))
 
 
@@ -175,4 +175,4 @@ def test_lengths_that_differ_are_told(index: Index) -> None:
     index.add(
         [Document("a", vector=[1.0] * 3), Document("b", vector=[1.0] * 4), Document("c", vector=[1.0] * 4)]
     )
-    assert "vectors of different lengths were read: 4 (2 documents), 3 (1 documents)" in index.warnings[-1]
+    assert "the vectors have different lengths: 4 (2 documents), 3 (1 documents)" in index.warnings[-1]

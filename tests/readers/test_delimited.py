@@ -77,11 +77,11 @@ def test_a_row_has_the_line_it_begins_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (b'1,"x"y\n', "not a row: ',' expected after '\"'; a quote may be open or misplaced"),
-        (b"1,x\ry\n", "not a row: new-line character seen in unquoted field"),
+        (b'1,"x"y\n', "not a valid row: ',' expected after '\"'; check for an unclosed or misplaced quote"),
+        (b"1,x\ry\n", "not a valid row: new-line character seen in unquoted field"),
         (b",x\n", "'id' is empty"),
         (b"1,x,2024-13-01\n", "3 columns where the header has 2"),
-        (b"a\x00,x\n", "has NUL"),
+        (b"a\x00,x\n", "contains NUL"),
         (b"a\xff,x\n", "bytes that are not UTF-8"),
     ],
 )
@@ -97,7 +97,7 @@ def test_an_open_quote_is_rejected_on_its_line(tmp_path: Path) -> None:
     reads = read_bytes(tmp_path, b'id,text\n1,x\n2,"open\n3,y\n4,z\n')
     assert outcome(reads) == [
         (2, "1"),
-        (3, "not a row: unexpected end of data; a quote may be open or misplaced"),
+        (3, "not a valid row: unexpected end of data; check for an unclosed or misplaced quote"),
     ]
 
 
@@ -131,19 +131,22 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path, 
     path.write_bytes(b"id,text\n1,x\n" + long + b"\n3,y\n")
     reads = list(read_csv(InputFile(path, limit=300), Fields()))
     assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument]
-    assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the most that one document may have")
+    assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the maximum for one document")
 
 
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"key,text\n", r"has no column 'id' but key, text; name the id field"),
-        (b"id;text\n", r"has one column only: id;text; columns are separated by commas in \.csv and by tabs"),
-        (b"id\ttext\n", r"has one column only: .*; columns are separated by commas in \.csv and by tabs"),
-        (b"id,content\n", r"has no 'title' and no 'text' or 'body' but id, content; name the title or body"),
-        (b"id,text,text\n", r"has columns of the same name: id, text, text; rename them"),
-        (b'id,"te"xt\n', r"the header of .* cannot be read"),
-        (b'id,"text\n1,x\n', r"the header of .* cannot be read"),
+        (b"key,text\n", r"no column 'id' in .*; name it with --id-field \(columns: key, text\)"),
+        (b"id;text\n", r"has only one column, id;text; \.csv files are separated by commas"),
+        (b"id\ttext\n", r"has only one column, .*; \.csv files are separated by commas"),
+        (
+            b"id,content\n",
+            r"no 'text' or 'body' in .*; name one with --title-field or --body-field \(columns: id, content\)",
+        ),
+        (b"id,text,text\n", r"duplicate column names in .*; rename them \(columns: id, text, text\)"),
+        (b'id,"te"xt\n', r"cannot read the header of "),
+        (b'id,"text\n1,x\n', r"cannot read the header of "),
     ],
 )
 def test_a_header_that_will_not_do_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:

@@ -149,7 +149,7 @@ def test_published_at_is_iso_8601_and_utc_unless_it_says(
         (b'{"id": "1", "text": "raw \x00 NUL"}', "not JSON: Invalid control character", None),
         (b"[" * 100_000, "", None),
         (b'{"id": "1", "text": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "nested deeper than 100 levels", "1"),
-        (b'{"id": ' + b"9" * 5000 + b', "text": "x"}', "not JSON that can be read: ", None),
+        (b'{"id": ' + b"9" * 5000 + b', "text": "x"}', "cannot parse this JSON: ", None),
         (b"[1, 2]", "not a JSON object", None),
         (b'"text"', "not a JSON object", None),
         (b"null", "not a JSON object", None),
@@ -160,10 +160,10 @@ def test_published_at_is_iso_8601_and_utc_unless_it_says(
         (b'{"id": 1.0, "text": "x"}', "'id' is a number, 1.0; it must be", None),
         (b'{"id": NaN, "text": "x"}', "'id' is a number, nan; it must be", None),
         (b'{"id": ["1"], "text": "x"}', "'id' is an array", None),
-        (b'{"id": "a\\u0000", "text": "x"}', "'id' 'a\\x00' has NUL", None),
+        (b'{"id": "a\\u0000", "text": "x"}', "'id' 'a\\x00' contains NUL", None),
         (b'{"id": "a\\ud800", "text": "x"}', "a lone surrogate", None),
         (b'{"id": "a\xff", "text": "x"}', "bytes that are not UTF-8", None),
-        (b'{"id": "' + b"x" * 1025 + b'", "text": "x"}', "has 1,025 bytes; it may have 1,024", None),
+        (b'{"id": "' + b"x" * 1025 + b'", "text": "x"}', "has 1,025 bytes; the maximum is 1,024", None),
         (b'{"id": "' + "é".encode() * 513 + b'", "text": "x"}', "has 1,026 bytes", None),
         (b'{"id": "1"}', "no 'title' and no 'text' or 'body'", "1"),
         (b'{"id": "1", "content": "x"}', "no 'title' and no 'text' or 'body'", "1"),
@@ -252,7 +252,7 @@ def test_a_line_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path)
     path.write_bytes(b'{"id": 1, "text": "x"}\n' + long + b'\n{"id": 3, "text": "y"}\n' + long)
     reads = list(read_jsonl(InputFile(path, limit=1000), Fields()))
     assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument, Reject]
-    assert reads[1] == Reject(str(path), 2, "longer than 1,000 bytes, the most that one document may have")
+    assert reads[1] == Reject(str(path), 2, "longer than 1,000 bytes, the maximum for one document")
     assert reads[3].line == 4
 
 

@@ -69,9 +69,9 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> No
         (
             "cut.txt.gz",
             gzip.compress(b"a text", mtime=0)[:-4],
-            "is cut short or damaged (the compressed data ends too early)",
+            "is truncated or damaged (the compressed data is truncated)",
         ),
-        ("bad.txt.gz", b"no gzip", "is cut short or damaged (Error -3"),
+        ("bad.txt.gz", b"no gzip", "is truncated or damaged (Error -3"),
         ("n" * 200 + ".txt", None, ""),
     ],
 )  # fmt: skip
@@ -105,14 +105,14 @@ def test_a_name_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
     path.write_text("x")
     (read,) = Source([tmp_path])
     assert isinstance(read, Reject)
-    assert "has 1,108 bytes; it may have 1,024" in read.reason
+    assert "has 1,108 bytes; the maximum is 1,024" in read.reason
 
 
 def test_a_text_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_bytes(b"x" * 101)
     assert text_document(InputFile(path, limit=100), "long") == Reject(
-        str(path), 0, "longer than 100 bytes, the most that one document may have"
+        str(path), 0, "longer than 100 bytes, the maximum for one document"
     )
     assert isinstance(text_document(InputFile(path, limit=101), "long"), ReadDocument)
 

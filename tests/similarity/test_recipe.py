@@ -135,7 +135,7 @@ UNKNOWN = [
     ("[match]\ntreshold = 0.5", "did you mean match.threshold?"),
     ("[sketch]\nfamilly = 'minhash'", "did you mean sketch.family?"),
     ("[shingles]\nk = 3", "did you mean shingle?"),
-    ("[match]\nzzz = 1", "it can be threshold, min_shared_bands, amplification, verify, bucket_limit"),
+    ("[match]\nzzz = 1", "choose one of threshold, min_shared_bands, amplification, verify, bucket_limit"),
     ("shingle = 3", "write [shingle] and its keys below it"),
 ]
 
@@ -150,7 +150,7 @@ def test_unknown_keys_are_refused_with_a_hint(text: str, reason: str) -> None:
 IMPOSSIBLE = [
     (
         "cluster.linkage = 'average'",
-        "which this version does not have; it can be connected or representative",
+        "which is unknown to this version; choose connected or representative",
     ),
     ("sketch.vectors = 'sign'", "sketch.vectors belongs to the family hyperplane, not to fast_similarity"),
     ("sketch.width = 2.0", "sketch.width belongs to the family projection, not to fast_similarity"),
@@ -160,7 +160,7 @@ IMPOSSIBLE = [
     ),
     (
         "sketch = {family = 'hyperplane', input = 'vector', weights = 'log'}",
-        "the numbers of a vector are its weights",
+        "sketch.weights applies to terms only",
     ),
     ("sketch.family = 'hyperplane'\nmatch.threshold = 1.5", "match.threshold is 1.5; it must be at most 1"),
     ("sketch.family = 'projection'\nmatch.threshold = inf", "match.threshold is inf; it must be a number"),
@@ -178,7 +178,7 @@ IMPOSSIBLE = [
     ('shingle.scheme = "words"', "char or word or bag or sentence"),
     ("shingle.k = 0", "shingle.k is 0; it must be at least 1"),
     ("shingle.k = 1001", "it must be at most 1000"),
-    ("shingle.k = 3.0", "shingle.k is 3.0; it must be a whole number"),
+    ("shingle.k = 3.0", "shingle.k is 3.0; it must be an integer"),
     ("shingle.stopwords = 5", "shingle.stopwords is 5"),
     ('shingle.stopwords = ["a", 5]', "shingle.stopwords[1]"),
     ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
@@ -186,7 +186,7 @@ IMPOSSIBLE = [
     ('hash.base = "md5"', "poly64 or crc32 or djb2a"),
     ("sketch.k = 0", "sketch.k is 0"),
     ("sketch.k = 4097", "it must be at most 4096"),
-    ("sketch.k = true", "sketch.k is True; it must be a whole number"),
+    ("sketch.k = true", "sketch.k is True; it must be an integer"),
     ("sketch.seed = -1", "sketch.seed is -1; it must be at least 0"),
     ("sketch.seed = 9223372036854775808", "sketch.seed is 9223372036854775808"),
     ('sketch.functions = "prime32"', "sketch.functions belongs to the family minhash"),
@@ -221,7 +221,7 @@ IMPOSSIBLE = [
     ('shingle = {scheme = "char", min_token_length = 2}', "work on words"),
     ("retain.age = 30", "retain.age is 30; it must be a string"),
     ('retain.age = "30"', "whole number of minutes, hours, days or weeks"),
-    ('retain.age = "30days"', "retain.age is '30days'; it is none, or a whole number"),
+    ('retain.age = "30days"', "retain.age is '30days'; give none, or a whole number"),
     ('retain.age = "1.5 days"', "whole number"),
     ('retain.age = "-1 days"', "whole number"),
     ('retain.age = "2 months"', "minutes, hours, days or weeks"),

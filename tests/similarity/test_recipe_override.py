@@ -60,14 +60,14 @@ def test_override_of_the_family_leaves_its_options_behind() -> None:
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ("match.threshold", "--set takes key=value"),
-        ("=5", "--set takes key=value"),
-        ("", "--set takes key=value"),
+        ("match.threshold", "it must be key=value"),
+        ("=5", "it must be key=value"),
+        ("", "it must be key=value"),
         ("match.treshold=0.5", "did you mean match.threshold?"),
         ("matches.threshold=0.5", "did you mean match?"),
         ("fields.title=1", "fields is not a section"),
         ("shingle.k.x=1", "unknown key shingle.k"),
-        ("shingle.k=five", "shingle.k is 'five'; it must be a whole number"),
+        ("shingle.k=five", "shingle.k is 'five'; it must be an integer"),
         ("shingle.k=", "shingle.k is ''"),
         ("bands.count=10", "count and rows together"),
         ("shingle=word", "write [shingle]"),

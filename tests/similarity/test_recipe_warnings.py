@@ -10,9 +10,9 @@ from nearsim_db.similarity.recipe_warnings import FeatureTotals
 
 RECIPES = [
     (["shingle.k=1"], "texts of the same words in another order are equal"),
-    (["shingle.scheme=char", "shingle.k=1"], "one with all letters equals the alphabet"),
+    (["shingle.scheme=char", "shingle.k=1"], "a text with all letters equals the alphabet"),
     (["match.threshold=0.999"], "less than a step of 0.007812 from all"),
-    (["match.threshold=0.999", "match.verify=estimate"], "take a larger sketch.k, or verify = exact"),
+    (["match.threshold=0.999", "match.verify=estimate"], "raise sketch.k, or set match.verify to exact"),
     (
         ["sketch.family=hyperplane", "match.threshold=0.99999999", "match.verify=estimate"],
         "a step of 0.007812 from all",
@@ -77,7 +77,7 @@ def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
     assert recipe_warnings.of_features(profile, FeatureTotals(100, 4, 0, 10_000)) == []
     (found,) = recipe_warnings.of_features(profile, FeatureTotals(100, 5, 0, 10_000))
-    assert "5 of 100 documents are one shingle or shorter" in found
+    assert "5 of 100 documents have a single shingle" in found
     assert (
         recipe_warnings.of_features(resolve(presets.load("realtime")), FeatureTotals(100, 50, 0, 10_000))
         == []
@@ -95,13 +95,13 @@ def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "lacking"), [("default", "text in title or body"), ("embeddings", "a vector")]
+    ("preset", "missing"), [("default", "text in title or body"), ("embeddings", "vectors")]
 )
-def test_documents_without_features(preset: str, lacking: str) -> None:
+def test_documents_without_features(preset: str, missing: str) -> None:
     profile = resolve(presets.load(preset))
     assert recipe_warnings.of_features(profile, FeatureTotals(96, 0, 4, 1_000)) == []
     (found,) = recipe_warnings.of_features(profile, FeatureTotals(0, 0, 100, 0))
-    assert found.startswith(f"100 of 100 documents have no features, for want of {lacking} ")
+    assert found.startswith(f"100 of 100 documents have no features, because they lack usable {missing};")
 
 
 def test_rows_that_cancel_are_counted() -> None:

@@ -113,7 +113,7 @@ def tune(
     looked_at = shingling.texts_looked_at(sample.texts, wishes.seed)
     scripts = recipe_warnings.TextSample()
     scripts.add(looked_at)
-    run.unspaced = scripts.unspaced / max(scripts.looked_at, 1)
+    run.unspaced = scripts.unspaced / max(scripts.texts, 1)
     told = _known_labels(sample, given)
     ways = shingling.candidates(recipe, wishes.kept)
     run.units = {

@@ -1,4 +1,4 @@
-"""A recipe: every parameter of a profile as plain data, read from TOML, checked, refused with the reason."""
+"""Recipes: all parameters of a profile as plain data, read from TOML and validated."""
 
 from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
 from nearsim_db.similarity.recipe.sections import DEFAULT_RECALL, Bands, Normalise, Recipe, Shingle, Sketch

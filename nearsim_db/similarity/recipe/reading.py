@@ -1,4 +1,4 @@
-"""Recipes read from TOML, from nested dictionaries, and changed key by key."""
+"""Recipes from TOML and from nested dictionaries, and changes of single keys."""
 
 import tomllib
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from nearsim_db.similarity.recipe.sections import Recipe
 from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
-_CUTS = ("recall", "count", "rows")
+_BANDING_KEYS = ("recall", "count", "rows")
 
 
 def parse(text: str, *, origin: str = "the recipe") -> Recipe:
-    """The recipe that a TOML document describes; keys left out have their defaults.
+    """Parse a TOML document; missing keys have their defaults.
 
-    Raises RecipeError for broken TOML, an unknown key or an impossible value, naming the key and the remedy.
+    Raises RecipeError for invalid TOML, an unknown key or a value out of range, naming the key and the remedy.
     """
     try:
         return from_mapping(tomllib.loads(text))
@@ -30,7 +30,7 @@ def parse(text: str, *, origin: str = "the recipe") -> Recipe:
 
 
 def load(path: Path) -> Recipe:
-    """The recipe in a TOML file."""
+    """Read a recipe from a TOML file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -39,7 +39,7 @@ def load(path: Path) -> Recipe:
 
 
 def from_mapping(data: dict[str, Any]) -> Recipe:
-    """The recipe that nested dictionaries describe (TOML, or the JSON stored with a generation)."""
+    """Convert nested dictionaries (TOML, or the JSON stored with a generation) to a recipe."""
     messages.refuse_unknown_keys(data, Recipe, "")
     try:
         return msgspec.convert(data, Recipe)
@@ -48,17 +48,17 @@ def from_mapping(data: dict[str, Any]) -> Recipe:
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
-    """The recipe with `key.path=value` settings applied, as the command line gives them.
+    """Apply `key.path=value` settings, as given on the command line.
 
-    A value is read as TOML (`5`, `0.8`, `true`, `["a", "b"]`); what is not TOML is taken as a string. What is given
-    takes the place of what it excludes: bands.count and bands.rows that of bands.recall, match.amplification that of
-    bands, and the other way round; another family leaves the options of the one before behind.
+    A value is parsed as TOML (`5`, `0.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
+    the keys that it excludes: bands.count and bands.rows replace bands.recall, match.amplification replaces
+    bands, and vice versa; another family drops the options of the previous one.
     """
     data = to_mapping(recipe)
-    given = dict(_split_setting(setting) for setting in settings)
-    for section, key in _excluded(given, data["sketch"]["family"]):
+    changes = dict(_split_setting(setting) for setting in settings)
+    for section, key in _excluded(changes, data["sketch"]["family"]):
         data[section].pop(key, None)
-    for path, value in given.items():
+    for path, value in changes.items():
         section, _, key = path.rpartition(".")
         target = data if not section else data.setdefault(section, {})
         if not isinstance(target, dict):
@@ -68,16 +68,16 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
 
 
 def _excluded(given: dict[str, Any], family: str) -> list[tuple[str, str]]:
-    """The keys of a recipe that settings take the place of."""
+    """Return the keys of a recipe that settings replace."""
     excluded = []
     if "bands.recall" in given:
         excluded += [("bands", "count"), ("bands", "rows")]
     if "bands.count" in given or "bands.rows" in given:
         excluded += [("bands", "recall")]
-    if any(f"bands.{key}" in given for key in _CUTS) or "match.min_shared_bands" in given:
+    if any(f"bands.{key}" in given for key in _BANDING_KEYS) or "match.min_shared_bands" in given:
         excluded += [("match", "amplification")]
     if "match.amplification" in given:
-        excluded += [*(("bands", key) for key in _CUTS), ("match", "min_shared_bands")]
+        excluded += [*(("bands", key) for key in _BANDING_KEYS), ("match", "min_shared_bands")]
     chosen = given.get("sketch.family", family)
     kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
     excluded += [("sketch", option) for option in OPTIONS if option not in kept]
@@ -89,7 +89,7 @@ def _excluded(given: dict[str, Any], family: str) -> list[tuple[str, str]]:
 def _split_setting(setting: str) -> tuple[str, Any]:
     path, equals, text = setting.partition("=")
     if not equals or not path.strip():
-        raise RecipeError(f"--set takes key=value, as in --set match.threshold=0.8; this is {setting!r}")
+        raise RecipeError(f"--set is {setting!r}; it must be key=value, as in --set match.threshold=0.8")
     try:
         read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

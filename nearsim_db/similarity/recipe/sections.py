@@ -13,11 +13,11 @@ DEFAULT_RECALL = 0.99
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What all sections share: no unknown keys, no change after it is made."""
+    """A frozen section that rejects unknown keys."""
 
 
 class Normalise(_Section, frozen=True):
-    """How a text is made comparable before it is cut up."""
+    """How a text is normalised before it is split into shingles."""
 
     unicode: Literal["none", "nfc", "nfkc"] = "nfkc"
     case: Literal["none", "lower", "casefold"] = "casefold"
@@ -26,7 +26,7 @@ class Normalise(_Section, frozen=True):
 
 
 class Shingle(_Section, frozen=True):
-    """What a text is cut into; `k` units make one shingle (a bag of words has one word a shingle)."""
+    """How a text is split; `k` units make one shingle (in a bag of words, each word is a shingle)."""
 
     scheme: Literal["char", "word", "bag", "sentence"] = "word"
     k: Annotated[int, Meta(ge=1, le=1000)] = 3
@@ -37,17 +37,17 @@ class Shingle(_Section, frozen=True):
 
 
 class Hash(_Section, frozen=True):
-    """The base hash that makes a shingle's id."""
+    """The base hash of shingle ids."""
 
     base: Literal["poly64", "crc32", "djb2a"] = "poly64"
 
 
 class Sketch(_Section, frozen=True):
-    """The sketch family, its size and seed; the others are options of single families, None for the rest.
+    """The sketch family, its size and seed; further options belong to single families and are None for the rest.
 
-    `functions` is of minhash; `vectors` of hyperplane, `width` of projection (0 stands for a width made for the
-    threshold); `input` says whether hyperplane, projection and dart_minhash take terms or the owner's vectors, and
-    `weights` how terms that repeat weigh.
+    `functions` is for minhash; `vectors` for hyperplane, `width` for projection (0: derived from the
+    threshold). `input` is whether hyperplane, projection and dart_minhash take terms or the owner's vectors,
+    and `weights` how repeated terms are weighted.
     """
 
     family: Literal["fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash"] = (
@@ -68,7 +68,7 @@ class Sketch(_Section, frozen=True):
 
 
 class Bands(_Section, frozen=True):
-    """How the sketch is cut into bands: chosen for `recall` (0.99 if nothing is given), or `count` and `rows`."""
+    """How the sketch is cut into bands: chosen for `recall` (0.99 by default), or by `count` and `rows`."""
 
     recall: Annotated[float, Meta(gt=0, lt=1)] | None = None
     count: Annotated[int, Meta(ge=1, le=256)] | None = None
@@ -77,15 +77,15 @@ class Bands(_Section, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is said of how the sketch is cut."""
+        """Whether no banding is given."""
         return self.recall is None and self.count is None and self.rows is None
 
 
 class Match(_Section, frozen=True):
     """When two documents are a pair; `bucket_limit` 0 means no limit.
 
-    `threshold` is the least similarity, for projection the largest distance. `amplification`, such as
-    "or(40, and(3))", takes the place of bands and of the minimum.
+    `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
+    and(3))", replaces bands and the minimum.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -96,7 +96,7 @@ class Match(_Section, frozen=True):
 
 
 class ClusterRules(_Section, frozen=True):
-    """How pairs tie documents together and which one stays."""
+    """How pairs connect documents, and which document of a cluster to keep."""
 
     linkage: Literal["connected", "representative"] = "connected"
     keep: str = "earliest"
@@ -110,7 +110,7 @@ class Retain(_Section, frozen=True):
 
     @property
     def seconds(self) -> int | None:
-        """The age in seconds, a day having 24 hours; None where documents stay for good."""
+        """The age in seconds, with days of 24 hours; None for no limit."""
         return validation.retained_seconds(self.age)
 
 

@@ -1,4 +1,4 @@
-"""What a recipe may not say, each with its reason."""
+"""Checks of a recipe as a whole."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from nearsim_db.errors import RecipeError
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
 
-# The options that families have beside k and seed, and what they are if not given.
+# The options of families besides k and seed, with their defaults.
 FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float]] = {
     "minhash": {"functions": "prime32"},
     "hyperplane": {"input": "terms", "weights": "count", "vectors": "gaussian"},
@@ -18,7 +18,7 @@ FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float]] = {
 }
 OPTIONS = ("functions", "input", "weights", "vectors", "width")
 
-# Families whose sketches can be hashed by the schemes of other systems.
+# Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
 
 _ESTIMATED_DISTANCES = 1e6
@@ -29,7 +29,7 @@ _LONGEST_AGE_SECONDS = _LONGEST_AGE_DAYS * 86_400
 
 
 def check(recipe: "Recipe") -> None:
-    """Raise RecipeError for what its sections do not allow together, or at all."""
+    """Raise RecipeError for values that are invalid, or that exclude each other."""
     _check_fields(recipe.fields)
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
@@ -42,30 +42,30 @@ def check(recipe: "Recipe") -> None:
 
 
 def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
-    """The keep policy's name and, for `source:A,B,C`, the sources in order of preference."""
+    """Return the keep policy's name and, for `source:A,B,C`, the sources in order of preference."""
     if keep in ("earliest", "latest", "longest"):
         return keep, ()
     name, colon, rest = keep.partition(":")
     sources = tuple(part.strip() for part in rest.split(",") if part.strip())
     if name == "source" and colon and sources:
         return name, sources
-    raise RecipeError(f"cluster.keep is {keep!r}; it is earliest, latest, longest or source:A,B,C")
+    raise RecipeError(f"cluster.keep is {keep!r}; choose earliest, latest, longest or source:A,B,C")
 
 
 def retained_seconds(age: str) -> int | None:
-    """The seconds of an age such as "30 days", None for "none". Raises RecipeError for what is no age."""
+    """Return the seconds of an age such as "30 days", None for "none". Raises RecipeError for an invalid age."""
     if age == "none":
         return None
     found = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
     if found is None:
         raise RecipeError(
-            f'retain.age is {age!r}; it is none, or a whole number of minutes, hours, days or weeks, as in "30 days"'
+            f'retain.age is {age!r}; give none, or a whole number of minutes, hours, days or weeks, as in "30 days"'
         )
     seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
     if not 0 < seconds <= _LONGEST_AGE_SECONDS:
         raise RecipeError(
             f"retain.age is {age!r}; it must be at least 1 minute and at most {_LONGEST_AGE_DAYS:,} days; "
-            "for no limit it is none"
+            "none means no limit"
         )
     return seconds
 
@@ -85,9 +85,7 @@ def _check_options(sketch: "Sketch") -> None:
                 f"sketch.{option} belongs to the {kind} {' and '.join(families)}, not to {sketch.family}; leave it out"
             )
     if sketch.input == "vector" and sketch.weights is not None:
-        raise RecipeError(
-            "sketch.weights says how terms weigh; the numbers of a vector are its weights: leave it out"
-        )
+        raise RecipeError("sketch.weights applies to terms only, and sketch.input is vector; leave it out")
 
 
 def _check_threshold(threshold: float, sketch: "Sketch") -> None:

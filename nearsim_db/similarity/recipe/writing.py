@@ -1,4 +1,4 @@
-"""A recipe as plain data and as TOML."""
+"""Recipes as plain data and as TOML."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from nearsim_db.similarity.recipe.sections import Recipe
 
 
 def to_mapping(recipe: Recipe) -> dict[str, Any]:
-    """The whole recipe as nested dictionaries, every default spelled out."""
+    """Return the whole recipe as nested dictionaries, including defaults."""
     mapping = msgspec.to_builtins(recipe)
     assert isinstance(mapping, dict)
     return {
@@ -20,7 +20,7 @@ def to_mapping(recipe: Recipe) -> dict[str, Any]:
 
 
 def to_toml(recipe: Recipe) -> str:
-    """The whole recipe as a TOML document that `parse` reads back."""
+    """Return the whole recipe as a TOML document that `parse` reads."""
     mapping = to_mapping(recipe)
     lines = [f"{key} = {_toml_value(value)}" for key, value in mapping.items() if not isinstance(value, dict)]
     for section, values in mapping.items():
@@ -30,5 +30,7 @@ def to_toml(recipe: Recipe) -> str:
 
 
 def _toml_value(value: object) -> str:
-    """JSON's numbers, booleans, arrays and strings are TOML's too, except that TOML wants DEL escaped."""
+    """Encode as JSON, whose numbers, booleans, arrays and strings are valid TOML except for DEL, which TOML
+    escapes.
+    """
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

@@ -55,7 +55,7 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
         return value, 0
     if isinstance(value, int):
         if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
-            raise InputError(f"an attribute is the integer {value}, beyond 64 bits; write it as a string")
+            raise InputError("an attribute is an integer beyond 64 bits; write it as a string")
         return value, 0
     if isinstance(value, float):
         if not isfinite(value):

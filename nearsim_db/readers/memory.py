@@ -1,4 +1,4 @@
-"""Documents that a program hands over: the same rules as for those in files."""
+"""Documents from memory, checked by the same rules as those from files."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,13 +11,13 @@ from nearsim_db.similarity.text.clean import clean, clean_attributes
 _ORIGIN = "documents"
 
 
-def from_documents(given: Iterable[Document]) -> Iterator[ReadDocument | Reject]:
-    """Documents as a reader would yield them, counted from 1: cleaned, or rejected with the reason."""
-    for number, document in enumerate(given, 1):
+def from_documents(documents: Iterable[Document]) -> Iterator[ReadDocument | Reject]:
+    """Yield documents like a reader, numbered from 1: cleaned, or rejected with the reason."""
+    for number, document in enumerate(documents, 1):
         try:
             yield _checked(document, number)
-        except InputError as refusal:
-            yield Reject(_ORIGIN, number, str(refusal), document.external_id)
+        except InputError as error:
+            yield Reject(_ORIGIN, number, str(error), document.external_id)
 
 
 def _checked(document: Document, number: int) -> ReadDocument:
