@@ -34,8 +34,10 @@ class Answers:
         """The live generation of every profile, else its newest."""
         with self._database.transaction() as connection:
             _, existing = self._generations(connection)
-        names = sorted({one.profile for one in existing})
-        chosen = [live_generation.choose_newest(self._collection, existing, name) for name in names]
+            names = sorted({one.profile for one in existing})
+            chosen = [
+                live_generation.choose_newest(connection, self._collection, existing, name) for name in names
+            ]
         return [(one, _profile(one)) for one in chosen]
 
     def metric(self) -> str:
@@ -86,7 +88,7 @@ class Answers:
         def read(connection: Connection) -> dict[str, Any]:
             collection, existing = self._generations(connection)
             name = profile_name or self._profile()
-            chosen = live_generation.choose_newest(self._collection, existing, name)
+            chosen = live_generation.choose_newest(connection, self._collection, existing, name)
             return statistics.stats(connection, collection, chosen, _profile(chosen), recount=recount)
 
         return self._ask(read)

@@ -37,29 +37,41 @@ def open_live(
     return LiveIndex(contexts.make(generation), catalog.read_purges(connection).get(collection_id))
 
 
-def choose_newest(collection: str, generations: Sequence[Generation], profile: str | None) -> Generation:
+def choose_newest(
+    connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
+) -> Generation:
     """Return the live generation of a profile, else its newest.
 
     `profile` may be None if the collection has only one, or one named default. `generations` are all of the
     collection. Raises NotFoundError, which lists the profiles.
     """
-    names = sorted({one.profile for one in generations})
-    if profile is None and len(names) > 1 and DEFAULT not in names:
-        raise NotFoundError(f"the collection has several profiles; name one of: {', '.join(names)}")
-    wanted = profile or (names[0] if len(names) == 1 else DEFAULT)
-    own = [one for one in generations if one.profile == wanted]
+    profile = profile or _default_profile(connection, generations)
+    own = [one for one in generations if one.profile == profile]
     if not own:
-        raise NotFoundError(
-            f"collection {collection!r} has no profile {wanted!r}; there are: {', '.join(names) or 'none yet'}"
-        )
+        known = ", ".join(_names(generations)) or "none yet"
+        raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; there are: {known}")
     return next((one for one in own if one.state == "live"), own[-1])
+
+
+def _default_profile(connection: Connection, generations: Sequence[Generation]) -> str:
+    if not generations:
+        return DEFAULT
+    name = catalog.default_profile(connection, generations[0].collection_id)
+    if name is None:
+        known = ", ".join(_names(generations))
+        raise NotFoundError(f"the collection has several profiles; name one of: {known}")
+    return name
+
+
+def _names(generations: Sequence[Generation]) -> list[str]:
+    return sorted({one.profile for one in generations})
 
 
 def choose_live(
     connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
 ) -> Generation:
     """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live."""
-    generation = choose_newest(collection, generations, profile)
+    generation = choose_newest(connection, collection, generations, profile)
     if generation.state == "live":
         return generation
     if generation.state == "building" and documents.any_document(connection, generation.collection_id):

@@ -232,6 +232,12 @@ def profile_names(connection: Connection, collection_id: CollectionId) -> set[st
     )
 
 
+def default_profile(connection: Connection, collection_id: CollectionId) -> str | None:
+    """Return the profile that is used when none is named; None if there is none, or one must be named."""
+    name: str | None = connection.execute(select(func.nearsim.default_profile(collection_id))).scalar_one()
+    return name
+
+
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
     """Drop a profile; its generations must have gone before."""
     table = tables.profile

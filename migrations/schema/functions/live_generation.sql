@@ -11,8 +11,8 @@ BEGIN
     FROM nearsim.profile AS known WHERE known.collection_id = live_generation.collection_id;
     SELECT quote_literal(known.name) INTO place
     FROM nearsim.collection AS known WHERE known.collection_id = live_generation.collection_id;
-    chosen := CASE WHEN profile IS NOT NULL THEN profile WHEN 'default' = ANY (names) THEN 'default' ELSE names[1] END;
-    IF profile IS NULL AND cardinality(names) > 1 AND chosen <> 'default' THEN
+    chosen := coalesce(profile, nearsim.default_profile(live_generation.collection_id));
+    IF chosen IS NULL AND cardinality(names) > 1 THEN
         RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
             USING ERRCODE = 'ambiguous_parameter';
     ELSIF names IS NULL OR profile <> ALL (names) THEN

@@ -18,7 +18,7 @@ def of_profile(connection: Connection, collection: str, profile: str | None) -> 
     """
     collection_id = catalog.get_collection(connection, collection).collection_id
     generations = catalog.list_generations(connection, collection_id)
-    name = choose_newest(collection, generations, profile).profile
+    name = choose_newest(connection, collection, generations, profile).profile
     return [one for one in generations if one.profile == name]
 
 

@@ -61,7 +61,7 @@ def gather(
         found = catalog.get_collection(connection, collection)
         generations = catalog.list_generations(connection, found.collection_id)
         generation = (
-            live_generation.choose_newest(collection, generations, profile)
+            live_generation.choose_newest(connection, collection, generations, profile)
             if generations or profile
             else None
         )
