@@ -1,4 +1,4 @@
-"""Files in, the same files without near-duplicates out: an index of their own, gone when that is done."""
+"""Remove near-duplicates from files by means of a temporary index."""
 
 import os
 import secrets
@@ -23,12 +23,12 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import origin, stream_unique_origins
 
-_TOLD_EVERY = 1_000
+_REPORT_EVERY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Files to write: what stays, and on request pairs, clusters and rejected records."""
+    """Output files: the remaining documents, and optionally pairs, clusters and rejects."""
 
     unique: Path
     pairs: Path | None = None
@@ -38,10 +38,10 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class DedupeSummary:
-    """What became of the input: read = unique + duplicates + rejected.
+    """Counts of the input: read = unique + duplicates + rejected.
 
-    `duplicates` counts the members of clusters that do not survive, and documents whose id stands again in a later
-    file; `stats` are those of the temporary index.
+    `duplicates` counts cluster members other than survivors, and documents whose id recurs in a later file; `stats`
+    are those of the temporary index.
     """
 
     ingest: IngestSummary
@@ -59,12 +59,11 @@ def dedupe(
     progress: Progress = silent,
     vectors: Path | None = None,
 ) -> DedupeSummary:
-    """Write what stays of `source`: survivors and documents in no cluster, in the order of the input.
+    """Write the survivors of `source` and its documents in no cluster, in input order.
 
-    JSON lines are written byte for byte; of other files {"id", "title", "text"} is. Of documents with the same id the
-    last one counts. `vectors` is a file as `open_vectors` takes it. The input is read twice and never held; files that
-    were given out stay whole or absent.
-    Raises InputError where a file cannot be read on, or has changed meanwhile.
+    JSON lines are written byte for byte; for other formats {"id", "title", "text"} is written. Of documents with the
+    same id the last is kept. `vectors` is a file for `open_vectors`. The input is read twice and never held in memory;
+    output files are complete or absent. Raises InputError if a file cannot be read, or changes between the readings.
     """
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
@@ -78,8 +77,8 @@ def dedupe(
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
         summary = index.ingest(beside.joined(_with_origins(source)), rejects=outputs.rejects)
-        # Whoever removes duplicates from a file has made no profile.
-        told = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
+        # The user of dedupe has not created a profile.
+        warnings = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
             if path is not None:
                 with closing(answers()) as stream:
@@ -87,14 +86,14 @@ def dedupe(
         with closing(_unique_lines(index, source)) as lines:
             unique = _write(outputs.unique, lines, progress)
         duplicates = summary.read - summary.rejected - unique
-        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.warnings, *told))
+        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.warnings, *warnings))
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:
     """Raise InputError for standard input and pipes."""
     for path in paths:
         if path == STANDARD_INPUT or path.is_fifo():
-            raise InputError(f"the input is read twice, which {path} cannot be; save it to a file first")
+            raise InputError(f"{path} cannot be read twice; save the input to a file first")
 
 
 def _unused_name() -> str:
@@ -102,7 +101,7 @@ def _unused_name() -> str:
 
 
 def _with_origins(source: Source) -> Iterator[ReadDocument | Reject]:
-    """The records of a source, where they stand in place of the documents' own attributes."""
+    """Yield the records of a source; attributes are replaced by the position of the document."""
     for part, path in enumerate(source.paths):
         place = _line if _is_json_lines(path) else _ordinal
         for ordinal, record in enumerate(source.read(path)):
@@ -131,11 +130,11 @@ def _unique_lines(index: Index, source: Source) -> Generator[bytes, None, None]:
         origins = stream_unique_origins(connection, generation.collection_id, generation.leaves)
         for part, wanted in groupby(origins, key=itemgetter(0)):
             path = source.paths[part]
-            yield from _chosen(_lines(source, path), (position for _, position in wanted), path)
+            yield from _select(_lines(source, path), (position for _, position in wanted), path)
 
 
 def _lines(source: Source, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Every line that could be written for a file, under the position it was given at the first reading."""
+    """Yield the output lines of a file, each with its position in the first reading."""
     if _is_json_lines(path):
         for number, line in InputFile(path).lines():
             if line is not None:
@@ -147,15 +146,15 @@ def _lines(source: Source, path: Path) -> Iterator[tuple[int, bytes]]:
             yield ordinal, json_line({"id": one.external_id, "title": one.title, "text": one.body})
 
 
-def _chosen(lines: Iterator[tuple[int, bytes]], wanted: Iterable[int], path: Path) -> Iterator[bytes]:
-    """The lines at the wanted positions; both come in ascending order."""
+def _select(lines: Iterator[tuple[int, bytes]], wanted: Iterable[int], path: Path) -> Iterator[bytes]:
+    """Yield the lines at the wanted positions; both iterables are in ascending order."""
     for position in wanted:
         for at, line in lines:
             if at == position:
                 yield line
                 break
         else:
-            raise InputError(f"{path} has become shorter while it was read; run the command again")
+            raise InputError(f"{path} became shorter between two readings; run the command again")
 
 
 def _write(path: Path, lines: Iterable[bytes], progress: Progress) -> int:
@@ -163,6 +162,6 @@ def _write(path: Path, lines: Iterable[bytes], progress: Progress) -> int:
     with open_output(path) as stream:
         for written, line in enumerate(lines, 1):
             stream.write(line)
-            if written % _TOLD_EVERY == 0:
+            if written % _REPORT_EVERY == 0:
                 progress("write", written, None)
     return written

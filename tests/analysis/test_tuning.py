@@ -187,7 +187,7 @@ def test_where_no_bands_reach_the_recall_all_else_is_told() -> None:
     assert found.histogram.pairs.sum() == 120 * 119 / 2
     assert found.told is not None
     assert [check.finding for check in found.checks if check.name == "bands"] == [found.refusal]
-    with pytest.raises(RecipeError, match="no recipe is proposed: no bands"):
+    with pytest.raises(RecipeError, match="no recipe is proposed: no banding"):
         found.required()
 
 

@@ -271,7 +271,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     # A table that is cut says so.
     cut = "document.querySelector('#largest-table').parentNode"
     assert page.evaluate(f"{cut}.scrollWidth > {cut}.clientWidth")
-    hints = page.get_by_text("scroll it sideways")
+    hints = page.get_by_text("scroll sideways")
     assert hints.first.is_visible()
     page.set_viewport_size({"width": 1200, "height": 800})
     assert not hints.first.is_visible()

@@ -1,7 +1,7 @@
-"""S-curves to look at: of constructions as such, and of what a profile does in its own metric."""
+"""S-curves of bands and amplifications, and of profiles in their own metric."""
 
 from nearsim_db.analysis.curves.curve import Curve, of_profile, of_text
-from nearsim_db.analysis.curves.figures import Figures, measure
-from nearsim_db.analysis.curves.picture import AXES, SUFFIXES, draw
+from nearsim_db.analysis.curves.image import AXES, SUFFIXES, draw
+from nearsim_db.analysis.curves.measures import Measures, measure
 
-__all__ = ["AXES", "SUFFIXES", "Curve", "Figures", "draw", "measure", "of_profile", "of_text"]
+__all__ = ["AXES", "SUFFIXES", "Curve", "Measures", "draw", "measure", "of_profile", "of_text"]

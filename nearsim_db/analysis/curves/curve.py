@@ -1,4 +1,4 @@
-"""A curve with its name, and what its axis measures."""
+"""A named S-curve and the metric of its axis."""
 
 import re
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import Profile, make_family
 
 _BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
-_THRESHOLDS_SHOWN = 5  # distances have no end: so many times the threshold are drawn
+_THRESHOLDS_SHOWN = 5  # distances are unbounded: the axis ends at this multiple of the threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The probability that a pair becomes a candidate, by its similarity or distance from `low` to `high`.
 
-    `metric` is jaccard, weighted_jaccard, cosine or euclidean; `threshold` that of a profile, None for a construction
-    as such, whose axis is the probability that one function agrees: the Jaccard similarity for minhash.
+    `metric` is jaccard, weighted_jaccard, cosine or euclidean; `threshold` is that of a profile, None for bare
+    bands or an amplification, whose axis is the probability that one function agrees: Jaccard similarity for minhash.
     """
 
     name: str
@@ -37,9 +37,9 @@ class Curve:
 
 
 def of_text(text: str, min_shared_bands: int = 1) -> Curve:
-    """The curve of bands x rows such as 25x2, of 25x2@3 where 3 bands are needed, or of an amplification.
+    """Parse bands x rows such as 25x2, 25x2@3 for 3 required bands, or an amplification.
 
-    `min_shared_bands` holds where bands x rows have no minimum of their own. Raises RecipeError for anything else.
+    `min_shared_bands` applies to bands x rows without @. Raises RecipeError for any other text.
     """
     found = _BANDS.fullmatch(text)
     if found is not None:
@@ -47,12 +47,12 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
                 f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is impossible; "
-                "give 1 row or more, and no more bands than there are"
+                "give at least 1 row, and require no more bands than that"
             )
         construction = lsh.banding(bands, rows, minimum)
     elif text.lstrip()[:1].isdigit():
         raise RecipeError(
-            f"{text!r} is no curve; give bands x rows, as in 25x2, or 25x2@3 where 3 bands must be shared, or an "
+            f"{text!r} is not a curve; give bands x rows such as 25x2, 25x2@3 to require 3 shared bands, or an "
             'amplification such as "or(4, and(4))"'
         )
     else:
@@ -61,7 +61,7 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
 
 
 def of_profile(name: str, profile: Profile) -> Curve:
-    """The curve of what a profile does, by the similarity that its metric measures, or by the distance."""
+    """Return the curve of a profile over the similarity or distance of its metric."""
     metric, threshold = METRICS[make_family(profile.recipe, "numpy").metric], profile.recipe.match.threshold
     curve = Curve(name, profile.amplification, profile.match_probability, metric.name, threshold=threshold)
     if metric.name == "euclidean":

@@ -1,6 +1,6 @@
-"""The report: everything an index says, on one page that needs nothing else."""
+"""The report on an index: one self-contained HTML page, or one JSON document."""
 
-from nearsim_db.analysis.report.figures import Report
+from nearsim_db.analysis.report.contents import Report
 from nearsim_db.analysis.report.gather import Options, gather
 from nearsim_db.analysis.report.page import render, render_difference
 

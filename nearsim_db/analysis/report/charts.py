@@ -1,4 +1,4 @@
-"""Charts as inline SVG: drawn by matplotlib, coloured by the page."""
+"""Charts as inline SVG, drawn by matplotlib and coloured by the page's style."""
 
 import io
 import re
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from nearsim_db.analysis.report.figures import Similarities
+from nearsim_db.analysis.report.contents import Similarities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours that stand for those of the page, which follow light and dark.
+# Placeholders for the colours of the page, which has a light and a dark theme.
 _INK, _MUTED, _LINE, _FIRST, _SECOND, _THIRD, _SHADE = (f"#00000{number}" for number in range(1, 8))
 _COLOURS = {
     _INK: "var(--ink)",
@@ -38,8 +38,8 @@ AXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What a chart is called: in ids, and for those who listen."""
+class Caption:
+    """The name of a chart for element ids, and its title and description for screen readers."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart for wide and for narrow screens, as SVG elements, and whether its bars are logarithmic."""
+    """A chart as SVG elements for wide and for narrow screens, and whether its bars are logarithmic."""
 
     wide: str
     narrow: str
@@ -56,14 +56,14 @@ class Chart:
 
 
 def draw_similarities(found: Similarities, name: str = "similarities") -> Chart:
-    """Pairs by similarity as bars, and the probability of becoming a candidate as a curve over them."""
+    """Draw the pairs by similarity as bars, with the probability of becoming a candidate as a curve."""
     description = (
         f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from the threshold {found.threshold:.3g} to 1; "
-        f"{found.renumbered:,} of them have different numbers. The curve rises from "
+        f"{found.renumbered:,} of them differ in their numbers. The curve rises from "
         f"{found.curve[0][1]:.4f} at {found.curve[0][0]:.3g} to {found.curve[-1][1]:.4f} at 1."
     )
-    words = Words(name, "Pairs by similarity", description)
-    return _chart(words, 330, _totals(found), lambda axes, wide: _plot_similarities(axes, found, wide=wide))
+    caption = Caption(name, "Pairs by similarity", description)
+    return _chart(caption, 330, _totals(found), lambda axes, wide: _plot_similarities(axes, found, wide=wide))
 
 
 def _totals(found: Similarities) -> list[int]:
@@ -79,9 +79,7 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
         axes.set_ylim(0.7, max(totals) * 2)
     width = found.step * 0.9
     axes.bar(starts, totals, width, align="edge", linewidth=0, color=_FIRST, label="pairs")
-    axes.bar(
-        starts, others, width, align="edge", linewidth=0, color=_SECOND, label="of them with other numbers"
-    )
+    axes.bar(starts, others, width, align="edge", linewidth=0, color=_SECOND, label="of them, numbers differ")
     axes.set_xlim(found.curve[0][0], 1)
     axes.axvspan(found.curve[0][0], found.threshold, color=_SHADE, linewidth=0, zorder=0)
     axes.axvline(found.threshold, color=_MUTED, linewidth=1, dashes=(4, 3))
@@ -92,7 +90,10 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
     _plain(probability)
     probability.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     probability.plot(
-        *zip(*found.curve, strict=True), color=_THIRD, linewidth=2, label="probability of being found"
+        *zip(*found.curve, strict=True),
+        color=_THIRD,
+        linewidth=2,
+        label="probability of becoming a candidate",
     )
     probability.set_ylim(0, 1.05)
     probability.set_ylabel("probability")
@@ -107,17 +108,17 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
 
 
 def draw_sizes(sizes: Sequence[tuple[int, int]], name: str = "sizes") -> Chart:
-    """Clusters by how many members they have, in steps that double."""
+    """Draw the clusters by number of members, in doubling steps."""
     bars = _doubling(sizes)
-    told = ", ".join(f"{label}: {clusters:,}" for label, clusters in bars)
-    words = Words(name, "Clusters by size", f"Clusters by members: {told}.")
+    counts = ", ".join(f"{label}: {clusters:,}" for label, clusters in bars)
+    caption = Caption(name, "Clusters by size", f"Clusters by members: {counts}.")
     return _chart(
-        words, 40 + 34 * len(bars), [count for _, count in bars], lambda axes, wide: _plot_sizes(axes, bars)
+        caption, 40 + 34 * len(bars), [count for _, count in bars], lambda axes, wide: _plot_sizes(axes, bars)
     )
 
 
 def _doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Clusters of 2, 3, 4, 5 to 8, 9 to 16 and so on, up to the largest."""
+    """Return the numbers of clusters of 2, 3, 4, 5 to 8, 9 to 16 and so on, up to the largest."""
     bars: list[tuple[str, int]] = []
     low, high = 2, 2
     largest = max((size for size, _ in sizes), default=0)
@@ -129,7 +130,7 @@ def _doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
 
 
 def _plot_sizes(axes: "Axes", bars: Sequence[tuple[str, int]]) -> None:
-    """The scale is left out: every bar says its number."""
+    """Plot labelled bars without a scale."""
     labels, counts = [label for label, _ in bars], [count for _, count in bars]
     places = range(len(bars))
     drawn = axes.barh(places, counts, color=_FIRST, linewidth=0, height=0.7)
@@ -147,23 +148,25 @@ def _plot_sizes(axes: "Axes", bars: Sequence[tuple[str, int]]) -> None:
 
 
 def _are_uneven(counts: Sequence[int]) -> bool:
-    """Whether half of the bars, drawn in proportion, would be too short to be seen beside the longest."""
+    """Whether the median bar would be invisible beside the longest on a linear scale."""
     kept = sorted(count for count in counts if count)
     return bool(kept) and kept[-1] > _TALL_RATIO * kept[(len(kept) - 1) // 2]
 
 
-def _chart(words: Words, height: int, counts: Sequence[int], plot: "Callable[[Axes, bool], None]") -> Chart:
-    wide, narrow = (_draw(words, kind, height, plot) for kind in _WIDTHS)
+def _chart(
+    caption: Caption, height: int, counts: Sequence[int], plot: "Callable[[Axes, bool], None]"
+) -> Chart:
+    wide, narrow = (_draw(caption, kind, height, plot) for kind in _WIDTHS)
     return Chart(wide, narrow, _are_uneven(counts))
 
 
-def _draw(words: Words, kind: str, height: int, plot: "Callable[[Axes, bool], None]") -> str:
+def _draw(caption: Caption, kind: str, height: int, plot: "Callable[[Axes, bool], None]") -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
     settings: dict[Any, Any] = {
         "svg.fonttype": "none",
-        "svg.hashsalt": words.name,
+        "svg.hashsalt": caption.name,
         "font.size": _FONT,
         "font.family": "DejaVu Sans",
     }
@@ -175,13 +178,13 @@ def _draw(words: Words, kind: str, height: int, plot: "Callable[[Axes, bool], No
         axes.grid(color=_LINE, linewidth=1, axis="y")
         axes.set_axisbelow(True)
         plot(axes, kind == "wide")
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(stream, format="svg", transparent=True, metadata=nothing)
-        return _for_the_page(stream.getvalue(), words, f"{words.name}-{kind}")
+        no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(stream, format="svg", transparent=True, metadata=no_metadata)
+        return _for_the_page(stream.getvalue(), caption, f"{caption.name}-{kind}")
 
 
 def _plain(axes: "Axes") -> None:
-    """Axes without a frame, whose words are in the page's colours."""
+    """Remove the frame of the axes and set the page's text colours."""
     from matplotlib.ticker import MaxNLocator
 
     for spine in axes.spines.values():
@@ -192,8 +195,8 @@ def _plain(axes: "Axes") -> None:
     axes.yaxis.label.set_color(_MUTED)
 
 
-def _for_the_page(drawn: str, words: Words, name: str) -> str:
-    """An SVG element without styles of its own, so that a page may forbid them, with a title for those who listen."""
+def _for_the_page(drawn: str, caption: Caption, name: str) -> str:
+    """Return an SVG element without inline styles, which the page's policy forbids, with a title for screen readers."""
     root = ElementTree.fromstring(drawn)
     for element in list(root.iter()):
         for child in [one for one in element if one.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style")]:
@@ -209,21 +212,21 @@ def _for_the_page(drawn: str, words: Words, name: str) -> str:
             element.set("href", f"#{name}-{link[1:]}")
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
-    for place, (tag, text) in enumerate((("title", words.title), ("desc", words.description))):
-        told = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        told.text = text
-        root.insert(place, told)
+    for place, (tag, text) in enumerate((("title", caption.title), ("desc", caption.description))):
+        label = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{name}-{tag}"})
+        label.text = text
+        root.insert(place, label)
     root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title {name}-desc"}
     ElementTree.register_namespace("", _SVG)
     return ElementTree.tostring(root, encoding="unicode")
 
 
 def _unstyle(element: ElementTree.Element) -> None:
-    """Give the declarations of a style attribute as attributes, which no policy of a page forbids."""
+    """Convert a style attribute to presentation attributes, which a Content-Security-Policy allows."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font-family":
-            continue  # the page's own
+            continue  # the font of the page applies
         if name == "font":
             size = re.search(r"([\d.]+)px", value)
             name, value = "font-size", size[1] if size else str(_FONT)

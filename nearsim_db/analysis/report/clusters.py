@@ -1,10 +1,10 @@
-"""The clusters of a report, chosen from a stream of all of them."""
+"""Selection of the clusters that a report lists."""
 
 import heapq
 from collections import Counter
 from collections.abc import Sequence
 
-from nearsim_db.analysis.report.figures import Clusters, ListedCluster
+from nearsim_db.analysis.report.contents import Clusters, ListedCluster
 from nearsim_db.analysis.report.suspicion import suspicion
 from nearsim_db.store import reports
 from nearsim_db.store.driver import Connection
@@ -20,7 +20,7 @@ _Scored = tuple[float, ClusterFacts]
 def read(connection: Connection, leaves: Leaves, threshold: float, top: int) -> Clusters:
     """Count clusters by size, and list the `top` largest and the `top` most suspicious with their first members.
 
-    Suspicious are those that score 10 of 100. All clusters are looked at, but only what is listed is held.
+    A cluster is suspicious from a score of 10 of 100. Clusters are streamed; only the listed ones are held in memory.
     """
     sizes: Counter[int] = Counter()
     largest = _Best(top)
@@ -47,14 +47,14 @@ def read(connection: Connection, leaves: Leaves, threshold: float, top: int) -> 
 
 
 class _Best:
-    """The first few clusters by a measure, of equal ones that with the smaller number."""
+    """The clusters with the highest measure; ties go to the lower cluster id."""
 
     def __init__(self, amount: int) -> None:
         self._amount = amount
         self._heap: list[tuple[float, int, _Scored]] = []
 
     def offer(self, measure: float, score: float, facts: ClusterFacts) -> None:
-        """Keep a cluster if it is among the best so far."""
+        """Keep a cluster if it ranks among the best so far."""
         entry = (measure, -facts.cluster_id, (score, facts))
         if len(self._heap) < self._amount:
             heapq.heappush(self._heap, entry)
@@ -62,7 +62,7 @@ class _Best:
             heapq.heappushpop(self._heap, entry)
 
     def sorted(self) -> list[_Scored]:
-        """The best ones, the best first."""
+        """Return the kept clusters, best first."""
         return [scored for _, _, scored in sorted(self._heap, reverse=True)]
 
 

@@ -1,9 +1,9 @@
-"""Pairs that a report shows side by side: few, chosen to tell most."""
+"""Selection of the pairs that a report shows side by side."""
 
 from collections.abc import Iterator, Sequence
 
-from nearsim_db.analysis.report.diffs import compare
-from nearsim_db.analysis.report.figures import Comparison, Side, Why
+from nearsim_db.analysis.report.contents import Comparison, Side, Why
+from nearsim_db.analysis.report.text_diff import compare
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import reports
@@ -12,7 +12,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.reports import ReadText, ReportPair
 
 READ_CHARACTERS = 100_000
-_CANDIDATES_FOR_ONE = 8
+_CANDIDATES_PER_PAIR = 8
 
 _Choice = tuple[Why, ReportPair]
 
@@ -20,16 +20,17 @@ _Choice = tuple[Why, ReportPair]
 def read(
     connection: Connection, generation: Generation, threshold: float, recipe: Recipe, amount: int
 ) -> list[Comparison]:
-    """`amount` pairs with their differences: the least similar, those with other numbers, samples over the range.
+    """Read up to `amount` pairs with their differences, a third of each kind, preferably of different clusters.
 
-    A third of each, and of each kind rather one of every cluster. Pairs whose documents are gone are left out.
+    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range. Pairs of
+    deleted documents are omitted.
     """
     if not amount:
         return []
     leaves = generation.leaves
-    third, wide = -(-amount // 3), amount * _CANDIDATES_FOR_ONE
+    third, wide = -(-amount // 3), amount * _CANDIDATES_PER_PAIR
     chosen: list[_Choice] = []
-    _choose(chosen, "other numbers", reports.read_renumbered_pairs(connection, leaves, wide), third)
+    _choose(chosen, "numbers differ", reports.read_renumbered_pairs(connection, leaves, wide), third)
     _choose(chosen, "least similar", reports.read_lowest_pairs(connection, leaves, wide), third)
     left = amount - len(chosen)
     least = min(threshold, 0.99)
@@ -40,7 +41,7 @@ def read(
 
 
 def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
-    """Take so many of some pairs in their order, of clusters that are not there yet if possible."""
+    """Append up to `amount` candidates in their order, preferring clusters not chosen yet."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
     fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
@@ -73,7 +74,7 @@ def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Rec
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:
-    """What the profile compares of a document, as it is stored, but for HTML where it is stripped."""
+    """Return the fields that the profile compares, with HTML stripped if the recipe says so."""
     values = {"title": text.title, "body": text.body}
     content = "\n\n".join(value for field in recipe.fields if (value := values[field]))
     return strip_html(content) if recipe.normalise.html else content

@@ -1,11 +1,11 @@
-"""What of a report a reader should know first, in sentences."""
+"""The findings at the top of a report, in sentences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nearsim_db.analysis.report import words
-from nearsim_db.analysis.report.figures import Index, Report
+from nearsim_db.analysis.report import formats
+from nearsim_db.analysis.report.contents import IndexContents, Report
 from nearsim_db.errors import count_of
 
 _MANY_CANDIDATES = 100
@@ -14,7 +14,7 @@ _SUSPICIOUS = 50
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence, and the id of the section that says more; `note` is worth knowing, `look` asks for a person."""
+    """A sentence and the id of its section; `look` requires a person's attention, `note` does not."""
 
     level: Literal["note", "look"]
     text: str
@@ -22,21 +22,21 @@ class Finding:
 
 
 def find(report: Report) -> list[Finding]:
-    """What stands out, what asks for a person first."""
-    found = [*_standing(report)]
+    """Return the findings, those that require attention first."""
+    found = [*_pending(report)]
     if report.stats is not None and report.index is not None:
         found += [*_in_clusters(report.index), *_left_out(report.stats, report.index)]
     return sorted(found, key=lambda one: one.level == "note")
 
 
-def _standing(report: Report) -> Iterator[Finding]:
+def _pending(report: Report) -> Iterator[Finding]:
     stats = report.stats or {}
     if report.missing is not None:
-        yield Finding("look", f"No index answers: {report.missing}.", "index")
+        yield Finding("look", f"No live index: {report.missing}.", "index")
     waiting = (stats.get("changes_waiting") or 0) + (stats.get("queued") or 0)
     if waiting:
         yield Finding(
-            "look", f"{count_of(waiting, 'change')} still to be taken in: figures will move.", "left-out"
+            "look", f"{count_of(waiting, 'change')} not indexed yet: the figures will change.", "left-out"
         )
     if stats.get("set_aside"):
         yield Finding(
@@ -46,13 +46,13 @@ def _standing(report: Report) -> Iterator[Finding]:
         yield Finding("look", f"{count_of(report.rejects.records, 'record')} rejected at ingest.", "rejects")
 
 
-def _in_clusters(index: Index) -> Iterator[Finding]:
+def _in_clusters(index: IndexContents) -> Iterator[Finding]:
     pairs, renumbered = index.similarities.pairs, index.similarities.renumbered
     if renumbered:
-        share = words.share(renumbered, pairs)
+        share = formats.share(renumbered, pairs)
         yield Finding(
             "look",
-            f"{renumbered:,} of {count_of(pairs, 'stored pair')} ({share}) have different numbers: templates, "
+            f"{renumbered:,} of {count_of(pairs, 'stored pair')} ({share}) differ in their numbers: templates, "
             "corrections, or results of different days.",
             "pairs",
         )
@@ -67,7 +67,7 @@ def _in_clusters(index: Index) -> Iterator[Finding]:
         )
 
 
-def _left_out(stats: dict[str, Any], index: Index) -> Iterator[Finding]:
+def _left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[Finding]:
     buckets = index.buckets
     if buckets.over_limit:
         yield Finding(
@@ -85,11 +85,11 @@ def _left_out(stats: dict[str, Any], index: Index) -> Iterator[Finding]:
             f"{count_of(stats['no_features'], 'document')} without features match nothing.",
             "left-out",
         )
-    counted_candidates = stats.get("candidates_per_document") or 0
-    if counted_candidates > _MANY_CANDIDATES:
+    candidates = stats.get("candidates_per_document") or 0
+    if candidates > _MANY_CANDIDATES:
         yield Finding(
             "look",
-            f"{counted_candidates:,.0f} candidates a document are many: more rows, a larger k or longer shingles "
-            "give fewer.",
+            f"{candidates:,.0f} candidates per document are many; reduce them with more rows, a larger k or "
+            "longer shingles.",
             "index",
         )

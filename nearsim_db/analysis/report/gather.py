@@ -1,4 +1,4 @@
-"""Everything a report says, read from the database in one snapshot and in bounded amounts."""
+"""Read the contents of a report in one snapshot of the database, in bounded amounts."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from nearsim_db.analysis.report import clusters, comparisons, rejects
-from nearsim_db.analysis.report.figures import (
-    Index,
+from nearsim_db.analysis.report.contents import (
+    IndexContents,
     LargeBuckets,
     LikeBuckets,
     Report,
@@ -32,7 +32,7 @@ from nearsim_db.store.reports import Bucket
 from nearsim_db.store.work import work_items
 
 _NAMED_MEMBERS = 3
-_BUCKETS_A_ROW = 16
+_BUCKETS_PER_ROW = 16
 _LARGEST_STEPS = 40
 _STEP = 0.01
 _CURVE_POINTS = 100
@@ -41,7 +41,7 @@ _BELOW_THRESHOLD = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How much a report shows: rows of a table, pairs side by side; and reject files to count."""
+    """Limits on rows per table and pairs side by side, the title, and reject files to count."""
 
     top: int = 25
     diffs: int = 12
@@ -52,11 +52,11 @@ class Options:
 def gather(
     database: Database, collection: str, profile: str | None, options: Options, progress: Progress = silent
 ) -> Report:
-    """Read what a report says of a collection and one profile of it.
+    """Read the report on a profile of a collection.
 
-    Raises NotFoundError for a collection or a profile that is not there, InputError for a file that holds no rejects.
+    Raises NotFoundError for an unknown collection or profile, InputError for an invalid reject file.
     """
-    counted = rejects.summarise(options.rejects, options.top) if options.rejects else None
+    reject_summary = rejects.summarise(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
         found = catalog.get_collection(connection, collection)
         generations = catalog.list_generations(connection, found.collection_id)
@@ -94,7 +94,7 @@ def gather(
         recipe=None if resolved is None else to_toml(resolved.recipe),
         index=index,
         missing=missing,
-        rejects=counted,
+        rejects=reject_summary,
     )
 
 
@@ -109,7 +109,7 @@ def _read_index(
     profile: Profile,
     options: Options,
     progress: Progress,
-) -> Index:
+) -> IndexContents:
     leaves, top = generation.leaves, options.top
     limit = profile.recipe.match.bucket_limit
     progress("report", 0, 5)
@@ -126,7 +126,7 @@ def _read_index(
     featureless = reports.read_featureless(connection, leaves, top)
     set_aside = _read_set_aside(connection, generation, top)
     progress("report", 5, 5)
-    return Index(
+    return IndexContents(
         similarities,
         found,
         tuple(compared),
@@ -141,7 +141,7 @@ def _read_index(
 
 
 def _read_similarities(connection: Connection, generation: Generation, profile: Profile) -> Similarities:
-    """The histogram in steps of 0.01 or, where that were too many, of as many hundredths as give 40 at most."""
+    """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
     family = make_family(profile.recipe, "numpy")
     threshold = METRICS[family.metric].similarity_at_threshold(profile.recipe.match.threshold)
     least = min(threshold, 1 - 10 * _STEP)
@@ -157,8 +157,8 @@ def _read_similarities(connection: Connection, generation: Generation, profile: 
 
 
 def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:
-    """The largest buckets; those of one size with the same first members are as good as one, and stand together."""
-    amount = top * _BUCKETS_A_ROW
+    """Read the largest buckets, grouped by size and first members."""
+    amount = top * _BUCKETS_PER_ROW
     found = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
     alike: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
     for bucket in found.largest:
@@ -171,6 +171,6 @@ def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top
 def _read_set_aside(connection: Connection, generation: Generation, top: int) -> tuple[SetAside, ...]:
     stream = work_items.stream_work(connection, generation.collection_id, None, failed=True)
     with closing(stream) as items:  # type: ignore[type-var]
-        given_up = takewhile(lambda item: item.state == "set aside", items)
-        own = (item for item in given_up if item.generation == generation.generation_id)
+        failed = takewhile(lambda item: item.state == "set aside", items)
+        own = (item for item in failed if item.generation == generation.generation_id)
         return tuple(SetAside(one.id, one.stage, one.attempts, one.error) for one in islice(own, top))

@@ -1,4 +1,4 @@
-"""The page: figures filled into templates, with all that it needs inside it and nothing it could fetch."""
+"""Render reports as self-contained HTML pages that make no requests."""
 
 import base64
 import hashlib
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import SampledPair
-from nearsim_db.analysis.report import charts, words
+from nearsim_db.analysis.report import charts, formats
 from nearsim_db.analysis.report.charts import Chart
-from nearsim_db.analysis.report.diffs import Diff, compare
-from nearsim_db.analysis.report.figures import Report
+from nearsim_db.analysis.report.contents import Report
 from nearsim_db.analysis.report.findings import find
 from nearsim_db.analysis.report.suspicion import WEIGHTS
+from nearsim_db.analysis.report.text_diff import Diff, compare
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _STYLE = "page.css"
 
 
 def render(report: Report) -> bytes:
-    """The report as one HTML page in UTF-8. Raises NearsimError where the extra `report` is not installed."""
+    """Return the report as an HTML page in UTF-8. Raises NearsimError if the extra `report` is not installed."""
     try:
         environment = _environment()
         drawn = _draw(report)
@@ -47,7 +47,7 @@ def render(report: Report) -> bytes:
 
 
 def render_difference(found: Difference) -> bytes:
-    """A comparison of two generations as one HTML page, as `render` does a report."""
+    """Return a comparison of two generations as an HTML page. Raises as `render` does."""
     try:
         environment = _environment()
     except ImportError as error:
@@ -56,7 +56,7 @@ def render_difference(found: Difference) -> bytes:
     page = environment.get_template("difference.html").render(
         found=found,
         version=version("nearsim-db"),
-        compared={kind: _laid_out(getattr(found.samples, kind)) for kind in ("lost", "gained", "rescored")},
+        compared={kind: _with_diffs(getattr(found.samples, kind)) for kind in ("lost", "gained", "rescored")},
         style=style,
         scripts=scripts,
         policy=_policy(style, scripts),
@@ -64,7 +64,7 @@ def render_difference(found: Difference) -> bytes:
     return page.encode("utf-8", "replace")
 
 
-def _laid_out(pairs: Sequence[SampledPair]) -> list[tuple[SampledPair, Diff]]:
+def _with_diffs(pairs: Sequence[SampledPair]) -> list[tuple[SampledPair, Diff]]:
     return [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
 
 
@@ -75,12 +75,12 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=PackageLoader("nearsim_db.analysis.report"),
         autoescape=True,
-        finalize=words.visible,
+        finalize=formats.visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= words.FILTERS
+    environment.filters |= formats.FILTERS
     return environment
 
 
@@ -93,7 +93,7 @@ def _draw(report: Report) -> dict[str, Chart]:
 
 
 def _policy(style: str, scripts: list[str]) -> str:
-    """A Content-Security-Policy under which only what is on the page runs, and nothing is fetched or sent."""
+    """Return a Content-Security-Policy that allows only the inline style and scripts, and no requests."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -115,6 +115,6 @@ def _asset(name: str) -> str:
 
 def _not_installed(error: ImportError) -> NearsimError:
     return NearsimError(
-        f"the page is made by jinja2 and matplotlib, of which {error.name or 'one'} is not installed; run: "
+        f"the report requires jinja2 and matplotlib, and {error.name or 'one'} is not installed; run: "
         "pip install 'nearsim-db[report]', or print the figures with --json"
     )

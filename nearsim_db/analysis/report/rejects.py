@@ -1,4 +1,4 @@
-"""Reject files, as `nearsim ingest --rejects` writes them, counted by reason."""
+"""Reject files of `nearsim ingest --rejects`, counted by reason."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from nearsim_db.errors import InputError
 
-# What differs between records that were set aside for the same reason.
+# Parts of a message that differ between records rejected for the same reason.
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d,.]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for which records were set aside, what is particular to a record as …, and the first of them."""
+    """A reason for rejection, with values replaced by …, its count, and its first record."""
 
     reason: str
     records: int
@@ -26,7 +26,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class RejectSummary:
-    """The records of some reject files by reason, the most frequent first; `reasons_left_out` are not listed."""
+    """The records of reject files by reason, most frequent first; `reasons_left_out` counts reasons not listed."""
 
     files: tuple[str, ...]
     records: int
@@ -35,7 +35,7 @@ class RejectSummary:
 
 
 def summarise(paths: Sequence[Path], top: int) -> RejectSummary:
-    """Count the records of reject files by reason. Raises InputError for a file that cannot be read or is none."""
+    """Count the records of reject files by reason. Raises InputError for an unreadable or invalid file."""
     counts: Counter[str] = Counter()
     first: dict[str, tuple[str, int, str]] = {}
     for path in paths:
@@ -62,5 +62,5 @@ def _parse(path: Path, number: int, line: str) -> tuple[str, int, str]:
         return str(row["file"]), int(row["line"]), str(row["reason"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is no reject file: line {number:,} has not the keys file, line and reason"
+            f"{path} is no reject file: line {number:,} lacks the keys file, line and reason"
         ) from error

@@ -1,21 +1,21 @@
-"""How suspicious a cluster is: one number that puts those first that a person should look at."""
+"""Suspicion score of a cluster: how likely it is to need review."""
 
 import math
 
 from nearsim_db.store.reports import ClusterFacts
 
-# What each sign counts for; together 1.
+# Weights of the signs; they add up to 1.
 WEIGHTS = {"chained": 0.35, "unlike": 0.20, "renumbered": 0.20, "sources": 0.10, "span": 0.15}
 _SPAN_HALF_SECONDS = 30 * 86_400.0
 
 
 def signs(facts: ClusterFacts, threshold: float) -> dict[str, float]:
-    """The signs of a cluster, each in 0..1, by the names of `WEIGHTS`.
+    """Return the signs of a cluster, each in 0..1, by the names of `WEIGHTS`.
 
-    chained: the share of the others that were never found alike with the survivor. unlike: how far the others are from
-    the survivor on the way from 1 down to the threshold, the mean of the average and the worst; who is chained counts
-    as at the threshold. renumbered: the share of the others with other numbers than the survivor. sources: 1 - 1 /
-    sources. span: the time between the first and the last date, 30 days being 0.5.
+    chained: share of members never paired with the survivor. unlike: distance from the survivor on the scale from 1
+    down to the threshold, the mean of average and worst; chained members count as at the threshold. renumbered: share
+    of members whose numbers differ from the survivor's. sources: 1 - 1 / sources. span: time between the first and the
+    last date, 0.5 at 30 days.
     """
     others = facts.members - 1
     range_ = max(1.0 - threshold, 1e-9)
@@ -34,9 +34,9 @@ def signs(facts: ClusterFacts, threshold: float) -> dict[str, float]:
 
 
 def suspicion(facts: ClusterFacts, threshold: float) -> float:
-    """A score from 0 to 100: the weighted signs, times log2(members) / (log2(members) + 2) as large ones matter more.
+    """Return a score from 0 to 100: the weighted signs times log2(members) / (log2(members) + 2).
 
-    `threshold` is the least similarity of a pair in the profile's metric.
+    `threshold` is the lowest similarity of a pair in the profile's metric.
     """
     size = math.log2(facts.members) / (math.log2(facts.members) + 2)
     found = signs(facts, threshold)

@@ -11,7 +11,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
-    from nearsim_db.analysis.curves import Curve, Figures
+    from nearsim_db.analysis.curves import Curve, Measures
 
 _MOST = 8  # curves that can be distinguished in one plot
 _POINTS = 100
@@ -76,13 +76,13 @@ def curve(
         chosen = options.chosen_recipe(recipe, preset, settings)
         drawn.append(curves.of_profile(recipe.stem if recipe else preset or "recipe", resolve(chosen)))
     threshold = _chosen_threshold(drawn, threshold)
-    figures = [curves.measure(one, threshold) for one in drawn]
+    measures = [curves.measure(one, threshold) for one in drawn]
     if output is not None:
-        curves.draw(drawn, figures, threshold, output)
+        curves.draw(drawn, measures, threshold, output)
     if as_json:
-        _print_json(drawn, figures, threshold)
+        _print_json(drawn, measures, threshold)
     else:
-        _print(drawn, figures, threshold)
+        _print(drawn, measures, threshold)
 
 
 def _of_text(text: str, min_shared_bands: int) -> "Curve":
@@ -120,16 +120,16 @@ def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None
             f"{' and '.join(sorted(metrics))} have no common axis; draw them one at a time "
             "(bands and amplifications are drawn over Jaccard similarity)"
         )
-    known = {one.threshold for one in drawn if one.threshold is not None}
+    thresholds = {one.threshold for one in drawn if one.threshold is not None}
     if given is None:
-        return known.pop() if len(known) == 1 else None
+        return thresholds.pop() if len(thresholds) == 1 else None
     low, high = min(one.low for one in drawn), max(one.high for one in drawn)
     if not low <= given <= high:
         raise UsageError(f"--threshold {given:g} is outside the axis, {low:g} to {high:g}")
     return given
 
 
-def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | None) -> None:
+def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None) -> None:
     from nearsim_db.analysis.curves import AXES
     from nearsim_db.cli.output import plots, tables, terminal
 
@@ -146,8 +146,8 @@ def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | No
     tables.print_table(
         ("", "steepest at", "(1/b)^(1/r)", "fixed point"),
         [
-            (plots.mark(number), known.steepest, known.approximate_steepest, known.fixed_point)
-            for number, known in enumerate(figures)
+            (plots.mark(number), measured.steepest, measured.approximate_steepest, measured.fixed_point)
+            for number, measured in enumerate(measures)
         ],
     )
     if threshold is None:
@@ -157,26 +157,31 @@ def _print(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | No
     tables.print_table(
         ("", "probability", "false negatives", "false positives"),
         [
-            (plots.mark(number), known.found, known.areas.false_negatives, known.areas.false_positives)
-            for number, known in enumerate(figures)
-            if known.areas is not None
+            (
+                plots.mark(number),
+                measured.found,
+                measured.areas.false_negatives,
+                measured.areas.false_positives,
+            )
+            for number, measured in enumerate(measures)
+            if measured.areas is not None
         ],
     )
 
 
-def _print_json(drawn: "list[Curve]", figures: "list[Figures]", threshold: float | None) -> None:
+def _print_json(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None) -> None:
     from nearsim_db.cli.output import terminal
 
     terminal.print_json(
         {
             "metric": drawn[0].metric,
             "threshold": threshold,
-            "curves": [_described(one, known) for one, known in zip(drawn, figures, strict=True)],
+            "curves": [_described(one, measured) for one, measured in zip(drawn, measures, strict=True)],
         }
     )
 
 
-def _described(one: "Curve", known: "Figures") -> dict[str, object]:
+def _described(one: "Curve", measured: "Measures") -> dict[str, object]:
     construction = one.amplification
     steps = (one.low + (one.high - one.low) * step / _POINTS for step in range(_POINTS + 1))
     return {
@@ -185,11 +190,11 @@ def _described(one: "Curve", known: "Figures") -> dict[str, object]:
         "functions": construction.functions,
         "bands": construction.bands,
         "rows": construction.rows,
-        "steepest_point": known.steepest,
-        "approximate_steepest_point": known.approximate_steepest,
-        "fixed_point": known.fixed_point,
-        "probability_at_threshold": known.found,
-        "false_negative_area": known.areas.false_negatives if known.areas else None,
-        "false_positive_area": known.areas.false_positives if known.areas else None,
+        "steepest_point": measured.steepest,
+        "approximate_steepest_point": measured.approximate_steepest,
+        "fixed_point": measured.fixed_point,
+        "probability_at_threshold": measured.found,
+        "false_negative_area": measured.areas.false_negatives if measured.areas else None,
+        "false_positive_area": measured.areas.false_positives if measured.areas else None,
         "points": [[round(at, 10), one.probability(at)] for at in steps],
     }

@@ -1,4 +1,4 @@
-// Tables are searched by the words of their rows; all that can be opened is open on paper.
+// Filter table rows by the words typed; open all details for printing.
 document.querySelectorAll("input[data-table]").forEach(function (input) {
   var table = document.getElementById(input.dataset.table);
   var count = input.parentNode.querySelector("output");

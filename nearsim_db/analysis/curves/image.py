@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearsim_db.analysis.curves.curve import Curve
-from nearsim_db.analysis.curves.figures import Figures
+from nearsim_db.analysis.curves.measures import Measures
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import open_output
 
@@ -23,16 +23,16 @@ AXES = {
 }
 
 _COLOURS = ("#0b62a4", "#d9480f", "#2b8a3e", "#862e9c", "#a67c00", "#c2255c", "#0c8599", "#495057")
-_MISSED, _IN_VAIN = "#0b62a4", "#2b8a3e"
+_FALSE_NEGATIVE, _FALSE_POSITIVE = "#0b62a4", "#2b8a3e"
 _POINTS = 201
-_LEGEND_CHARACTERS = 130  # that fit side by side
+_LEGEND_CHARACTERS = 130  # per line of the legend
 
 
-def draw(curves: Sequence[Curve], figures: Sequence[Figures], threshold: float | None, path: Path) -> None:
-    """Write the curves, which have one axis, to a file that ends in .svg or .png.
+def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float | None, path: Path) -> None:
+    """Write curves that share an axis to an .svg or .png file.
 
-    With a threshold, what lies between a curve and the step there is shaded: false negatives and false positives.
-    Raises NearsimError where matplotlib is missing or the file cannot be written.
+    With a threshold, the areas of false negatives and false positives are shaded. Raises NearsimError if matplotlib is
+    not installed or the file cannot be written.
     """
     try:
         from matplotlib import rc_context
@@ -40,17 +40,17 @@ def draw(curves: Sequence[Curve], figures: Sequence[Figures], threshold: float |
         from matplotlib.figure import Figure
     except ImportError as error:
         raise NearsimError(
-            "matplotlib is not installed, which pictures need; pip install 'nearsim-db[report]', or leave --output out"
+            "images require matplotlib: pip install 'nearsim-db[report]', or omit --output"
         ) from error
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "nearsim", "font.size": 10}):
         picture = Figure(figsize=(8, 5.4), layout="constrained")
         FigureCanvasAgg(picture)
         axes = picture.add_subplot()
         low, high = min(one.low for one in curves), max(one.high for one in curves)
-        for place, (curve, known) in enumerate(zip(curves, figures, strict=True)):
-            _draw_curve(axes, curve, known, threshold, place, len(curves) == 1)
+        for place, (curve, measured) in enumerate(zip(curves, measures, strict=True)):
+            _draw_curve(axes, curve, measured, threshold, place, len(curves) == 1)
         _label(axes, curves, low, high, threshold)
-        # Below the axes, where it covers no curve.
+        # Below the axes, so that it covers no curve.
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
         columns = max(1, min(4, _LEGEND_CHARACTERS // (longest + 8)))
         picture.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
@@ -60,37 +60,35 @@ def draw(curves: Sequence[Curve], figures: Sequence[Figures], threshold: float |
 
 
 def _draw_curve(
-    axes: "Axes", curve: Curve, known: Figures, threshold: float | None, place: int, is_alone: bool
+    axes: "Axes", curve: Curve, measured: Measures, threshold: float | None, place: int, is_single: bool
 ) -> None:
     points = np.linspace(curve.low, curve.high, _POINTS)
     points = points if threshold is None else np.union1d(points, [threshold])
     values = np.array([curve.probability(point) for point in points.tolist()])
     colour = _COLOURS[place % len(_COLOURS)]
-    if threshold is not None and known.areas is not None:
-        missed, in_vain = (_MISSED, _IN_VAIN) if is_alone else (colour, colour)
+    if threshold is not None and measured.areas is not None:
+        negative, positive = (_FALSE_NEGATIVE, _FALSE_POSITIVE) if is_single else (colour, colour)
         near, far = points >= threshold, points <= threshold
         near, far = (far, near) if curve.is_falling else (near, far)
-        sizes = known.areas.false_negatives, known.areas.false_positives
+        sizes = measured.areas.false_negatives, measured.areas.false_positives
         names = [
             f"false {kind}: {size:.4f}" for kind, size in zip(("negatives", "positives"), sizes, strict=True)
         ]
         axes.fill_between(
-            points, values, 1, near, color=missed, alpha=0.2, lw=0, label=names[0] if is_alone else None
+            points, values, 1, near, color=negative, alpha=0.2, lw=0, label=names[0] if is_single else None
         )
         axes.fill_between(
-            points, 0, values, far, color=in_vain, alpha=0.2, lw=0, label=names[1] if is_alone else None
+            points, 0, values, far, color=positive, alpha=0.2, lw=0, label=names[1] if is_single else None
         )
-    axes.plot(points, values, color=colour, lw=1.8, label=_legend(curve, known, is_alone))
+    axes.plot(points, values, color=colour, lw=1.8, label=_legend(curve, measured, is_single))
 
 
-def _legend(curve: Curve, known: Figures, is_alone: bool) -> str:
+def _legend(curve: Curve, measured: Measures, is_single: bool) -> str:
     written = str(curve.amplification)
     name = curve.name if curve.name == written else f"{curve.name}: {written}"
-    if known.areas is None or is_alone:
+    if measured.areas is None or is_single:
         return name
-    return (
-        f"{name}\nfalse neg. {known.areas.false_negatives:.4f}, false pos. {known.areas.false_positives:.4f}"
-    )
+    return f"{name}\nfalse neg. {measured.areas.false_negatives:.4f}, false pos. {measured.areas.false_positives:.4f}"
 
 
 def _label(axes: "Axes", curves: Sequence[Curve], low: float, high: float, threshold: float | None) -> None:

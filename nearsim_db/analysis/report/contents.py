@@ -1,18 +1,18 @@
-"""What a report holds: plain values, as the page shows them and as `--json` prints them."""
+"""Contents of a report: plain values, shown on the page and printed by `--json`."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nearsim_db.analysis.report.diffs import Diff
 from nearsim_db.analysis.report.rejects import RejectSummary
+from nearsim_db.analysis.report.text_diff import Diff
 from nearsim_db.store.reports import Bucket, ClusterFacts, Copies, Corpus, Featureless, Member, SourceCount
 
-Why = Literal["least similar", "other numbers", "sample"]
+Why = Literal["least similar", "numbers differ", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Stored pairs from one similarity up to the next step: with the same numbers, and with others."""
+    """Stored pairs of one histogram step: those with the same numbers, and those whose numbers differ."""
 
     similarity: float
     same_numbers: int
@@ -21,9 +21,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """The stored pairs by similarity in the metric's own scale, and the profile's curve over the same scale.
+    """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
-    `curve` holds (similarity, probability of becoming a candidate); pairs below `threshold` are not known.
+    `curve` is a list of (similarity, probability of becoming a candidate); pairs below `threshold` are not stored.
     """
 
     metric: str
@@ -34,12 +34,12 @@ class Similarities:
 
     @property
     def pairs(self) -> int:
-        """All pairs that are drawn."""
+        """Number of pairs in the histogram."""
         return sum(one.same_numbers + one.other_numbers for one in self.steps)
 
     @property
     def renumbered(self) -> int:
-        """Those whose texts have different numbers."""
+        """Number of pairs whose numbers differ."""
         return sum(one.other_numbers for one in self.steps)
 
 
@@ -54,7 +54,7 @@ class ListedCluster:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """All clusters by size, as (members, clusters), and those that are the largest and the most suspicious."""
+    """Cluster counts by size, as (members, clusters), and the largest and most suspicious clusters."""
 
     clusters: int
     documents: int
@@ -66,7 +66,7 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two documents that are compared; `stale` says that its text is not the one that was indexed."""
+    """One of two compared documents; `stale` if its text changed since it was indexed."""
 
     external_id: str
     title: str | None
@@ -79,7 +79,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A pair side by side, and why it was chosen. Counts are None where the metric has none."""
+    """A pair to show side by side, and why it was chosen; counts are None unless the metric has them."""
 
     why: Why
     left: Side
@@ -95,7 +95,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class LikeBuckets:
-    """Some of the largest buckets, all of one size and with the same first members, of which `bucket` is one."""
+    """Large buckets of one size with the same first members; `bucket` is one of them."""
 
     bucket: Bucket
     buckets: int
@@ -103,9 +103,9 @@ class LikeBuckets:
 
 @dataclass(frozen=True, slots=True)
 class LargeBuckets:
-    """The largest buckets, and of all with two or more members how many there are, and what the limit leaves out.
+    """The largest buckets, and totals over the buckets with two or more members.
 
-    `listed` buckets are in the rows of `largest`.
+    `largest` groups `listed` buckets; `left_out` counts links excluded by the bucket limit.
     """
 
     largest: tuple[LikeBuckets, ...]
@@ -117,7 +117,7 @@ class LargeBuckets:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Work on a document that was given up."""
+    """Work on a document that was set aside after failures."""
 
     external_id: str
     stage: str
@@ -126,8 +126,8 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """What a live index says."""
+class IndexContents:
+    """The part of a report that requires a live index."""
 
     similarities: Similarities
     clusters: Clusters
@@ -143,9 +143,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole report; `stats` are those of `nearsim stats`.
+    """A report; `stats` are those of `nearsim stats`.
 
-    `index` is None, and `missing` says why, where none answers.
+    Without a live index, `index` is None and `missing` is the reason.
     """
 
     title: str
@@ -157,6 +157,6 @@ class Report:
     corpus: Corpus
     stats: dict[str, Any] | None
     recipe: str | None
-    index: Index | None
+    index: IndexContents | None
     missing: str | None
     rejects: RejectSummary | None

@@ -1,4 +1,4 @@
-"""Two texts side by side, word by word, with what differs marked, and numbers that differ marked most."""
+"""Word-by-word differences of two texts, with numbers that differ marked."""
 
 import re
 import unicodedata
@@ -11,9 +11,7 @@ from operator import itemgetter
 from typing import Literal
 
 Kind = Literal["same", "changed", "number"]
-Block = tuple[
-    bool, int, int, int, int
-]  # whether it is the same in both; left begin and end, right begin and end
+Block = tuple[bool, int, int, int, int]  # whether both are the same; left begin and end, right begin and end
 
 CONTEXT_WORDS = 24
 COMPARED_WORDS = 1_500
@@ -27,7 +25,7 @@ _FULL_STOPS = ".!?。！？"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of one text: the same as in the other, changed, or a number that the other does not have."""
+    """A run of words of one text: same as in the other, changed, or a number missing in the other."""
 
     kind: Kind
     text: str
@@ -35,7 +33,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """A region of both texts that belongs together; `skipped` words before it are the same in both and left out."""
+    """Matching regions of both texts; the `skipped` words before them are the same and omitted."""
 
     skipped: int
     left: tuple[Piece, ...]
@@ -44,10 +42,10 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """How two texts differ; after the hunks `skipped` words that are the same are left out.
+    """The difference of two texts; the last `skipped` words are the same and omitted.
 
-    `left_numbers` and `right_numbers` are those that the other has not, or not as often. `uncompared` counts words at
-    the ends that were not compared, as the texts are too long.
+    `left_numbers` and `right_numbers` are numbers that the other text lacks or has less often. `uncompared` counts the
+    words of long texts that were not compared.
     """
 
     hunks: tuple[Hunk, ...]
@@ -58,15 +56,15 @@ class Diff:
 
     @property
     def is_same(self) -> bool:
-        """Whether no word differs."""
+        """Whether all words are the same."""
         return all(piece.kind == "same" for hunk in self.hunks for piece in (*hunk.left, *hunk.right))
 
 
 def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Diff:
-    """How two texts differ, but for spaces between words, cut to what changed and `context` words around it.
+    """Compare two texts except for white space, reduced to the changes and `context` words around each.
 
-    The words at both ends that are the same are left aside; of what is between, at most `most` words of each text are
-    compared. A word of more than 100 characters is shown in part.
+    Equal words at both ends are excluded first; of the rest, at most `most` words of each text are compared. Words of
+    more than 100 characters are truncated.
     """
     a, b = _WORD.findall(left), _WORD.findall(right)
     begin, tail = _ends([word for word, _ in a], [word for word, _ in b])
@@ -74,7 +72,7 @@ def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COM
     uncompared = max(0, a_end - begin - most) + max(0, b_end - begin - most)
     if uncompared:
         a_end, b_end, tail = min(a_end, begin + most), min(b_end, begin + most), 0
-    blocks = _slid(a, b, list(_blocks(a, b, begin, a_end, b_end, tail)))
+    blocks = _align_stops(a, b, list(_blocks(a, b, begin, a_end, b_end, tail)))
     left_only = _surplus(a[: a_end + tail], b[: b_end + tail])
     right_only = _surplus(b[: b_end + tail], a[: a_end + tail])
     hunks, skipped = _cut(blocks, context)
@@ -95,7 +93,7 @@ def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COM
 
 
 def _ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """How many words are the same at the beginning, and how many of the others at the end."""
+    """Return the lengths of the common prefix and of the common suffix after it."""
     shorter = min(len(a), len(b))
     begin = next((at for at in range(shorter) if a[at] != b[at]), shorter)
     left = shorter - begin
@@ -114,28 +112,30 @@ def _blocks(
         yield True, a_end, a_end + tail, b_end, b_end + tail
 
 
-def _slid(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], blocks: Sequence[Block]) -> list[Block]:
-    """Where a text has a sentence more, the full stop before it is taken for the same, not the one at its end."""
-    slid: list[Block] = []
+def _align_stops(
+    a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], blocks: Sequence[Block]
+) -> list[Block]:
+    """Align an inserted sentence with the full stop before it, not with the one at its end."""
+    aligned: list[Block] = []
     for block in blocks:
         same, i, j, k, m = block
-        if same and slid and not slid[-1][0]:
-            _, before_i, before_j, before_k, before_m = slid[-1]
+        if same and aligned and not aligned[-1][0]:
+            _, before_i, before_j, before_k, before_m = aligned[-1]
             more_left, more_right = before_j > before_i, before_m > before_k
             words, at = (a, before_i) if more_left else (b, before_k)
             if more_left != more_right and words[at][0] == a[i][0] and a[i][0] in _FULL_STOPS:
-                slid[-1:] = [
+                aligned[-1:] = [
                     (True, before_i, before_i + 1, before_k, before_k + 1),
                     (False, before_i + 1, i + 1, before_k + 1, k + 1),
                 ]
                 i, k = i + 1, k + 1
         if not same or i < j:
-            slid.append((same, i, j, k, m))
-    return _joined(slid)
+            aligned.append((same, i, j, k, m))
+    return _merge_equal(aligned)
 
 
-def _joined(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks that are the same and stand side by side as one."""
+def _merge_equal(blocks: Sequence[Block]) -> list[Block]:
+    """Merge adjacent blocks that are the same in both texts."""
     joined: list[Block] = []
     for block in blocks:
         if joined and joined[-1][0] and block[0]:
@@ -147,7 +147,7 @@ def _joined(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Block]]], int]:
-    """Blocks in hunks, each with how many words are left out before it, and how many are after the last one."""
+    """Group blocks into hunks, each with the words omitted before it; also return those omitted after the last."""
     hunks: list[tuple[int, list[Block]]] = []
     hunk: list[Block] = []
     skipped = 0
@@ -156,16 +156,16 @@ def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Bl
         head = context if number else 0
         rest = context if number < len(blocks) - 1 else 0
         if not number and not rest:
-            head = 2 * context  # nothing differs: the beginning stands for all
-        left_out = j - i - head - rest
-        if not same or left_out <= context:
+            head = 2 * context  # no difference: show the beginning
+        omitted = j - i - head - rest
+        if not same or omitted <= context:
             hunk.append(block)
             continue
         if head:
             hunk.append((True, i, i + head, k, k + head))
         if hunk:
             hunks.append((skipped, hunk))
-        skipped, hunk = left_out, [(True, j - rest, j, m - rest, m)] if rest else []
+        skipped, hunk = omitted, [(True, j - rest, j, m - rest, m)] if rest else []
     if hunk:
         hunks.append((skipped, hunk))
         skipped = 0
@@ -182,7 +182,7 @@ def _pieces(
     ]
     parts: list[tuple[Kind, str]] = []
     for (kind, word, space), (then, _, _) in pairwise([*kinds, ("same", "", "")]):
-        # A space belongs to what is on both sides of it, and the end of a line to nothing.
+        # White space is marked if the words on both sides are; line breaks never are.
         parts += [(kind, _shortened(word)), (kind if kind == then and "\n" not in space else "same", space)]
     runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
     return tuple(Piece(kind, "".join(text for _, text in run)) for kind, run in runs)
@@ -193,11 +193,11 @@ def _shortened(word: str) -> str:
 
 
 def _number(word: str) -> str | None:
-    """A word as a number, in plain digits; None for one that has no digit."""
+    """Return a word that contains digits in NFKC form, otherwise None."""
     return unicodedata.normalize("NFKC", word) if any(character.isdigit() for character in word) else None
 
 
 def _surplus(words: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Counter[str]:
-    """The numbers among words that others have not, or not as often."""
-    here, there = (Counter(filter(None, (_number(word) for word, _ in one))) for one in (words, others))
-    return here - there
+    """Return the numbers that occur in `words` more often than in `others`."""
+    own, other = (Counter(filter(None, (_number(word) for word, _ in one))) for one in (words, others))
+    return own - other

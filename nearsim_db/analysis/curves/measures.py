@@ -1,4 +1,4 @@
-"""What is to be said of a curve in numbers."""
+"""Numbers that characterise a curve."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from nearsim_db.analysis.curves.curve import Curve
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.lsh import Bin, ErrorAreas
 
-_HALVINGS = 60  # of the axis: more than a double can tell apart
+_HALVINGS = 60  # of the axis: beyond the precision of a double
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Where a curve is steepest, and what it gets wrong at a threshold.
+class Measures:
+    """The steepest point of a curve, and its errors at a threshold.
 
-    `approximate_steepest` is (1/b)^(1/r), for any of b bands of r rows, else None. `fixed_point` is where on the axis
-    the construction leaves the probability of agreement as it is, None where that is nowhere. `found` and `areas` are
-    None without a threshold: the probability right at it, and the areas of false negatives and false positives.
+    `approximate_steepest` is (1/b)^(1/r) for b bands of r rows, otherwise None. `fixed_point` is the point of the axis
+    where the construction leaves the probability of agreement unchanged, None if there is none. `found` is the
+    probability at the threshold, `areas` those of false negatives and false positives, both None without a threshold.
     """
 
     steepest: float
@@ -25,13 +25,13 @@ class Figures:
     areas: ErrorAreas | None
 
 
-def measure(curve: Curve, threshold: float | None) -> Figures:
-    """The figures of a curve, places and areas in the unit of its axis."""
+def measure(curve: Curve, threshold: float | None) -> Measures:
+    """Measure a curve; points and areas are in the unit of its axis."""
     construction = curve.amplification
     is_banding = construction.min_shared_bands == 1
     is_plain = curve.threshold is None and is_banding
     bands, rows = construction.bands, construction.rows
-    return Figures(
+    return Measures(
         lsh.steepest_point(bands, rows) if is_plain else _steepest(curve),
         lsh.approximate_steepest_point(bands, rows) if is_banding and curve.metric == "jaccard" else None,
         _fixed_point(curve),
@@ -50,7 +50,7 @@ def _steepest(curve: Curve) -> float:
 
 
 def _fixed_point(curve: Curve) -> float | None:
-    """There the construction makes the same of a probability of agreement, which so is the height of the curve."""
+    """Return the point where the curve is as high as the construction's fixed probability of agreement."""
     found = lsh.fixed_point(curve.amplification)
     if found is None or curve.metric in ("jaccard", "weighted_jaccard"):
         return found
@@ -65,7 +65,7 @@ def _fixed_point(curve: Curve) -> float | None:
 
 
 def _areas(curve: Curve, threshold: float) -> ErrorAreas:
-    """By distance what should be found lies left of the threshold, and not right of it."""
+    """Return the error areas; on a distance axis, pairs to find lie left of the threshold."""
     whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
     areas = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
     return ErrorAreas(areas.false_positives, areas.false_negatives) if curve.is_falling else areas
