@@ -1,4 +1,4 @@
-"""Attach: a collection follows a table of an application, whose texts stay where they are."""
+"""Attach a collection to a table of an application, whose texts stay in that table."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +19,8 @@ from nearsim_db.store.driver.engine import translated
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """A collection that follows a table from now on; what was there before is still to be taken in."""
+class Attached:
+    """A collection and the table it was attached to; rows that existed before are still to be ingested."""
 
     collection: str
     table: str
@@ -28,32 +28,30 @@ class Following:
     warnings: tuple[str, ...]
 
 
-def follow_table(
-    database: Database, table: str, columns: Columns, collection: str | None = None
-) -> Following:
-    """Let a collection, that of the table's name if none is named, follow a table from now on.
+def attach_table(database: Database, table: str, columns: Columns, collection: str | None = None) -> Attached:
+    """Attach a collection, named like the table by default, to a table; later changes of its rows are captured.
 
-    Done again, it may name other columns. Raises NotFoundError for what is not there, InputError for a table that
-    cannot be followed, ConflictError for a collection that has documents of its own or another table.
+    Attaching again may change the columns. Raises NotFoundError for a missing table or column, InputError for a table
+    that cannot be attached, ConflictError if the collection has documents of its own or another table.
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
         tables.refuse_relation(relation)
-        found = tables.name_columns(connection, relation, columns)
-        tables.refuse_columns(connection, relation, found)
-        warnings = _warnings(connection, relation, found)
+        resolved = tables.name_columns(connection, relation, columns)
+        tables.refuse_columns(connection, relation, resolved)
+        warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():
         raise ConflictError("a collection needs a name")
     with translated(), database.engine.connect() as connection:
         attached_table.with_exclusive_lock(
-            connection, relation.shown, partial(_attach, connection, relation, found, name)
+            connection, relation.shown, partial(_attach, connection, relation, resolved, name)
         )
-    return Following(name, relation.shown, found, warnings)
+    return Attached(name, relation.shown, resolved, warnings)
 
 
 def _attach(connection: Connection, relation: Relation, columns: Columns, name: str) -> None:
-    """One transaction: from its end on nothing is missed."""
+    """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured."""
     collection = catalog.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
     if before is None and documents.any_document(connection, collection.collection_id):
@@ -63,12 +61,12 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
     if before is not None and before.detaching:
         keep = "" if before.table is None else " --keep"
         raise ConflictError(
-            f"collection {name!r} is being detached from {before.table or 'a table that is gone'}; run first: "
+            f"collection {name!r} is being detached from {before.table or 'a table that was dropped'}; run first: "
             f"{attachments.detach_command(name)}{keep}"
         )
     if before is not None and (before.relation, before.columns.id) != (relation.oid, columns.id):
         raise ConflictError(
-            f"collection {name!r} follows {before.table or 'a table that is gone'} by {before.columns.id!r} already; "
+            f"collection {name!r} is attached to {before.table or 'a table that was dropped'} by {before.columns.id!r}; "
             f"run first: {attachments.detach_command(name)}"
         )
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
@@ -78,55 +76,55 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
 
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
     warnings = []
-    there = tables.read_columns(connection, relation)
-    owner = there[columns.id].our_owner
+    existing = tables.read_columns(connection, relation)
+    owner = existing[columns.id].our_owner
     grants = []
     if not relation.may_our_owner_use_schema:
         grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
-    if not all(there[one].is_readable_to_owner for one in columns.named().values()):
+    if not all(existing[one].is_readable_to_owner for one in columns.named().values()):
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
     if grants:
         warnings.append(
-            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of gives "
+            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of returns "
             f"none of its texts until you {'; '.join(grants)}"
         )
     if not relation.is_owner_trusted:
         warnings.append(
-            f"{relation.owner} owns {relation.shown} and can run code with the rights of whoever reads it, as workers "
-            "do: attach only tables of owners you trust as much, and run no worker as a superuser otherwise"
+            f"{relation.owner} owns {relation.shown} and can run code with the rights of users that read it, such as "
+            "workers: attach only tables of owners you trust as much, and run no worker as a superuser otherwise"
         )
     return tuple(warnings)
 
 
 def refuse_vectors(recipe: Recipe) -> None:
-    """Raise InputError for a recipe that compares vectors: those of a table that is followed are not taken in."""
+    """Raise InputError for a recipe that compares vectors: attached tables provide texts only."""
     if recipe.sketch.input == "vector":
         raise InputError(
-            "a table is followed for its texts, and this recipe compares vectors: put documents with their vectors "
-            "into a collection of their own, by plain SQL into nearsim.document or with nearsim ingest"
+            "an attached table provides texts, and this recipe compares vectors: put documents with vectors into a "
+            "collection of their own, with SQL into nearsim.document or with nearsim ingest"
         )
 
 
-def take_in(index: Index, profile: str, recipe: Recipe | None) -> SweepResult:
-    """Take in what the table holds and build the profile, made if it is not there; interrupted, it is run again.
+def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResult:
+    """Ingest the attached table and build the profile, created if missing; after an interruption, run it again.
 
-    Raises ConflictError where the profile is there with another recipe than the one given.
+    Raises ConflictError if the profile exists with a recipe other than the one given.
     """
-    made = {generation.profile: known.recipe for generation, known in index.profiles()}
-    if profile not in made:
+    recipes = {generation.profile: resolved.recipe for generation, resolved in index.profiles()}
+    if profile not in recipes:
         index.create_profile(profile, recipe or Recipe())
-    elif recipe is not None and to_mapping(made[profile]) != to_mapping(recipe):
+    elif recipe is not None and to_mapping(recipes[profile]) != to_mapping(recipe):
         raise ConflictError(
-            f"collection {index.collection!r} has a profile {profile!r} of another recipe; name another with --profile"
+            f"collection {index.collection!r} has a profile {profile!r} with another recipe; name another with --profile"
         )
     return index.sweep()
 
 
 def detach(database: Database, name: str, *, keep: bool, progress: Progress = silent) -> int:
-    """Let a collection follow its table no more; returns how many documents went, or with `keep` how many stay.
+    """Detach a collection from its table; return the number of documents deleted, or kept with `keep`.
 
-    The collection goes with its index, or becomes an ordinary one that has the texts itself. Raises NotFoundError for
-    one that follows nothing; InputError where texts are to be kept that are gone.
+    The collection is deleted with its index, or with `keep` gets copies of the texts. Raises NotFoundError if it is not
+    attached, InputError if the texts to keep were dropped with their table.
     """
     with database.transaction() as connection:
         collection = catalog.get_collection(connection, name)
@@ -135,8 +133,8 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
         return collections.delete_collection(database, name)
     if attachment.table is None:
         raise InputError(
-            f"the table that collection {name!r} follows is gone, and with it the texts: nothing of them can be kept; "
-            f"without --keep the collection goes, too"
+            f"the table of collection {name!r} was dropped with its texts, which cannot be kept; without --keep, the "
+            "collection is deleted too"
         )
     with translated(), database.builder(collection.collection_id):
         with database.engine.connect() as connection:
@@ -148,6 +146,6 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
 
 
 def list_attachments(database: Database) -> list[Attachment]:
-    """All collections that follow a table."""
+    """Return the tables that collections are attached to."""
     with database.transaction() as connection:
         return attachments.list_attachments(connection)

@@ -2,11 +2,12 @@
 
 import random
 
+from nearsim_db.store.result.tables import Columns
+
 from nearsim_db import Document, Index
 from nearsim_db.admin import attach
 from nearsim_db.indexing.collections import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 
@@ -32,9 +33,9 @@ COLUMNS = Columns("id", "body", title="headline")
 
 def attached(database: Database, collection: str | None = None, columns: Columns = COLUMNS) -> Index:
     """Follow the table and take it in."""
-    following = attach.follow_table(database, "story", columns, collection)
-    index = Index(database, following.collection)
-    attach.take_in(index, "default", RECIPE)
+    result = attach.attach_table(database, "story", columns, collection)
+    index = Index(database, result.collection)
+    attach.ingest_table(index, "default", RECIPE)
     return index
 
 

@@ -60,17 +60,17 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
     assert len(nearsim.succeed("pairs", "-c", "story", "--format", "jsonl").rows()) == 3
     assert (
         nearsim.succeed("attach", "--list").out
-        == "no collection follows a table; see: nearsim attach --help\n"
+        == "no collection is attached to a table; see: nearsim attach --help\n"
     )
 
 
 def test_what_people_read(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
     begun = nearsim.succeed(*ATTACH, "--collection", "stories").out
     assert begun.startswith(
-        "collection stories follows news.story: 3 rows were new, 0 had changed, 0 were gone\n"
+        "collection stories is attached to news.story: 3 new rows, 0 changed, 0 deleted\n"
     )
     assert "news.story" in nearsim.succeed("attach", "--list").out
-    assert "0 rows were new" in nearsim.succeed("sweep", "stories").out
+    assert "0 new rows" in nearsim.succeed("sweep", "stories").out
     assert "stories" in nearsim.succeed("detach", "stories", "--yes").err
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
@@ -88,6 +88,6 @@ def test_what_is_refused(nearsim: CommandLine, app: "psycopg.Connection[tuple[ob
     assert "is attached to a table that was dropped; run: nearsim detach story" in nearsim.fail(
         "build", "-c", "story"
     )
-    assert "nothing of them can be kept" in nearsim.fail("detach", "story", "--keep")
+    assert "which cannot be kept" in nearsim.fail("detach", "story", "--keep")
     nearsim.succeed("detach", "story", "--yes")
     assert "there is no collection 'story'" in nearsim.fail("detach", "story", "--yes")

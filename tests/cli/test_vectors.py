@@ -148,4 +148,4 @@ def test_check_by_vectors(nearsim: CommandLine, tmp_path: Path, recipe: Path, wh
 
 def test_a_followed_table_has_no_vectors(nearsim: CommandLine, recipe: Path) -> None:
     said = nearsim.fail("attach", "story", "--id", "id", "--text", "body", "--recipe", recipe)
-    assert "a table is followed for its texts, and this recipe compares vectors" in said
+    assert "an attached table provides texts, and this recipe compares vectors" in said

@@ -53,11 +53,11 @@ def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> 
         connection.execute("DROP TABLE nearsim_index.cluster_member_1")
     outcome = filled.run("verify-index", "--quiet")
     assert outcome.exit_code == 3
-    assert "profile default differs; to put it right: nearsim verify-index --repair\n" in outcome.err
+    assert "profile default differs; to repair it: nearsim verify-index --repair\n" in outcome.err
     outcome = filled.run("verify-index", "-g", 1, "--sample", 5, "--quiet")
     assert outcome.err.endswith("nearsim verify-index --generation 1 --sample 5 --repair\n")
     repaired = filled.succeed("verify-index", "--repair")
-    assert "differed and is replaced by generation 2\n" in repaired.err
+    assert "differed and was replaced by generation 2\n" in repaired.err
     assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 2
 
 

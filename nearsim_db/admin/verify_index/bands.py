@@ -1,4 +1,4 @@
-"""All band rows of an index, compared with those that the sketches of its heads make: none less and none more."""
+"""Check of all band rows of an index against the sketches of its heads."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,14 @@ from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 
 Ids = NDArray[np.int64]
-Sums = tuple[
-    Ids, Ids, NDArray[np.uint64]
-]  # doc_ids in order, rows of each, their hashes summed without carry
+# doc_ids in order, the number of band rows of each, and the XOR of their hashes
+Sums = tuple[Ids, Ids, NDArray[np.uint64]]
 
 _HEADS_AT_ONCE = 20_000
 
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
-    """One pass through the heads and one through the table, side by side, in one snapshot."""
+    """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
     store.choose_scan(connection, by_index=False)
     actual = _Reader(store.stream_band_sums(connection, context.leaves, _HEADS_AT_ONCE))
     family, done = context.encoder.family, 0
@@ -40,27 +39,27 @@ def check_all_bands(connection: Connection, context: Context, findings: Findings
 
 
 class _Reader:
-    """Sums as they come, taken up to a document at a time."""
+    """Reads blocks of sums, cut at given documents."""
 
     def __init__(self, blocks: Iterator[Sums]) -> None:
         self._blocks = blocks
-        self._left: Sums | None = None
+        self._rest: Sums | None = None
 
     def next(self) -> Sums:
-        """What is at hand, or else the next block; empty at the end."""
-        found, self._left = self._left, None
+        """Return the rest of the current block, or the next one; empty at the end."""
+        found, self._rest = self._rest, None
         nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
         return found if found is not None else next(self._blocks, nothing)
 
     def through(self, doc_id: int) -> Sums:
-        """All up to a document."""
+        """Return the sums of all documents up to one."""
         parts = []
         while True:
             block = self.next()
             cut = int(np.searchsorted(block[0], doc_id, "right"))
             parts.append(tuple(column[:cut] for column in block))
             if cut < len(block[0]):
-                self._left = block[0][cut:], block[1][cut:], block[2][cut:]
+                self._rest = block[0][cut:], block[1][cut:], block[2][cut:]
             if cut < len(block[0]) or not len(block[0]):
                 ids, counts, sums = zip(*parts, strict=True)
                 return np.concatenate(ids), np.concatenate(counts), np.concatenate(sums)
@@ -68,14 +67,17 @@ class _Reader:
 
 def _compare(connection: Connection, findings: Findings, expected: Sums, actual: Sums) -> None:
     findings.checked["all_band_rows"] += int(actual[1].sum())
-    both, at, there = np.intersect1d(expected[0], actual[0], assume_unique=True, return_indices=True)
-    fewer, more = expected[1][at] > actual[1][there], expected[1][at] < actual[1][there]
-    other = (expected[2][at] != actual[2][there]) | fewer | more
+    both, in_expected, in_actual = np.intersect1d(
+        expected[0], actual[0], assume_unique=True, return_indices=True
+    )
+    fewer = expected[1][in_expected] > actual[1][in_actual]
+    more = expected[1][in_expected] < actual[1][in_actual]
+    differs = (expected[2][in_expected] != actual[2][in_actual]) | fewer | more
     missing = np.concatenate((np.setdiff1d(expected[0], both), both[fewer]))
-    stray = np.concatenate((np.setdiff1d(actual[0], both), both[other & ~fewer]))
+    stray = np.concatenate((np.setdiff1d(actual[0], both), both[differs & ~fewer]))
     suspects = {int(one) for one in np.concatenate((missing, stray))} - findings.documents
     changing = find_changing(connection, findings, suspects)
     findings.changing += sum(one in changing for one in suspects)
-    lacking = set(missing.tolist())
+    has_missing = set(missing.tolist())
     for doc_id in sorted(one for one in suspects if one not in changing):
-        findings.add_document("missing_bands" if doc_id in lacking else "stray_bands", doc_id)
+        findings.add_document("missing_bands" if doc_id in has_missing else "stray_bands", doc_id)

@@ -1,4 +1,4 @@
-"""What differs because the index has still to follow it, and is no fault."""
+"""Differences that queued work will resolve, which are no faults."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,10 +11,7 @@ from nearsim_db.store.work.queue import STAGES, Stage
 def find_changing(
     connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[Stage] = STAGES
 ) -> Collection[int]:
-    """Those of some documents that wait to be taken in, in the snapshot in which they were looked at.
-
-    Only work of the given stages counts, and what is not work yet.
-    """
+    """Return which documents have queued work of some stages, or changes still to be dispatched, in this snapshot."""
     if not doc_ids:
         return set()
     generation = findings.generation

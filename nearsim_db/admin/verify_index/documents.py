@@ -1,4 +1,4 @@
-"""Signatures and band rows, compared with what their documents make."""
+"""Check of signatures and band rows against the documents."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,70 +17,70 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
 from nearsim_db.store.verify_index import SignedDocument
 
-Suspect = tuple[DocumentKind, int, frozenset[int]]  # what differs, and documents of which it may come
+# A possible fault, its document, and the documents whose queued work may resolve it.
+Suspect = tuple[DocumentKind, int, frozenset[int]]
+Bytes = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
 def check_documents(
     connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
 ) -> None:
-    """Sign some documents again and compare; those that are gone must not be signed."""
-    signed_documents = _read(connection, context, doc_ids)
-    rows = _sign(connection, context, [one.doc_id for one in signed_documents if one.is_inside])
-    findings.checked["documents"] += sum(one.is_there for one in signed_documents)
-    findings.checked["signatures"] += sum(one.is_signed for one in signed_documents)
-    places = {doc_id: place for place, doc_id in enumerate(rows.doc_ids.tolist())}
-    expected = sketch_bytes(rows.sketches)
+    """Sign some documents again and compare; deleted documents must not be signed."""
+    stored = store.read_signed_documents(
+        connection, context.leaves, context.collection_id, doc_ids, context.retained_seconds
+    )
+    rows = _sign(connection, context, [one.doc_id for one in stored if one.is_inside])
+    findings.checked["documents"] += sum(one.is_there for one in stored)
+    findings.checked["signatures"] += sum(one.is_signed for one in stored)
+    positions = {doc_id: position for position, doc_id in enumerate(rows.doc_ids.tolist())}
+    sketches = sketch_bytes(rows.sketches)
     suspects: list[Suspect] = []
-    sound = np.zeros(len(rows.doc_ids), bool)
-    for one in signed_documents:
-        place = places.get(one.doc_id)
+    is_sound_head = np.zeros(len(rows.doc_ids), bool)
+    for one in stored:
+        position = positions.get(one.doc_id)
         if one.is_there and not one.is_inside:
             continue
-        if one.is_there and place is None:
-            findings.changing += 1  # its text is elsewhere, and is being changed
+        if one.is_there and position is None:
+            findings.changing += 1  # its text is in an attached table, and is being changed
             continue
-        kind = _compare(one, rows, expected, place)
+        kind = _find_fault(one, rows, sketches, position)
         if kind is not None:
-            involved = {one.doc_id, one.head_id, one.first} - {None}
-            suspects.append((kind, one.doc_id, frozenset(filter(None, involved))))
-        elif place is not None and one.head_id == one.doc_id:
-            sound[place] = True
-    suspects += _missing_bands(connection, context, findings, rows.take(sound))
-    _judge(connection, findings, suspects)
-
-
-def _read(connection: Connection, context: Context, doc_ids: Sequence[int]) -> list[SignedDocument]:
-    age = context.encoder.profile.recipe.retain.seconds
-    return store.read_signed_documents(
-        connection, context.leaves, context.generation.collection_id, doc_ids, age
-    )
+            involved = frozenset(id for id in (one.doc_id, one.head_id, one.first) if id)
+            suspects.append((kind, one.doc_id, involved))
+        elif position is not None and one.head_id == one.doc_id:
+            is_sound_head[position] = True
+    suspects += _missing_bands(connection, context, findings, rows.take(is_sound_head))
+    _add_faults(connection, findings, suspects)
 
 
 def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> SignatureRows:
-    collection_id, vectors = context.generation.collection_id, context.encoder.takes_vectors
-    with closing(documents.stream_documents(connection, collection_id, doc_ids, vectors=vectors)) as batches:
+    streamed = documents.stream_documents(
+        connection, context.collection_id, doc_ids, vectors=context.encoder.takes_vectors
+    )
+    with closing(streamed) as batches:
         return joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
 
 
-def _compare(
-    one: SignedDocument,
-    rows: SignatureRows,
-    expected: np.ndarray[tuple[int], np.dtype[np.void]],
-    place: int | None,
+def _find_fault(
+    one: SignedDocument, rows: SignatureRows, sketches: Bytes, position: int | None
 ) -> DocumentKind | None:
-    """What is wrong with a signature, if anything; `place` is that of the document among rows, None if it is gone."""
-    if place is None:
+    """Compare a stored signature with the document's at `position` of the rows, None if the document was deleted."""
+    if position is None:
         return "stray_signature" if one.is_signed else None
     if not one.is_signed:
         return "unsigned"
     if one.signed_revision != one.revision:
         return "outdated"
-    numbers = int(to_bigint(rows.numbers[place : place + 1])[0])
-    if (one.feature_count, one.digest, one.numbers) != (rows.counts[place], rows.digest(place), numbers):
+    numbers = int(to_bigint(rows.numbers[position : position + 1])[0])
+    if (one.feature_count, one.digest, one.numbers) != (
+        rows.counts[position],
+        rows.digest(position),
+        numbers,
+    ):
         return "wrong_features"
     if one.digest is None:
         return None
-    if one.sketch != expected[place].tobytes():
+    if one.sketch != sketches[position].tobytes():
         return "wrong_sketch"
     return None if one.head_id == one.first else "wrong_head"
 
@@ -97,16 +97,15 @@ def _missing_bands(
     return [("missing_bands", doc_id, frozenset({doc_id})) for doc_id in missing]
 
 
-def _judge(connection: Connection, findings: Findings, suspects: Sequence[Suspect]) -> None:
-    """Faults are those of which nothing is known that would put them right."""
-    changing = find_changing(
-        connection, findings, {doc_id for _, _, involved in suspects for doc_id in involved}
-    )
-    # Searching or linking never takes a signature out.
-    gone = {doc_id for kind, doc_id, _ in suspects if kind == "stray_signature"}
-    leaving = find_changing(connection, findings, gone, ("sign", "compare"))
-    for kind, doc_id, involved in suspects:
-        if doc_id in leaving if kind == "stray_signature" else any(one in changing for one in involved):
+def _add_faults(connection: Connection, findings: Findings, suspects: Sequence[Suspect]) -> None:
+    """Record the suspects that no queued work will resolve."""
+    involved = {doc_id for _, _, doc_ids in suspects for doc_id in doc_ids}
+    changing = find_changing(connection, findings, involved)
+    # Searching or linking never deletes a signature.
+    stray = {doc_id for kind, doc_id, _ in suspects if kind == "stray_signature"}
+    leaving = find_changing(connection, findings, stray, ("sign", "compare"))
+    for kind, doc_id, doc_ids in suspects:
+        if doc_id in leaving if kind == "stray_signature" else any(one in changing for one in doc_ids):
             findings.changing += 1
         else:
             findings.add_document(kind, doc_id)

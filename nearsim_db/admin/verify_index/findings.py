@@ -1,4 +1,4 @@
-"""What an audit finds: faults by kind, counted, with the first few of each, and what a repair has to know of them."""
+"""Faults of an index by kind, counted, with examples, and what a repair needs to know of them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,15 +27,13 @@ _TABLE_OF |= {"missing_bands": "band", "stray_bands": "band"}
 
 _EXAMPLES = 5
 _MEMBERS_SHOWN = 5
-KEPT = (
-    100_000  # documents and pairs of which is known which they are; with more of them an index is built anew
-)
+KEPT = 100_000  # documents and pairs recorded one by one; an index with more faults is rebuilt
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of difference. `examples` are external ids, or #numbers of documents that are gone: one of a document,
-    two of a pair, a few of a cluster; or what is wrong with a table, in words."""
+    """One kind of fault. `examples` are external ids, or #numbers of deleted documents: one of a document, two of a
+    pair, a few of a cluster; for a table, a description."""
 
     kind: Kind
     table: str | None
@@ -44,8 +42,8 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
-    """What was looked at and what differs. `changing` counts differences that the index has still to follow."""
+class IndexCheck:
+    """What was checked, and the faults. `changing` counts differences that queued work will resolve."""
 
     generation: int
     checked: dict[str, int]
@@ -55,37 +53,37 @@ class Audit:
 
 @dataclass(slots=True)
 class Findings:
-    """The differences so far. `documents` are those to be signed again, `pairs` those to be searched again."""
+    """The faults found so far. `documents` are to be signed again; of pairs, the missing and the false ones are kept."""
 
     generation: Generation
     checked: Counter[str] = field(default_factory=Counter)
     changing: int = 0
     documents: set[int] = field(default_factory=set)
-    lost_pairs: list[tuple[int, int]] = field(default_factory=list)
-    wrong_pairs: list[tuple[int, int]] = field(default_factory=list)
+    missing_pairs: list[tuple[int, int]] = field(default_factory=list)
+    false_pairs: list[tuple[int, int]] = field(default_factory=list)
     _counts: Counter[Kind] = field(default_factory=Counter)
     _examples: dict[Kind, list[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(list))
     _tables: list[Fault] = field(default_factory=list)
 
-    def add_table(self, kind: Kind, table: str | None, what: str) -> None:
-        """A table is not as it should be, or a whole index."""
-        self._tables.append(Fault(kind, table, 1, ((what,),)))
+    def add_table(self, kind: Kind, table: str | None, description: str) -> None:
+        """Record a fault of a table, or of the whole index."""
+        self._tables.append(Fault(kind, table, 1, ((description,),)))
 
     def add_document(self, kind: DocumentKind, doc_id: int) -> None:
-        """A document is not in the index as it should be."""
+        """Record a fault of a document."""
         self._add(kind, (doc_id,))
         if len(self.documents) < KEPT:
             self.documents.add(doc_id)
 
     def add_pair(self, kind: PairKind, ends: tuple[int, int]) -> None:
-        """A pair is not stored as it should be."""
+        """Record a fault of a pair."""
         self._add(kind, ends)
-        kept = self.lost_pairs if kind == "missing_pair" else self.wrong_pairs
+        kept = self.missing_pairs if kind == "missing_pair" else self.false_pairs
         if len(kept) < KEPT:
             kept.append(ends)
 
     def add_cluster(self, kind: ClusterKind, doc_ids: Iterable[int]) -> None:
-        """A cluster is not as its ties make it."""
+        """Record a fault of a cluster."""
         self._add(kind, tuple(doc_ids)[:_MEMBERS_SHOWN])
 
     def _add(self, kind: Kind, doc_ids: tuple[int, ...]) -> None:
@@ -95,24 +93,24 @@ class Findings:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the tables themselves are at fault, or made by another scheme."""
+        """Whether the tables themselves have faults, or were made by another scheme."""
         return bool(self._tables)
 
     @property
     def has_wrong_clusters(self) -> bool:
-        """Whether any cluster is not as its ties make it."""
+        """Whether any cluster has a fault."""
         return any(self._counts[kind] for kind in get_args(ClusterKind))
 
     @property
     def differing(self) -> dict[str, int]:
-        """How many documents and pairs differ."""
+        """Count the documents and pairs with faults."""
         return {
             "documents": sum(self._counts[kind] for kind in get_args(DocumentKind)),
             "pairs": sum(self._counts[kind] for kind in get_args(PairKind)),
         }
 
-    def audit(self, connection: Connection) -> Audit:
-        """What was found, in the owner's words."""
+    def summary(self, connection: Connection) -> IndexCheck:
+        """Return the faults with external ids as examples."""
         shown = {one for examples in self._examples.values() for ids in examples for one in ids}
         names = store.read_external_ids(connection, sorted(shown)) if shown else {}
         found = [
@@ -120,7 +118,7 @@ class Findings:
             for kind in _ORDER
             if self._counts[kind]
         ]
-        return Audit(
+        return IndexCheck(
             self.generation.generation_id, dict(self.checked), self.changing, (*self._tables, *found)
         )
 

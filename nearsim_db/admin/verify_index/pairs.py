@@ -1,4 +1,4 @@
-"""Pairs, compared with what the documents make: those that are stored, and those that a search finds."""
+"""Check of stored pairs against those that a search of the documents finds."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,58 +18,54 @@ from nearsim_db.store.verify_index import StoredPair
 Ends = tuple[int, int]
 
 _CANDIDATES_AT_ONCE = 16_384
-_LAST_DIGITS = 1e-9  # of similarities: other processors add up weights otherwise
-_ESTIMATE_DIGITS = 1e-6  # what a column of 32 bits holds
+_SIMILARITY_TOLERANCE = 1e-9  # processors differ in how they sum weights
+_ESTIMATE_TOLERANCE = 1e-6  # of a 32-bit column
 
 
 def check_pairs(
-    connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int], *, both: bool
+    connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int], *, either_end: bool
 ) -> list[int]:
-    """Search and verify some documents again, and verify the pairs that are stored of them.
+    """Search some documents again, and verify what is found and what is stored of them.
 
-    A pair belongs to its right end, from which it is always found, as anchors are the first of their bucket; with
-    `both` to either. Returns documents that are not signed as they are, of which pairs cannot be told.
+    A pair is checked with its right end, whose search always finds it as anchors are the first of their bucket; with
+    `either_end`, with both. Returns documents whose text differs from what was signed, so that their pairs cannot be
+    checked.
     """
     candidates, _ = steps.search_candidates(connection, context, doc_ids)
-    if not both:
+    if not either_end:
         candidates = candidates[np.isin(candidates[:, 1], doc_ids)]
-    stored = {(one.left, one.right): one for one in _stored(connection, context, doc_ids, both=both)}
-    asked = np.array(sorted(stored), np.int64).reshape(-1, 2)
-    asked = np.unique(np.concatenate((candidates, asked)), axis=0)
-    found = {(one.left, one.right): one for one in _verified(connection, context, asked)}
+    read = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
+    stored = {(one.left, one.right): one for one in read}
+    stored_ends = np.array(sorted(stored), np.int64).reshape(-1, 2)
+    ends = np.unique(np.concatenate((candidates, stored_ends)), axis=0)
+    found = {(one.left, one.right): one for one in _verify(connection, context, ends)}
     stale = set(context.stale)
     context.reset_findings()
     findings.checked["candidates"] += len(candidates)
     findings.checked["pairs"] += len(stored)
     suspects = [(kind, ends) for kind, ends in _differing(stored, found) if not stale.intersection(ends)]
-    _judge(connection, findings, suspects)
+    _add_faults(connection, findings, suspects)
     return sorted(stale)
 
 
-def _stored(
-    connection: Connection, context: Context, doc_ids: Sequence[int], *, both: bool
-) -> list[StoredPair]:
-    return store.read_pairs_at(connection, context.leaves, doc_ids, both=both)
-
-
-def _verified(connection: Connection, context: Context, asked: NDArray[np.int64]) -> Iterator[StoredPair]:
-    for at in range(0, len(asked), _CANDIDATES_AT_ONCE):
+def _verify(connection: Connection, context: Context, ends: NDArray[np.int64]) -> Iterator[StoredPair]:
+    for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         yield from _as_stored(
-            steps.verify_candidates(connection, context, asked[at : at + _CANDIDATES_AT_ONCE])
+            steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         )
 
 
 def _as_stored(found: VerifiedPairs) -> Iterator[StoredPair]:
-    nothing = [None] * len(found.left)
+    unknown = [None] * len(found.left)
     columns = (
         found.left.tolist(),
         found.right.tolist(),
         found.shared_bands.tolist(),
         found.estimate.tolist(),
         found.similarity.tolist(),
-        nothing if found.intersection is None else found.intersection.tolist(),
-        nothing if found.union is None else found.union.tolist(),
-        nothing if found.distance is None else found.distance.tolist(),
+        unknown if found.intersection is None else found.intersection.tolist(),
+        unknown if found.union is None else found.union.tolist(),
+        unknown if found.distance is None else found.distance.tolist(),
     )
     for row in zip(*columns, strict=True):
         yield StoredPair(*row)
@@ -89,23 +85,25 @@ def _differing(
 
 
 def _is_same(stored: StoredPair, found: StoredPair) -> bool:
-    counted = (stored.shared_bands, stored.intersection, stored.union)
-    if counted != (found.shared_bands, found.intersection, found.union):
+    counts = (stored.shared_bands, stored.intersection, stored.union)
+    if counts != (found.shared_bands, found.intersection, found.union):
         return False
     if (stored.distance is None) != (found.distance is None):
         return False
     return (
-        math.isclose(stored.similarity, found.similarity, abs_tol=_LAST_DIGITS)
-        and math.isclose(stored.estimate, found.estimate, abs_tol=_ESTIMATE_DIGITS)
-        and math.isclose(stored.distance or 0.0, found.distance or 0.0, abs_tol=_LAST_DIGITS)
+        math.isclose(stored.similarity, found.similarity, abs_tol=_SIMILARITY_TOLERANCE)
+        and math.isclose(stored.estimate, found.estimate, abs_tol=_ESTIMATE_TOLERANCE)
+        and math.isclose(stored.distance or 0.0, found.distance or 0.0, abs_tol=_SIMILARITY_TOLERANCE)
     )
 
 
-def _judge(connection: Connection, findings: Findings, suspects: Sequence[tuple[PairKind, Ends]]) -> None:
-    """Of documents that are at fault themselves the pairs are not told, as they come anew with them."""
-    ours = [(kind, ends) for kind, ends in suspects if not findings.documents.intersection(ends)]
-    changing = find_changing(connection, findings, {doc_id for _, ends in ours for doc_id in ends})
-    for kind, ends in ours:
+def _add_faults(
+    connection: Connection, findings: Findings, suspects: Sequence[tuple[PairKind, Ends]]
+) -> None:
+    """Record the suspects that no queued work will resolve, and whose documents have no faults of their own."""
+    relevant = [(kind, ends) for kind, ends in suspects if not findings.documents.intersection(ends)]
+    changing = find_changing(connection, findings, {doc_id for _, ends in relevant for doc_id in ends})
+    for kind, ends in relevant:
         if any(one in changing for one in ends):
             findings.changing += 1
         else:

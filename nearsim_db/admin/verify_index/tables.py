@@ -1,4 +1,4 @@
-"""The tables of a generation: are they there, whole, and can they be read."""
+"""Checks of a generation's tables: existence, indexes, constraints, readability."""
 
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
@@ -18,29 +18,29 @@ _FOREIGN_KEYS = {"similar_pair": 2}
 
 
 def check_catalog(connection: Connection, findings: Findings) -> None:
-    """Is every table there and attached, does it outlive a crash, does it have its indexes."""
+    """Check that every table exists, is attached and logged, and has its indexes and foreign keys."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
         name, state = leaves.name(parent), store.read_leaf_state(connection, leaves, parent)
         findings.checked["tables"] += 1
         if state is None:
-            findings.add_table("missing_table", name, "it is not there")
+            findings.add_table("missing_table", name, "it does not exist")
             continue
         if not state.is_attached:
-            findings.add_table("detached_table", name, f"it is no partition of nearsim.{parent}")
+            findings.add_table("detached_table", name, f"it is not a partition of nearsim.{parent}")
         if not state.is_logged:
-            findings.add_table("unlogged_table", name, "it is not logged: a crash of the server empties it")
+            findings.add_table("unlogged_table", name, "it is unlogged: a server crash would empty it")
         for columns in state.unusable:
             findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid")
         for columns in _INDEXES[parent]:
             if columns not in (*state.indexes, *state.unusable):
-                findings.add_table("missing_index", name, f"the index on ({columns}) is not there")
+                findings.add_table("missing_index", name, f"the index on ({columns}) does not exist")
         if state.foreign_keys < _FOREIGN_KEYS.get(parent, 0):
-            findings.add_table("missing_constraint", name, "a foreign key to its signatures is not there")
+            findings.add_table("missing_constraint", name, "a foreign key to its signatures does not exist")
 
 
 def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
-    """Read every table whole, once without and once by its index: both must hold the same."""
+    """Read each table in full, with and without its index, and compare the two."""
     leaves = findings.generation.leaves
     for number, parent in enumerate(PARENTS):
         progress("tables", number, len(PARENTS))
@@ -50,21 +50,21 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
                 store.choose_scan(connection, by_index=by_index)
                 sums.append(store.sum_leaf(connection, leaves, parent))
             except Exception as error:
-                told = damage_in(error)
-                if told is None:
+                damage = damage_in(error)
+                if damage is None:
                     raise
-                findings.add_table("unreadable_table", leaves.name(parent), told)
+                findings.add_table("unreadable_table", leaves.name(parent), damage)
                 connection.rollback()
                 break
         if len(set(sums)) > 1:
             rows, entries = sums[0][0], sums[1][0]
-            what = f"its index holds other rows than it does: {entries:,} and {rows:,}"
-            findings.add_table("wrong_index", leaves.name(parent), what)
+            description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
+            findings.add_table("wrong_index", leaves.name(parent), description)
     connection.rollback()
 
 
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
-    """Sketches that have not the size of the others, which nothing can be compared with: whether there are any."""
+    """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
     family = context.encoder.family
     found = store.find_misshapen(connection, context.leaves, family.k * family.dtype.itemsize)
     for doc_id in found:

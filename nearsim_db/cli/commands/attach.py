@@ -1,4 +1,4 @@
-"""Commands on tables of applications that collections follow: attach, sweep, detach."""
+"""Commands on tables of applications that collections are attached to: attach, sweep, detach."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.attach import Following
+    from nearsim_db.admin.attach import Attached
     from nearsim_db.indexing.attached_table import SweepResult
     from nearsim_db.store.attached.attachments import Attachment
 
@@ -19,23 +19,25 @@ Table = Annotated[
     typer.Argument(metavar="TABLE", help="The table, as TABLE or SCHEMA.TABLE.", show_default=False),
 ]
 IdColumn = Annotated[
-    str | None, typer.Option("--id", metavar="COL", help="Its key: a number, a uuid or text.")
+    str | None, typer.Option("--id", metavar="COL", help="Column of the key: a number, uuid or text.")
 ]
-TextColumn = Annotated[str | None, typer.Option("--text", metavar="COL", help="Its texts.")]
-TitleColumn = Annotated[str | None, typer.Option("--title", metavar="COL", help="Its titles.")]
-SourceColumn = Annotated[str | None, typer.Option("--source", metavar="COL", help="Where texts come from.")]
-UrlColumn = Annotated[str | None, typer.Option("--url", metavar="COL", help="Their addresses.")]
+TextColumn = Annotated[str | None, typer.Option("--text", metavar="COL", help="Column of the text.")]
+TitleColumn = Annotated[str | None, typer.Option("--title", metavar="COL", help="Column of the title.")]
+SourceColumn = Annotated[str | None, typer.Option("--source", metavar="COL", help="Column of the source.")]
+UrlColumn = Annotated[str | None, typer.Option("--url", metavar="COL", help="Column of the URL.")]
 PublishedColumn = Annotated[
-    str | None, typer.Option("--published-at", metavar="COL", help="When they were published.")
+    str | None, typer.Option("--published-at", metavar="COL", help="Column of the publication time.")
 ]
 Collection = Annotated[
     str | None,
     typer.Option(
-        "--collection", "-c", metavar="NAME", help="The collection to make. (default: the table's name)"
+        "--collection", "-c", metavar="NAME", help="The collection to create. (default: the table's name)"
     ),
 ]
-Profile = Annotated[str, typer.Option("--profile", "-p", metavar="NAME", help="The profile to make.")]
-Attached = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection.", show_default=False)]
+Profile = Annotated[str, typer.Option("--profile", "-p", metavar="NAME", help="The profile to create.")]
+AttachedCollection = Annotated[
+    str, typer.Argument(metavar="COLLECTION", help="The collection.", show_default=False)
+]
 
 
 def attach(
@@ -51,20 +53,20 @@ def attach(
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Show which tables are followed.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Follow a table of an application: its texts stay there, and are compared as they are written.
+    """Index a table of an application: its texts stay there, and changes are indexed as they are written.
 
-    Triggers on the table note the ids of rows that are inserted, changed and deleted, and do nothing else. What is
-    there already is taken in at once. Run again after an interruption, it goes on.
+    Triggers on the table only capture the ids of inserted, changed and deleted rows. Existing rows are ingested at once;
+    after an interruption, run the command again.
     """
     if list_all:
         _list(as_json)
         return
     if table is None or id is None or text is None:
-        raise UsageError("give the table, --id and --text; or --list")
+        raise UsageError("name the table, --id and --text; or give --list")
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
@@ -72,29 +74,31 @@ def attach(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
 
-    is_given = any(given is not None for given in (recipe, preset, settings))
-    chosen = options.chosen_recipe(recipe, preset, settings) if is_given else None
+    has_recipe = any(option is not None for option in (recipe, preset, settings))
+    chosen = options.chosen_recipe(recipe, preset, settings) if has_recipe else None
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
     with open_database() as database, progress_bars(quiet or as_json) as progress:
-        following = service.follow_table(database, table, columns, collection)
-        with Index(database, following.collection, progress=progress) as index:
-            swept = service.take_in(index, profile, chosen)
+        attached = service.attach_table(database, table, columns, collection)
+        with Index(database, attached.collection, progress=progress) as index:
+            swept = service.ingest_table(index, profile, chosen)
             profiles = profiles_output.live_profile_stats(index)
     if as_json:
         outlines = [profiles_output.outline(one) for one in profiles]
-        terminal.print_json({**_started(following), **_found(swept), "profiles": outlines})
+        terminal.print_json({**_describe(attached), **_counts(swept), "profiles": outlines})
     elif not quiet:
         terminal.print_line(
-            f"collection {following.collection} follows {following.table}: {_in_words(swept)}"
+            f"collection {attached.collection} is attached to {attached.table}: {_summary(swept)}"
         )
         profiles_output.print_profiles(profiles)
-    terminal.print_warnings([*following.warnings, *_left_out(swept), *index.warnings])
+    terminal.print_warnings([*attached.warnings, *_skipped(swept), *index.warnings])
 
 
-def sweep(collection: Attached, as_json: options.AsJson = False, quiet: options.Quiet = False) -> None:
-    """Compare a followed table with the index and take in what its triggers missed; a worker does so every hour."""
+def sweep(
+    collection: AttachedCollection, as_json: options.AsJson = False, quiet: options.Quiet = False
+) -> None:
+    """Compare an attached table with its documents and ingest changes that triggers missed; workers do so hourly."""
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
 
@@ -104,25 +108,25 @@ def sweep(collection: Attached, as_json: options.AsJson = False, quiet: options.
     ):
         swept = index.sweep()
     if as_json:
-        terminal.print_json({"collection": collection, **_found(swept)})
+        terminal.print_json({"collection": collection, **_counts(swept)})
     elif not quiet:
-        terminal.print_line(f"swept collection {collection}: {_in_words(swept)}")
-    terminal.print_warnings([*_left_out(swept), *index.warnings])
+        terminal.print_line(f"swept collection {collection}: {_summary(swept)}")
+    terminal.print_warnings([*_skipped(swept), *index.warnings])
 
 
 def detach(
-    collection: Attached,
+    collection: AttachedCollection,
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Copy the texts and keep the collection with its index."),
+        typer.Option("--keep", help="Keep the collection and its index, with copies of the texts."),
     ] = False,
     as_json: options.AsJson = False,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Follow a table no more: nothing stays on it, and the collection goes with its index.
+    """Detach a collection from its table: its triggers are dropped, and the collection is deleted with its index.
 
-    On a terminal it asks first.
+    Asks first on a terminal.
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import terminal
@@ -130,7 +134,7 @@ def detach(
     from nearsim_db.indexing.collections import open_database
 
     if not keep:
-        confirm(f"Delete collection {collection!r} with its index? The table stays as it is.", yes=yes)
+        confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
     with open_database() as database, progress_bars(quiet or as_json) as progress:
         documents = service.detach(database, collection, keep=keep, progress=progress)
         if keep:
@@ -139,8 +143,8 @@ def detach(
     if as_json:
         terminal.print_json({"collection": collection, "kept": keep, "documents": documents})
     elif not quiet:
-        became = "is an ordinary collection now" if keep else "is deleted"
-        terminal.print_info(f"detached: collection {collection} of {documents:,} documents {became}")
+        became = "was kept" if keep else "was deleted"
+        terminal.print_info(f"detached: collection {collection} with {documents:,} documents {became}")
 
 
 def _list(as_json: bool) -> None:
@@ -149,16 +153,16 @@ def _list(as_json: bool) -> None:
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
-        found = [_shown(one) for one in service.list_attachments(database)]
+        rows = [_row(one) for one in service.list_attachments(database)]
     if as_json:
-        terminal.print_json(found)
-    elif found:
-        tables.print_table(list(found[0]), [list(one.values()) for one in found], wrap=["columns", "trouble"])
+        terminal.print_json(rows)
+    elif rows:
+        tables.print_table(list(rows[0]), [list(one.values()) for one in rows], wrap=["columns", "trouble"])
     else:
-        terminal.print_line("no collection follows a table; see: nearsim attach --help")
+        terminal.print_line("no collection is attached to a table; see: nearsim attach --help")
 
 
-def _shown(one: "Attachment") -> dict[str, Any]:
+def _row(one: "Attachment") -> dict[str, Any]:
     return {
         "collection": one.collection,
         "table": one.table,
@@ -170,23 +174,23 @@ def _shown(one: "Attachment") -> dict[str, Any]:
     }
 
 
-def _started(following: "Following") -> dict[str, Any]:
+def _describe(attached: "Attached") -> dict[str, Any]:
     return {
-        "collection": following.collection,
-        "table": following.table,
-        "columns": following.columns.named(),
+        "collection": attached.collection,
+        "table": attached.table,
+        "columns": attached.columns.named(),
     }
 
 
-def _found(swept: "SweepResult") -> dict[str, int]:
+def _counts(swept: "SweepResult") -> dict[str, int]:
     return {"new": swept.new, "changed": swept.changed, "gone": swept.gone, "unusable": swept.unusable}
 
 
-def _in_words(swept: "SweepResult") -> str:
-    return f"{swept.new:,} rows were new, {swept.changed:,} had changed, {swept.gone:,} were gone"
+def _summary(swept: "SweepResult") -> str:
+    return f"{swept.new:,} new rows, {swept.changed:,} changed, {swept.gone:,} deleted"
 
 
-def _left_out(swept: "SweepResult") -> list[str]:
+def _skipped(swept: "SweepResult") -> list[str]:
     if not swept.unusable:
         return []
-    return [f"{swept.unusable:,} rows are left out: their id is NULL, empty or longer than 1,024 bytes"]
+    return [f"{swept.unusable:,} rows were skipped: their id is NULL, empty or longer than 1,024 bytes"]

@@ -9,9 +9,9 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.verify_index import Audit, Outcome
+    from nearsim_db.admin.verify_index import IndexCheck, VerifyResult
 
-_DIFFERENT = 3
+_FAULTS = 3
 
 Generation = Annotated[
     int | None,
@@ -26,11 +26,11 @@ Generation = Annotated[
 Sample = Annotated[
     int | None,
     typer.Option(
-        "--sample", metavar="N", min=1, help="How many documents. (default: 1,000)", show_default=False
+        "--sample", metavar="N", min=1, help="Check so many documents. (default: 1,000)", show_default=False
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Look at all of the index, and that nothing else is there.")]
-Repair = Annotated[bool, typer.Option("--repair", help="Put right what differs, and look again.")]
+All = Annotated[bool, typer.Option("--all", help="Check everything, and that nothing else is stored.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and check again.")]
 
 
 def verify_index(
@@ -43,13 +43,13 @@ def verify_index(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare an index with the documents, a sample of them or all: sketches, bands, pairs and clusters.
+    """Compare an index with its documents, a sample of them or all: sketches, bands, pairs and clusters.
 
-    Ends with exit code 3 if anything differs and is not repaired. What is damaged beyond that is built anew beside
-    the index, which goes on answering as far as it can.
+    The exit code is 3 if anything differs and is not repaired. An index that cannot be repaired in place is rebuilt
+    beside the old one, which answers meanwhile as far as it can.
     """
-    from nearsim_db.admin.verify_index.verification import SAMPLE
-    from nearsim_db.admin.verify_index.verification import verify_index as compare
+    from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
+    from nearsim_db.admin.verify_index import verify_index as verify
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
 
@@ -57,98 +57,98 @@ def verify_index(
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
     with progress_bars(quiet or as_json) as progress, open_database() as database:
-        outcome = compare(
+        result = verify(
             database,
             collection,
             profile,
             generation=generation,
-            sample=None if everything else sample or SAMPLE,
+            sample=None if everything else sample or DEFAULT_SAMPLE,
             repair=repair,
             progress=progress,
             warn=warnings.append,
         )
     terminal.print_warnings(warnings)
-    given = _given(generation, sample, everything=everything)
-    _print(outcome, given, as_json=as_json, quiet=quiet)
-    if not outcome.is_sound:
-        raise typer.Exit(_DIFFERENT)
+    selection = _selection(generation, sample, everything=everything)
+    _print(result, selection, as_json=as_json, quiet=quiet)
+    if not result.is_sound:
+        raise typer.Exit(_FAULTS)
 
 
-def _given(generation: int | None, sample: int | None, *, everything: bool) -> list[str]:
-    """The options that say what is looked at, to be given again."""
+def _selection(generation: int | None, sample: int | None, *, everything: bool) -> list[str]:
+    """Return the options that select what is checked, for a command that repairs it."""
     numbers = {"--generation": generation, "--sample": sample}
     words = [word for name, value in numbers.items() if value is not None for word in (name, str(value))]
     return [*words, "--all"] if everything else words
 
 
-def _print(outcome: "Outcome", given: list[str], *, as_json: bool, quiet: bool) -> None:
+def _print(result: "VerifyResult", selection: list[str], *, as_json: bool, quiet: bool) -> None:
     from nearsim_db.cli.output import terminal
 
     if as_json:
-        terminal.print_json(_outline(outcome))
+        terminal.print_json(_outline(result))
         return
     if not quiet:
-        _print_faults(outcome.found)
-    if not quiet or not outcome.is_sound:
-        terminal.print_info(_verdict(outcome, given))
+        _print_faults(result.found)
+    if not quiet or not result.is_sound:
+        terminal.print_info(_verdict(result, selection))
 
 
-def _print_faults(audit: "Audit") -> None:
+def _print_faults(check: "IndexCheck") -> None:
     from nearsim_db.cli.output import tables
 
-    if audit.faults:
+    if check.faults:
         rows = [
             (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
-            for one in audit.faults
+            for one in check.faults
         ]
         tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
 
 
-def _verdict(outcome: "Outcome", given: list[str]) -> str:
+_CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}
+
+
+def _verdict(result: "VerifyResult", selection: list[str]) -> str:
     from nearsim_db.errors import suggested_command
 
-    anew = suggested_command("reindex start", outcome.collection, outcome.profile)
-    found, after = outcome.found, outcome.after
-    seen = ", ".join(
-        f"{found.checked[what]:,} {told}" for what, told in _TOLD.items() if what in found.checked
-    )
-    among = f" ({seen})" if seen else ""
-    where = f"generation {found.generation} of profile {outcome.profile}"
-    waits = f"; {found.changing:,} differences wait to be taken in" if found.changing else ""
+    found, after = result.found, result.after
+    index = f"generation {found.generation} of profile {result.profile}"
+    counts = [f"{found.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in found.checked]
+    checked = f" ({', '.join(counts)})" if counts else ""
+    changing = f"; queued work will resolve {found.changing:,} more differences" if found.changing else ""
+    rebuild = suggested_command("reindex start", result.collection, result.profile)
+    repair = suggested_command("verify-index", result.collection, result.profile, *selection, "--repair")
     if not found.faults:
-        return f"{where} agrees with the documents{among}{waits}"
-    if outcome.is_repaired:
-        how = "repaired" if outcome.rebuilt is None else f"replaced by generation {outcome.rebuilt}"
-        return f"{where} differed and is {how}{waits}"
+        return f"{index} agrees with the documents{checked}{changing}"
+    if result.is_repaired:
+        how = "repaired" if result.rebuilt is None else f"replaced by generation {result.rebuilt}"
+        return f"{index} differed and was {how}{changing}"
     if after is not None:
         left = sum(one.count for one in after.faults)
-        return f"{where} still differs after the repair: {left:,} faults are left; try again, or: {anew}"
-    repair = suggested_command("verify-index", outcome.collection, outcome.profile, *given, "--repair")
+        return (
+            f"{index} still differs after the repair: {left:,} faults left; try again, or rebuild: {rebuild}"
+        )
     if any(one.kind == "other_scheme" for one in found.faults):
-        return f"{where} was made by another scheme; to build it anew: {anew}; or: {repair}"
-    return f"{where} differs{among}{waits}; to put it right: {repair}"
+        return f"{index} was built by another scheme; to rebuild it: {rebuild}; or: {repair}"
+    return f"{index} differs{checked}{changing}; to repair it: {repair}"
 
 
-_TOLD = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}
-
-
-def _outline(outcome: "Outcome") -> dict[str, object]:
-    found, after = outcome.found, outcome.after
+def _outline(result: "VerifyResult") -> dict[str, object]:
+    found, after = result.found, result.after
     return {
-        "collection": outcome.collection,
-        "profile": outcome.profile,
+        "collection": result.collection,
+        "profile": result.profile,
         "generation": found.generation,
         "checked": found.checked,
         "changing": found.changing,
         "faults": _faults(found),
-        "repaired": outcome.is_repaired,
-        "rebuilt": outcome.rebuilt,
+        "repaired": result.is_repaired,
+        "rebuilt": result.rebuilt,
         "left": None if after is None else _faults(after),
     }
 
 
-def _faults(audit: "Audit") -> list[dict[str, object]]:
+def _faults(check: "IndexCheck") -> list[dict[str, object]]:
     return [
         {"kind": one.kind, "table": one.table, "count": one.count, "examples": one.examples}
-        for one in audit.faults
+        for one in check.faults
     ]

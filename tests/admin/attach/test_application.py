@@ -2,11 +2,11 @@
 
 import psycopg
 import pytest
+from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write
@@ -99,7 +99,7 @@ def test_a_table_that_is_gone(
     ]
     assert pairs(story) == before
     assert story.similar("3")
-    with pytest.raises(InputError, match="nothing of them can be kept"):
+    with pytest.raises(InputError, match="which cannot be kept"):
         attach.detach(database, "story", keep=True)
     assert attach.detach(database, "story", keep=False) == 10
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
@@ -110,11 +110,9 @@ def test_names_as_sql_writes_them(app: Application, database: Database) -> None:
         'CREATE SCHEMA "My News"; CREATE TABLE "My News"."Big.Story" ("Id" int PRIMARY KEY, "The ""Text""" text)'
     )
     app.execute('INSERT INTO "My News"."Big.Story" VALUES (1, %s), (2, %s)', (words(1, 1), words(1, 2)))
-    following = attach.follow_table(
-        database, '"My News"."Big.Story"', Columns("Id", '"The ""Text"""'), "news"
-    )
-    index = Index(database, following.collection)
-    attach.take_in(index, "default", RECIPE)
+    result = attach.attach_table(database, '"My News"."Big.Story"', Columns("Id", '"The ""Text"""'), "news")
+    index = Index(database, result.collection)
+    attach.ingest_table(index, "default", RECIPE)
     app.execute('INSERT INTO "My News"."Big.Story" VALUES (3, %s)', (words(1, 3),))
     app.execute('ALTER TABLE "My News"."Big.Story" RENAME TO plain')
     index.build()

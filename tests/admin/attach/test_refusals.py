@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from nearsim_db.store.result.tables import Columns
 from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, InputError, NearsimError
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import COLUMNS, PLAIN, attached
 from tests.builders.workers import Application, ask
@@ -35,7 +35,7 @@ def test_tables_that_cannot_be_followed(app: Application, database: Database) ->
     for table, reason in REFUSED.items():
         app.execute(table.encode())
         with pytest.raises(NearsimError, match=reason):
-            attach.follow_table(database, "other", Columns("id", "body"))
+            attach.attach_table(database, "other", Columns("id", "body"))
         app.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP TABLE IF EXISTS nearsim.other")
         app.execute(PLAIN.encode())
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
@@ -49,18 +49,18 @@ def test_what_else_is_refused(app: Application, database: Database) -> None:
         "a b.c.d": "is not the name of a table",
     }.items():
         with pytest.raises(NearsimError, match=reason):
-            attach.follow_table(database, table, Columns("oid", "relname"))
+            attach.attach_table(database, table, Columns("oid", "relname"))
     with pytest.raises(InputError, match="'seen' is of type integer; the published_at may be timestamp"):
-        attach.follow_table(database, "story", Columns("id", "body", published_at="seen"))
+        attach.attach_table(database, "story", Columns("id", "body", published_at="seen"))
     Index(database, "full").add([Document("a", body="b")])
     with pytest.raises(ConflictError, match="'full' has documents of its own"):
-        attach.follow_table(database, "story", COLUMNS, "full")
+        attach.attach_table(database, "story", COLUMNS, "full")
     attached(database)
     app.execute("CREATE TABLE other (id int PRIMARY KEY, body text)")
-    with pytest.raises(ConflictError, match=r"follows public\.story by 'id' already"):
-        attach.follow_table(database, "other", Columns("id", "body"), "story")
-    with pytest.raises(ConflictError, match="has a profile 'default' of another recipe"):
-        attach.take_in(Index(database, "story"), "default", Recipe())
+    with pytest.raises(ConflictError, match=r"is attached to public\.story by 'id'"):
+        attach.attach_table(database, "other", Columns("id", "body"), "story")
+    with pytest.raises(ConflictError, match="has a profile 'default' with another recipe"):
+        attach.ingest_table(Index(database, "story"), "default", Recipe())
 
 
 def test_rights_that_are_missing(database_url: str, engine: Engine, app: Application) -> None:
@@ -69,16 +69,16 @@ def test_rights_that_are_missing(database_url: str, engine: Engine, app: Applica
         url = engine.url.set(username="keeper").render_as_string(hide_password=False)
         with Database.connect(url) as database:
             with pytest.raises(InputError, match="only its owner can create triggers that always fire"):
-                attach.follow_table(database, "story", COLUMNS)
+                attach.attach_table(database, "story", COLUMNS)
             app.execute("ALTER TABLE story OWNER TO keeper; ALTER TABLE story ENABLE ROW LEVEL SECURITY")
-            attach.follow_table(database, "story", COLUMNS)
+            attach.attach_table(database, "story", COLUMNS)
             attach.detach(database, "story", keep=False)
             app.execute("ALTER TABLE story FORCE ROW LEVEL SECURITY")
             with pytest.raises(InputError, match="row-level security hides rows"):
-                attach.follow_table(database, "story", COLUMNS)
+                attach.attach_table(database, "story", COLUMNS)
             app.execute("ALTER TABLE story DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON story FROM keeper")
             with pytest.raises(InputError, match="may not read column 'id'; run: GRANT SELECT"):
-                attach.follow_table(database, "story", COLUMNS)
+                attach.attach_table(database, "story", COLUMNS)
     finally:
         app.execute("DROP OWNED BY keeper CASCADE; DROP ROLE keeper")
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
-from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.workers import Application, application, ask, wait_until
 
@@ -38,9 +38,9 @@ def publisher(database_url: str) -> Iterator[Application]:
 def test_what_is_replicated_is_followed(database_url: str, publisher: Application) -> None:
     with Database.connect(database_url) as database, application(database_url) as subscriber:
         subscriber.execute(TABLE.encode())
-        attach.follow_table(database, "public.story", Columns("id", "body"))
+        attach.attach_table(database, "public.story", Columns("id", "body"))
         index = Index(database, "story")
-        attach.take_in(index, "default", None)
+        attach.ingest_table(index, "default", None)
         info = publisher.info
         subscriber.execute(
             psycopg.sql.SQL(

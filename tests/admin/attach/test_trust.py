@@ -6,12 +6,12 @@ from functools import partial
 
 import psycopg
 import pytest
+from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import attached_table
-from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import COLUMNS, attached, words
 from tests.builders.logins import login, user_of
@@ -103,27 +103,27 @@ def test_ids_of_a_domain(app: Application, database: Database) -> None:
 
 def test_owners_who_are_not_trusted_are_warned_of(app: Application, where: str, database: Database) -> None:
     app.execute("GRANT ALL ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
-    assert attach.follow_table(database, "story", COLUMNS).warnings == ()
+    assert attach.attach_table(database, "story", COLUMNS).warnings == ()
     with login(where) as stranger, login(where, "nearsim_admin") as keeper:
         app.execute(f"ALTER TABLE story OWNER TO {user_of(stranger)}".encode())
-        (warning,) = attach.follow_table(database, "story", COLUMNS).warnings
+        (warning,) = attach.attach_table(database, "story", COLUMNS).warnings
         assert warning.startswith(f"{user_of(stranger)} owns public.story and can run code with the rights")
         app.execute(f"ALTER TABLE story OWNER TO {user_of(keeper)}".encode())
-        assert attach.follow_table(database, "story", COLUMNS).warnings == ()
+        assert attach.attach_table(database, "story", COLUMNS).warnings == ()
 
 
 def test_the_grants_that_body_of_needs(app: Application, database: Database) -> None:
     app.execute("""CREATE SCHEMA "My's"; CREATE TABLE "My's"."Sto ry's" AS SELECT * FROM story""")
     app.execute("""ALTER TABLE "My's"."Sto ry's" ADD PRIMARY KEY (id)""")
-    following = attach.follow_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
-    (warning,) = following.warnings
+    result = attach.attach_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
+    (warning,) = result.warnings
     grants = warning.partition("until you ")[2]
     assert grants.startswith("""GRANT USAGE ON SCHEMA "My's" TO """)
-    attach.take_in(Index(database, following.collection), "default", None)
+    attach.ingest_table(Index(database, result.collection), "default", None)
     assert ask(app, BODY) is None
     app.execute(grants.encode())
     assert ask(app, BODY) == words(1, 3)
-    again = attach.follow_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
+    again = attach.attach_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))
     assert again.warnings == ()
     app.execute("""DROP SCHEMA "My's" CASCADE""")
     (one,) = attach.list_attachments(database)

@@ -5,8 +5,7 @@ import random
 import psycopg
 import pytest
 
-from nearsim_db.admin.verify_index import verification as verifying
-from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.admin.verify_index import check, verify_index
 from nearsim_db.indexing import work_queue
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import Actor, Schedule
@@ -27,7 +26,7 @@ def test_what_is_in_the_making_is_no_fault(
             monkeypatch.setattr(
                 work_queue, "_BATCH_SIZES", {stage: rng.choice([1, 2, 3]) for stage in STAGES}
             )
-            monkeypatch.setattr(verifying, "_DOCUMENTS_AT_ONCE", rng.choice([1, 4, 1000]))
+            monkeypatch.setattr(check, "_DOCUMENTS_AT_ONCE", rng.choice([1, 4, 1000]))
             _play(world, monitor, rng)
 
 

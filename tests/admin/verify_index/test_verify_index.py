@@ -1,4 +1,4 @@
-"""What an audit tells of an index that was broken on purpose, and what its repair makes of it."""
+"""Faults found in an index that was broken on purpose, and their repair."""
 
 from collections.abc import Iterator
 from typing import Any, LiteralString
@@ -9,7 +9,7 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.admin.verify_index import Outcome, verify_index
+from nearsim_db.admin.verify_index import VerifyResult, verify_index
 from nearsim_db.errors import ConflictError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import PARENTS
@@ -85,11 +85,11 @@ def _content(database: Database, generation: int = 1) -> dict[str, list[tuple[An
         }
 
 
-def _kinds(outcome: Outcome) -> dict[str, int]:
+def _kinds(outcome: VerifyResult) -> dict[str, int]:
     return {fault.kind: fault.count for fault in outcome.found.faults}
 
 
-def _all(database: Database, *, repair: bool = False) -> Outcome:
+def _all(database: Database, *, repair: bool = False) -> VerifyResult:
     return verify_index(database, sample=None, repair=repair)
 
 
@@ -293,5 +293,5 @@ def test_what_does_not_answer_is_not_replaced(database: Database) -> None:
     _run(database, "DELETE FROM {similar_pair}", generation=1)
     assert verify_index(database, generation=1, repair=True).is_repaired
     _run(database, "UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = 2")
-    with pytest.raises(ConflictError, match="only one that is built"):
+    with pytest.raises(ConflictError, match="only a built one can be verified"):
         verify_index(database, generation=2)

@@ -1,0 +1,121 @@
+"""One check of a generation: its tables, then all documents or a sample, with bands, pairs and clusters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearsim_db.admin.verify_index.bands import check_all_bands
+from nearsim_db.admin.verify_index.clusters import check_clusters
+from nearsim_db.admin.verify_index.documents import check_documents
+from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
+from nearsim_db.admin.verify_index.pairs import check_pairs
+from nearsim_db.admin.verify_index.tables import check_catalog, check_content, check_shapes
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.records import Progress
+from nearsim_db.store import catalog
+from nearsim_db.store import verify_index as store
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import damage_in, translated
+
+_DOCUMENTS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChecker:
+    """Checks generations: `sample` documents drawn by `seed`, or everything if it is None."""
+
+    database: Database
+    contexts: ContextFactory
+    progress: Progress
+    sample: int | None
+    seed: int
+
+    def check(self, generation: Generation) -> tuple[IndexCheck, Findings]:
+        """Check a generation once, in read-only snapshots that block no writer."""
+        findings = Findings(generation)
+        snapshots = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with translated(), self.database.engine.connect().execution_options(**snapshots) as connection:
+            try:
+                self._check(connection, findings)
+            except Exception as error:
+                connection.rollback()
+                catalog.reread(connection, generation)
+                connection.rollback()
+                findings = self._find_damage(connection, generation, error)
+            connection.rollback()
+            return findings.summary(connection), findings
+
+    def _check(self, connection: Connection, findings: Findings) -> None:
+        check_catalog(connection, findings)
+        try:
+            context = self.contexts.make(findings.generation)
+        except (FingerprintError, RecipeError) as error:
+            findings.add_table("other_scheme", None, str(error))
+            return
+        if findings.is_damaged:
+            return
+        connection.rollback()
+        if self.sample is None:
+            self._check_all(connection, context, findings)
+        else:
+            self._check_sample(connection, context, findings, self.sample)
+
+    def _check_all(self, connection: Connection, context: Context, findings: Findings) -> None:
+        check_content(connection, findings, self.progress)
+        if findings.is_damaged or check_shapes(connection, context, findings):
+            return
+        total = catalog.count_documents(connection, context.collection_id)
+        for doc_ids in _batches(connection, context):
+            check_documents(connection, context, findings, doc_ids)
+            check_pairs(connection, context, findings, doc_ids, either_end=False)
+            self.progress("check", findings.checked["documents"], total)
+        check_all_bands(connection, context, findings, self.progress)
+        connection.rollback()
+        self.progress("check_clusters", 0, None)
+        check_clusters(connection, context, findings)
+
+    def _check_sample(
+        self, connection: Connection, context: Context, findings: Findings, amount: int
+    ) -> None:
+        sampled = store.sample_ids(connection, context.leaves, context.collection_id, amount, self.seed)
+        checked = set(sampled)
+        for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
+            connection.rollback()
+            doc_ids = sampled[at : at + _DOCUMENTS_AT_ONCE]
+            check_documents(connection, context, findings, doc_ids)
+            stale = check_pairs(connection, context, findings, doc_ids, either_end=True)
+            # The other ends of their pairs may have faults of their own.
+            check_documents(connection, context, findings, [one for one in stale if one not in checked])
+            checked.update(stale)
+            self.progress("check", at + len(doc_ids), len(sampled))
+        connection.rollback()
+        self.progress("check_clusters", 0, None)
+        check_clusters(connection, context, findings, np.array(sampled, np.int64))
+
+    def _find_damage(self, connection: Connection, generation: Generation, error: Exception) -> Findings:
+        """Find the cause of an error: unreadable tables, or sketches of the wrong size. Raises any other error."""
+        findings = Findings(generation)
+        if isinstance(error, ValueError):
+            check_shapes(connection, self.contexts.make(generation), findings)
+        elif damage_in(error) is not None:
+            check_content(connection, findings, self.progress)
+        if not findings.is_damaged and not findings.documents:
+            raise error
+        return findings
+
+
+def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:
+    """Yield the doc_ids of all documents and signatures in order, each batch in a snapshot of its own."""
+    after = 0
+    connection.rollback()
+    while doc_ids := store.ids_after(
+        connection, context.leaves, context.collection_id, after, _DOCUMENTS_AT_ONCE
+    ):
+        yield doc_ids
+        after = doc_ids[-1]
+        connection.rollback()
+    connection.rollback()

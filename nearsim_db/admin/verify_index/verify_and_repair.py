@@ -1,0 +1,144 @@
+"""Verification of one generation, and on request its repair: in place, or by building another beside it."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nearsim_db.admin.reindex import Reindex, select
+from nearsim_db.admin.verify_index.check import IndexChecker
+from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
+from nearsim_db.admin.verify_index.repair import is_beyond_repair, repair_in_place
+from nearsim_db.errors import DEFAULT, ConflictError
+from nearsim_db.indexing import drop_generation
+from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.records import GenerationId, Progress, silent
+from nearsim_db.search import live_generation
+from nearsim_db.store.catalog import Generation
+from nearsim_db.store.database import Database
+from nearsim_db.store.generations import WORKABLE
+
+DEFAULT_SAMPLE = 1_000
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """What was found, and the result of the repair.
+
+    `after` is what was found after the repair, `rebuilt` the generation built for it; both are None if nothing was
+    repaired.
+    """
+
+    collection: str
+    profile: str
+    found: IndexCheck
+    after: IndexCheck | None = None
+    rebuilt: GenerationId | None = None
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether faults were found and all are repaired."""
+        return bool(self.found.faults) and self.after is not None and not self.after.faults
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no faults were found, or all are repaired."""
+        return not self.found.faults or self.is_repaired
+
+
+def verify_index(
+    database: Database,
+    collection: str = DEFAULT,
+    profile: str | None = None,
+    *,
+    generation: int | None = None,
+    sample: int | None = DEFAULT_SAMPLE,
+    repair: bool = False,
+    progress: Progress = silent,
+    warn: Callable[[str], None] = lambda message: None,
+    seed: int | None = None,
+) -> VerifyResult:
+    """Compare the live index of a profile, or a built generation, with the documents, while others write.
+
+    Checks `sample` documents, drawn by `seed`, with their signatures, bands, pairs and clusters; None checks all, and
+    that nothing else is stored. With `repair`, faults are repaired or the index is rebuilt, and checked again.
+    Raises NotFoundError if nothing is built, ConflictError if it cannot be verified or repaired.
+    """
+    chosen = _choose(database, collection, profile, generation)
+    with ContextFactory.open(database.settings, warn) as contexts:
+        seed = random.randrange(1 << 31) if seed is None else seed
+        checker = IndexChecker(database, contexts, progress, sample, seed)
+        found, findings = checker.check(chosen)
+        if repair and found.faults:
+            return _Repair(database, collection, chosen, checker, found).run(findings)
+        return VerifyResult(collection, chosen.profile, found)
+
+
+def _choose(
+    database: Database, collection: str, profile: str | None, generation_id: int | None
+) -> Generation:
+    """Return the live generation of a profile, or a built one by id."""
+    with database.transaction() as connection:
+        generations = select.of_profile(connection, collection, profile)
+        if generation_id is None:
+            return live_generation.choose_live(connection, collection, generations, profile)
+    chosen = select.by_id(generations, generation_id)
+    if chosen.stage != "done" or chosen.state == "abandoned":
+        raise ConflictError(
+            f"generation {generation_id} is {chosen.state} (stage {chosen.stage}); only a built one can be verified"
+        )
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    database: Database
+    collection: str
+    generation: Generation
+    checker: IndexChecker
+    found: IndexCheck
+
+    def run(self, findings: Findings) -> VerifyResult:
+        """Repair until no faults are left, or until further attempts do not help."""
+        after = self.found
+        for _ in range(_ATTEMPTS):
+            if is_beyond_repair(findings):
+                return self._rebuild()
+            self._repair_in_place(findings)
+            after, findings = self.checker.check(self.generation)
+            if not after.faults:
+                break
+        return VerifyResult(self.collection, self.generation.profile, self.found, after)
+
+    def _repair_in_place(self, findings: Findings) -> None:
+        generation = self.generation
+        if generation.state not in WORKABLE:
+            raise ConflictError(
+                f"generation {generation.generation_id} is {generation.state}, so no work is done for it; "
+                f"first run: {generation.advice('reindex resume')}"
+            )
+        contexts = self.checker.contexts
+        repair_in_place(self.database, contexts.make(generation), findings)
+        CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
+
+    def _rebuild(self) -> VerifyResult:
+        """Build a generation of the same recipe, and promote it if its check finds no faults."""
+        generation, warn = self.generation, self.checker.contexts.warn
+        if generation.state != "live":
+            drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
+            raise ConflictError(
+                f"generation {generation.generation_id} is {generation.state} and cannot be repaired: drop it "
+                f"({drop}), and build another: {generation.advice('reindex start')}"
+            )
+        reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
+        rebuilt = reindex.start()
+        after, _ = self.checker.check(rebuilt)
+        if after.faults:
+            warn(f"generation {rebuilt.generation_id} was rebuilt and has faults too; it was not promoted")
+        else:
+            reindex.promote()
+            if not drop_generation.drop(self.database.engine, generation).finished:
+                warn(f"generation {generation.generation_id} is still being read; a worker drops it later")
+        return VerifyResult(self.collection, generation.profile, self.found, after, rebuilt.generation_id)
