@@ -58,20 +58,23 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"
         )
-    if before is not None and before.detaching:
-        keep = "" if before.table is None else " --keep"
-        raise ConflictError(
-            f"collection {name!r} is being detached from {before.table or 'a table that was dropped'}; run first: "
-            f"{attachments.detach_command(name)}{keep}"
-        )
-    if before is not None and (before.relation, before.columns.id) != (relation.oid, columns.id):
-        raise ConflictError(
-            f"collection {name!r} is attached to {before.table or 'a table that was dropped'} by {before.columns.id!r}; "
-            f"run first: {attachments.detach_command(name)}"
-        )
+    if before is not None:
+        _refuse_attached(before, name, relation, columns)
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
     connection.commit()
+
+
+def _refuse_attached(attachment: Attachment, name: str, relation: Relation, columns: Columns) -> None:
+    """Raise ConflictError if a collection is being detached, or is attached to another table or by another key."""
+    table, detach = attachment.table or "a table that was dropped", attachments.detach_command(name)
+    if attachment.detaching:
+        keep = "" if attachment.table is None else " --keep"
+        raise ConflictError(f"collection {name!r} is being detached from {table}; run first: {detach}{keep}")
+    if (attachment.relation, attachment.columns.id) != (relation.oid, columns.id):
+        raise ConflictError(
+            f"collection {name!r} is attached to {table} by {attachment.columns.id!r}; run first: {detach}"
+        )
 
 
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
@@ -85,8 +88,8 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
     if grants:
         warnings.append(
-            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of returns "
-            f"none of its texts until you {'; '.join(grants)}"
+            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of "
+            f"returns none of its texts until you {'; '.join(grants)}"
         )
     if not relation.is_owner_trusted:
         warnings.append(
@@ -115,7 +118,8 @@ def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResu
         index.create_profile(profile, recipe or Recipe())
     elif recipe is not None and to_mapping(recipes[profile]) != to_mapping(recipe):
         raise ConflictError(
-            f"collection {index.collection!r} has a profile {profile!r} with another recipe; name another with --profile"
+            f"collection {index.collection!r} has a profile {profile!r} with another recipe; choose another with "
+            "--profile"
         )
     return index.sweep()
 

@@ -57,7 +57,7 @@ class Contexts:
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
         purges = catalog.read_purges(connection)
         for context in self._contexts.values():
-            collection_id = context.generation.collection_id
+            collection_id = context.collection_id
             if purges.get(collection_id) != self._purges.get(collection_id):
                 context.cache = FeatureCache()
         self._purges = purges

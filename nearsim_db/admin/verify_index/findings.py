@@ -53,7 +53,7 @@ class IndexCheck:
 
 @dataclass(slots=True)
 class Findings:
-    """The faults found so far. `documents` are to be signed again; of pairs, the missing and the false ones are kept."""
+    """The faults found so far. `documents` are to be signed again; missing and false pairs are kept apart."""
 
     generation: Generation
     checked: Counter[str] = field(default_factory=Counter)

@@ -59,8 +59,8 @@ def attach(
 ) -> None:
     """Index a table of an application: its texts stay there, and changes are indexed as they are written.
 
-    Triggers on the table only capture the ids of inserted, changed and deleted rows. Existing rows are ingested at once;
-    after an interruption, run the command again.
+    Triggers on the table only capture the ids of inserted, changed and deleted rows. Existing rows are ingested
+    at once; after an interruption, run the command again.
     """
     if list_all:
         _list(as_json)

@@ -2,11 +2,11 @@
 
 import psycopg
 import pytest
-from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write

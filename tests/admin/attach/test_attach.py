@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
@@ -14,6 +13,7 @@ from nearsim_db.indexing import attached_table
 from nearsim_db.store import documents
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (

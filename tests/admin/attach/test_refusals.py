@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from nearsim_db.store.result.tables import Columns
 from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, InputError, NearsimError
 from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import COLUMNS, PLAIN, attached
 from tests.builders.workers import Application, ask

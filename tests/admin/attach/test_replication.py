@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.workers import Application, application, ask, wait_until
 

@@ -6,12 +6,12 @@ from functools import partial
 
 import psycopg
 import pytest
-from nearsim_db.store.result.tables import Columns
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import attached_table
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import COLUMNS, attached, words
 from tests.builders.logins import login, user_of
