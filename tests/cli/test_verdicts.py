@@ -47,7 +47,7 @@ def test_what_cannot_be_decided(filled: CommandLine) -> None:
     assert "not about 'storm' and itself" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
     assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
     undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
-    assert undone == "error: no verdict stands on documents 'storm' and 'bridge'"
+    assert undone == "error: documents 'storm' and 'bridge' have no verdict to undo"
     assert "give either --json, or --format and --output" in filled.fail(
         "verdict", "list", "--json", "--format", "csv", exit_code=2
     )

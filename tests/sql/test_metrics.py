@@ -249,7 +249,7 @@ def expected_reason(words: Words, pair: tuple[int, int], estimate: float, *, is_
         return f"they are a pair of {word} {rounded(score)}$"
     missed = f"{'above' if is_distance else 'below'} the threshold of {match.threshold:g}"
     if is_distance and estimate == 0:
-        return f"their sketches agree in nothing, {missed}"
+        return f"their sketches agree in no position, {missed}"
     guessed = 1 / estimate - 1 if is_distance else estimate
     is_low = guessed > match.threshold if is_distance else guessed < match.threshold
     if is_low:

@@ -145,13 +145,13 @@ def test_what_an_open_transaction_cannot_do(database_url: str, other: Applicatio
         open_one.rollback()
         put(open_one, "a text")
         with pytest.raises(
-            psycopg.errors.ObjectNotInPrerequisiteState, match="was asked in this transaction"
+            psycopg.errors.ObjectNotInPrerequisiteState, match="was requested in this transaction"
         ):
             open_one.execute("SELECT nearsim.similar_to_text(2)")
         open_one.rollback()
         number = put(other, "a text")
         open_one.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="nothing newer than itself"):
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="too old to see the answer"):
             open_one.execute("SELECT nearsim.similar_to_text(%s)", (number,))
     assert ask(other, "SELECT count(*) FROM nearsim.probe") == 1
 

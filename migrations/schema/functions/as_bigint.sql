@@ -1,5 +1,5 @@
--- The ids of an application's rows as they were before they became text; NULL for what never was one. They are inlined, so
--- that the application's index serves.
+-- Convert the text of an external_id back to the type of the attached table's key; NULL if it never had that type.
+-- They are inlined, so that the table's index is used.
 CREATE FUNCTION nearsim.as_bigint(external_id text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN
@@ -7,4 +7,4 @@ RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN
         THEN CAST(external_id AS bigint) END
 END;
 COMMENT ON FUNCTION nearsim.as_bigint(text) IS
-    'Part of attach: the number that an external_id is, NULL where it is none of 64 bits';
+    'Part of attach: an external_id as a bigint; NULL if it is not a 64-bit integer';

@@ -1,4 +1,4 @@
--- Asking, and waiting for what a worker answers.
+-- Request a lookup, which a worker answers.
 CREATE FUNCTION nearsim.ask(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds'
@@ -34,7 +34,7 @@ BEGIN
         RAISE EXCEPTION 'there are several collections; name one of: %', names
             USING ERRCODE = 'ambiguous_parameter';
     END IF;
-    -- Taken before asked_at, which is the moment of the row, so that 24 hours are not exceeded.
+    -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
     until := clock_timestamp() + make_interval(secs => waits);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline)
     VALUES (ids[1], ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
@@ -43,4 +43,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval) IS
-    'Ask which documents a text would be paired with; commit, then give the number it returns to similar_to_text()';
+    'Request the documents that a text would be paired with; commit, then pass the returned number to similar_to_text()';

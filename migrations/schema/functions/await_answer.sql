@@ -13,27 +13,27 @@ BEGIN
         ELSIF asked.answered_at IS NOT NULL THEN
             RETURN;
         ELSIF asked.xmin = CAST(pg_current_xact_id_if_assigned() AS xid) THEN
-            RAISE EXCEPTION 'probe % was asked in this transaction; workers see it once that is committed',
+            RAISE EXCEPTION 'probe % was requested in this transaction; workers see it after the commit',
                 await_answer.probe_id
                 USING ERRCODE = 'object_not_in_prerequisite_state',
                     HINT = 'Commit between nearsim.ask() and nearsim.similar_to_text().';
         ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
-            RAISE EXCEPTION 'this transaction cannot see the answer to probe %, as it sees nothing newer than itself',
+            RAISE EXCEPTION 'the snapshot of this transaction is too old to see the answer to probe %',
                 await_answer.probe_id
                 USING ERRCODE = 'object_not_in_prerequisite_state',
-                    HINT = 'Ask for it under READ COMMITTED.';
+                    HINT = 'Use isolation level READ COMMITTED.';
         ELSIF clock_timestamp() >= asked.deadline THEN
             RAISE EXCEPTION 'no worker answered probe % within % seconds', await_answer.probe_id,
                 round(extract(epoch FROM asked.deadline - asked.asked_at), 1)
                 USING ERRCODE = 'object_not_in_prerequisite_state',
                     HINT = 'A worker has to be running: nearsim worker. '
-                        'It sees a probe once the transaction that asked is committed.';
+                        'It sees a probe once the requesting transaction is committed.';
         END IF;
-        -- Short at first, then a tenth of what was waited for already.
+        -- Short at first, then a tenth of the time waited.
         PERFORM pg_sleep(least(0.02, greatest(0.001,
             extract(epoch FROM clock_timestamp() - asked.asked_at) / 10)));
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION nearsim.await_answer(bigint) IS
-    'Part of similar_to_text: waits until a worker has answered a probe; raises its error, or one that no worker answered by the deadline';
+    'Part of similar_to_text: waits until a worker has answered a request; raises the request''s error, or an error at the deadline';

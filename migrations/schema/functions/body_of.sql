@@ -1,5 +1,5 @@
--- Runs with the rights of its owner, as the texts of others' tables are not the caller's to read but for this. So it reads only
--- tables, not what a view computes, and only columns of built-in types, for which no cast or operator of others is found.
+-- Runs with its owner's rights, because callers may not read attached tables otherwise. So it reads only tables, not
+-- computed views, and only columns of built-in types, for which no user-defined cast or operator is found.
 CREATE FUNCTION nearsim.body_of(doc_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -38,8 +38,8 @@ BEGIN
     WHERE id.attname = stored.id_column
     ORDER BY 1 LIMIT 1;
     IF key_there IS NULL THEN
-        RAISE WARNING 'the text of document % cannot be read: its collection follows no table with columns that can be', doc_id
-            USING HINT = 'See what is wrong with: nearsim attach --list';
+        RAISE WARNING 'the text of document % cannot be read: its collection has no attached table with readable columns', doc_id
+            USING HINT = 'For the reason run: nearsim attach --list';
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT source.%I FROM %s AS source WHERE source.%I = %s', stored.text_column, stored.relation,
@@ -51,5 +51,4 @@ EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column OR 
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.body_of(bigint) IS
-    'The text of a document, wherever its collection keeps it';
+COMMENT ON FUNCTION nearsim.body_of(bigint) IS 'The text of a document, from nearsim.document or the attached table';

@@ -60,4 +60,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_neighbours(integer, bigint, double precision, integer) IS
-    'Part of similar_to: documents in the buckets of one that it is no pair of, in a generation that the caller may read, with what their sketches say, twins expanded';
+    'Part of similar_to: documents that share a bucket with one but are not paired with it, with their estimates, twins expanded; only if the caller may read the generation';

@@ -12,4 +12,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.buckets_of(bigint, text) IS
-    'The buckets of a document, under whose bucket_hash nearsim.band has the documents that may be similar (the first of each group of twins stands for all); none for one that is not indexed or has no features';
+    'The buckets of a document; nearsim.band has the documents that may be similar under the same bucket_hash (heads only, twins share their rows). Empty if the document is not indexed or has no features';

@@ -1,11 +1,11 @@
--- Who asks sees what row-level security lets through: what is hidden is not there.
+-- Row-level security applies to the caller: a hidden document does not exist.
 CREATE FUNCTION nearsim.collection_of(doc_id bigint) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home integer;
 BEGIN
     IF doc_id IS NULL THEN
-        RAISE EXCEPTION 'a doc_id is needed, and NULL was given' USING ERRCODE = 'null_value_not_allowed';
+        RAISE EXCEPTION 'doc_id must not be NULL' USING ERRCODE = 'null_value_not_allowed';
     END IF;
     SELECT document.collection_id INTO home FROM nearsim.document WHERE document.doc_id = collection_of.doc_id;
     IF home IS NULL THEN
@@ -15,4 +15,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_of(bigint) IS
-    'Part of similar_to and others: the number of a document''s collection; an error where there is no such document';
+    'Part of similar_to and others: the collection_id of a document; raises an error if it does not exist';

@@ -1,5 +1,5 @@
--- Clusters of each profile are put together already: those that share a document are united, each as a number in `roots`,
--- where it points to a smaller one of the same union or to itself.
+-- Clusters of each profile exist already; those that share a document are united: a union-find over cluster numbers in
+-- `roots`, each pointing to a smaller number of the same union or to itself.
 CREATE FUNCTION nearsim.combined_clusters(collection text, profiles text[] DEFAULT NULL)
 RETURNS TABLE (cluster_id bigint, documents bigint, doc_id bigint, external_id text, is_survivor boolean,
     survivor_id bigint, survivor_external_id text)
@@ -87,4 +87,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.combined_clusters(text, text[]) IS
-    'The documents of a collection that are tied together under any of some profiles, or of all that are live: clusters of different profiles that share a document are one. The document to keep is chosen by the keep policy of the first of the profiles. What a veto parts under one profile may still be tied by way of others';
+    'The clusters of several profiles together, or of all live profiles: clusters of different profiles that share a document are merged. The keep policy of the first profile chooses the document to keep. Documents that a veto separates under one profile may still be connected through others';

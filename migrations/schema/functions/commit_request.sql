@@ -5,4 +5,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE nearsim.commit_request() IS
-    'Part of similar_to_text: a step that stands in the context of the error where that is called in an open transaction';
+    'Part of similar_to_text: commits the request; its name appears in the context of the error inside an open transaction';

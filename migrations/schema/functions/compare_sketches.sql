@@ -1,5 +1,5 @@
--- Bands are compared in the two sketches. Two heads are linked where they share a bucket of which the first is an
--- anchor; where the first is none, the second, which comes later, is none either.
+-- Compares the bands of two sketches. Two heads are linked if they share a bucket in which the first is an anchor; if
+-- the first is not, the second, which comes later, is not either.
 CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
@@ -35,4 +35,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.compare_sketches(integer, bigint, bigint) IS
-    'Part of why and why_not: what the sketches of two documents say, in a generation that the caller may read, and whether they share a bucket of which one is an anchor; no row unless both have features';
+    'Part of why and why_not: compares the sketches of two documents, and whether they share a bucket in which one is an anchor; no row unless both have features and the caller may read the generation';

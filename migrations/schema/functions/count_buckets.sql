@@ -1,5 +1,5 @@
--- Reads one generation's buckets from its own table, by whose index (bucket_hash, doc_id) they are counted without a sort
--- and without the rows themselves; through the parent, generation_id would have to be fetched from every row.
+-- Reads one generation's table by name: its index on (bucket_hash, doc_id) counts buckets without a sort and without
+-- the rows; through the parent, generation_id would have to be fetched from every row.
 CREATE FUNCTION nearsim.count_buckets(generation_id integer, OUT bucket_hash bigint, OUT members bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.count_buckets(integer) IS
-    'Part of the view buckets: the buckets of a generation that the caller may read, with two or more members';
+    'Part of the view buckets: the buckets of a generation with two or more members, if the caller may read it';

@@ -1,5 +1,5 @@
--- Triggers of a statement are those of the table that it names, so the parents have them as well as their partitions. Of
--- an update what was is noted before what is: triggers fire in the order of their names.
+-- Statement triggers of the table named in a statement fire, so parents have them as well as partitions. For an UPDATE
+-- the old rows are captured before the new ones: triggers fire in the order of their names.
 CREATE FUNCTION nearsim.create_capture_triggers(suffix text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Part of capture_generation: has the tables with a suffix note what is done to them, for events';
+    'Part of capture_generation: creates the triggers that capture changes of the tables with a suffix';

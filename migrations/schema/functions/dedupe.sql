@@ -53,4 +53,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.dedupe(bigint[], double precision, text) IS
-    'For a result set, in its order: a document is kept unless it is a pair, of at least min_similarity, with an earlier one that is kept; then it is a duplicate of the most similar of them. The least min_similarity is the threshold of the recipe (1 / (1 + threshold) where that is a distance), which it has when it is left out. Pairs that were vetoed are none, and those pinned are. An id that is met again is a duplicate of the first; documents that are unknown or not indexed are kept';
+    'Deduplicates a result set in its order: a document is kept unless it is a pair, of at least min_similarity, with an earlier document that is kept; then it is a duplicate of the most similar of these. min_similarity is at least the recipe''s threshold (1 / (1 + threshold) for a distance), which is the default. Vetoed pairs do not count, pinned pairs do. A repeated id is a duplicate of the first; unknown documents and documents that are not indexed are kept';

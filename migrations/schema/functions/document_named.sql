@@ -1,4 +1,4 @@
--- Who asks sees what row-level security lets through: what is hidden is not there. Relies on document_external_id_key.
+-- Row-level security applies to the caller: a hidden document does not exist. Relies on document_external_id_key.
 CREATE FUNCTION nearsim.document_named(external_id text, collection text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6,7 +6,7 @@ DECLARE
     names text;
 BEGIN
     IF external_id IS NULL THEN
-        RAISE EXCEPTION 'an external_id is needed, and NULL was given' USING ERRCODE = 'null_value_not_allowed';
+        RAISE EXCEPTION 'external_id must not be NULL' USING ERRCODE = 'null_value_not_allowed';
     END IF;
     SELECT array_agg(found.doc_id), string_agg(place.name, ', ' ORDER BY place.name) INTO doc_ids, names
     FROM nearsim.collection AS place
@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.document_named(text, text) IS
-    'The doc_id of a document by its external_id; the collection must be named where several have such a document';
+    'The doc_id of a document by its external_id; name the collection if several have such a document';

@@ -1,4 +1,4 @@
--- Runs with the rights of its owner: readers that are kept apart may not read work, bands and sketches.
+-- Runs with its owner's rights: under isolation readers may not read work, bands and sketches.
 CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.document_state(integer, bigint) IS
-    'Part of why_not: what keeps a document from being compared in a generation that the caller may read; NULL for nothing';
+    'Part of why_not: why a document is not compared in a generation; NULL if it is, or the caller may not read the generation';

@@ -28,7 +28,7 @@ BEGIN
             RAISE EXCEPTION 'there is no document ''%''%', unknown, coalesce(' in collection ''' || collection || '''', '')
                 USING ERRCODE = 'no_data_found';
         END IF;
-        RAISE EXCEPTION 'documents ''%'' and ''%'' are of different collections, which are never compared', a, b
+        RAISE EXCEPTION 'documents ''%'' and ''%'' are in different collections, which are never compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END

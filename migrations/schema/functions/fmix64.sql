@@ -1,6 +1,6 @@
--- The three band hashes, over the positions of a sketch as numbers; bit for bit those of the package.
--- A product modulo 2^64 of a word and a factor, of which the signed upper and lower halves are written out: the
--- products of halves stay within a bigint, and shifts to the left drop what is above it. 1.5 times as fast as numeric.
+-- Part of the band hashes, which are bit for bit those of the Python package. A product modulo 2^64 of a word and a
+-- factor is computed from signed upper and lower halves: products of halves fit a bigint, and left shifts drop the
+-- excess. 1.5 times as fast as numeric.
 CREATE FUNCTION nearsim.fmix64(words bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -21,5 +21,4 @@ BEGIN
     RETURN mixed;
 END
 $$;
-COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS
-    'Part of band_keys: each word mixed by the finaliser of MurmurHash3';
+COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS 'Part of band_keys: each word mixed by the finaliser of MurmurHash3';

@@ -1,5 +1,5 @@
--- The first two run with the rights of their owner, so that the leaves can be read by name. They rely on the leaves' keys:
--- one descent for each document, and at most one for two heads.
+-- Runs with its owner's rights, as pairs_between does, so that partitions can be read by name. Relies on their keys:
+-- one descent per document, and at most one for two heads.
 CREATE FUNCTION nearsim.heads_of(generation_id integer, doc_ids bigint[]) RETURNS TABLE (doc_id bigint, head_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
@@ -12,4 +12,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.heads_of(integer, bigint[]) IS
-    'Part of dedupe: those of some documents that a generation that the caller may read has, and their heads';
+    'Part of dedupe: the heads of some documents that are indexed in a generation, if the caller may read it';

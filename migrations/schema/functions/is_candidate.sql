@@ -1,4 +1,5 @@
--- The groups of a step are consecutive: bands and groups are told by their numbers, from 0. What shares no band meets none.
+-- The groups of a step are consecutive; bands and groups are numbered from 0. Documents without a shared band are no
+-- candidates.
 CREATE FUNCTION nearsim.is_candidate(recipe jsonb, shared smallint[]) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -19,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
-    'Part of similar_to and why_not: whether the bands that two documents share, by their numbers from 0, make them candidates under a recipe';
+    'Part of similar_to and why_not: whether two documents with these shared bands (numbers from 0) are candidates under a recipe';

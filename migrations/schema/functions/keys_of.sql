@@ -1,4 +1,4 @@
--- Runs with the rights of its owner: readers that are kept apart may not read sketches.
+-- Runs with its owner's rights: under isolation readers may not read sketches.
 CREATE FUNCTION nearsim.keys_of(generation_id integer, doc_id bigint) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -15,4 +15,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_of(integer, bigint) IS
-    'Part of buckets_of: the bucket_hash of each band of a document in a generation that the caller may read';
+    'Part of buckets_of: the bucket_hash of each band of a document in a generation, if the caller may read it';

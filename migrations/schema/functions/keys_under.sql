@@ -1,4 +1,4 @@
--- What a generation's recipe says of its sketches, applied.
+-- Applies a generation's recipe to its sketches.
 CREATE FUNCTION nearsim.keys_under(recipe jsonb, bands integer, rows integer, sketch bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
-    'Part of buckets_of: the band_keys of a sketch under a recipe';
+    'Part of buckets_of: the band_keys of a sketch with the parameters of a recipe';

@@ -1,5 +1,5 @@
--- Who may be a duplicate of whom, by their places in a result set. Of a head's documents only the first is ever kept, so
--- that the others need not be looked at as earlier ones, unless a person said something of any of them.
+-- Possible duplicates by their places in a result set. Of a head's documents only the first is ever kept, so the
+-- others are not examined as earlier documents unless they have a verdict.
 CREATE FUNCTION nearsim.links_among(
     generation_id integer, doc_ids bigint[], head_ids bigint[], min_similarity double precision)
 RETURNS TABLE (later integer, earlier integer, similarity double precision)
@@ -49,4 +49,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.links_among(integer, bigint[], bigint[], double precision) IS
-    'Part of dedupe: by their places, which of some documents may be duplicates of which earlier ones';
+    'Part of dedupe: pairs of positions in a result set, later and earlier, that may be duplicates';

@@ -34,4 +34,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generation(integer, text) IS
-    'Part of similar_to and others: the generation that answers for a collection, and what functions need to know of its recipe; where there are several profiles, the one that is named or else default';
+    'Part of similar_to and others: the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default';

@@ -15,7 +15,7 @@ BEGIN
         RAISE EXCEPTION 'profiles is %: name profiles, or leave it out for all that are live', quote_literal(profiles)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Where none is live, that is said as for a single profile.
+    -- If none is live, the error is that of a single profile.
     RETURN QUERY
         SELECT asked.place, live.generation_id, live.profile_name, live.recipe
         FROM (
@@ -26,4 +26,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[]) IS
-    'Part of similar_by_profiles and combined_clusters: the generations that answer for some profiles of a collection in the order in which these are named, or for all that are live, default first';
+    'Part of similar_by_profiles and combined_clusters: the live generations of some profiles in the given order, or of all live profiles, default first';

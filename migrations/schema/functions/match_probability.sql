@@ -1,5 +1,5 @@
 -- The binomial tail, summed from its largest term outwards and divided by the sum of all terms: nothing overflows, and
--- what is left of 1 near 0 and near 1 is exact. Terms below 1e-150 of the largest are left out.
+-- probabilities near 0 and 1 are exact. Terms below 1e-150 of the largest are left out.
 CREATE FUNCTION nearsim.match_probability(
     s double precision, bands integer, rows integer, min_shared_bands integer DEFAULT 1)
 RETURNS double precision
@@ -40,7 +40,7 @@ BEGIN
         END IF;
     END LOOP;
     term := 1;
-    -- Steps, as largest + 1 may be no integer.
+    -- Whole steps, as largest + 1 may not be an integer.
     FOR step IN 1 .. bands - largest LOOP
         term := term * (bands - largest - step + 1) / (largest + step) * shared / (1 - shared);
         EXIT WHEN term < 1e-150;
@@ -70,4 +70,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.match_probability(double precision, text) IS
-    'The probability that two documents, which agree in one position with probability s, meet an amplification such as or(40, and(3)), written from the outside in';
+    'The probability that two documents become candidates under an amplification such as or(40, and(3)), if they agree in one position with probability s';

@@ -1,8 +1,8 @@
--- What a recipe says of similarities. Under projection its threshold is a distance d, whose similarity is 1 / (1 + d).
+-- For projection the threshold is a distance d, whose similarity is 1 / (1 + d).
 CREATE FUNCTION nearsim.metric_of(recipe jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN CASE recipe #>> '{sketch,family}'
     WHEN 'dart_minhash' THEN 'weighted_jaccard' WHEN 'hyperplane' THEN 'cosine' WHEN 'projection' THEN 'euclidean'
     ELSE 'jaccard' END;
 COMMENT ON FUNCTION nearsim.metric_of(jsonb) IS
-    'Part of why and the view pairs: what the similarities under a recipe are, jaccard, weighted_jaccard, cosine or euclidean';
+    'Part of why and the view pairs: the metric of a recipe: jaccard, weighted_jaccard, cosine or euclidean';

@@ -12,7 +12,7 @@ BEGIN
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
     IF CAST(recipe #>> '{normalise,html}' AS boolean) THEN
-        -- The first quantifier decides that the whole matches as little as it can.
+        -- The first quantifier makes the whole expression non-greedy.
         content := regexp_replace(content, '<{1,1}?(script|style|noscript|template)\y.*?</\1>', ' ', 'gi');
         content := regexp_replace(content, '<[^>]*>|&#x?[0-9a-f]+;', ' ', 'gi');
     END IF;
@@ -24,5 +24,4 @@ BEGIN
         ORDER BY place);
 END
 $$;
-COMMENT ON FUNCTION nearsim.numbers_of(bigint, jsonb) IS
-    'Part of why: the runs of digits in a document''s text';
+COMMENT ON FUNCTION nearsim.numbers_of(bigint, jsonb) IS 'Part of why: the runs of digits in a document''s text';

@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_between(integer, bigint[]) IS
-    'Part of dedupe: the stored pairs of some heads, given in ascending order, in a generation that the caller may read';
+    'Part of dedupe: the stored pairs among some heads, which are passed in ascending order, if the caller may read the generation';

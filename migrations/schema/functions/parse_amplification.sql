@@ -1,5 +1,5 @@
--- An amplification is written from the outside in, one step in the other. Steps are (least, count) from the outermost on,
--- without the innermost "and", which is a band of so many rows.
+-- An amplification is written from the outside in, one step inside the other. Steps are (least, count) from the
+-- outermost on, without the innermost "and", which is a band of that many rows.
 CREATE FUNCTION nearsim.parse_amplification(amplification text, OUT steps integer[], OUT rows integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -18,7 +18,7 @@ BEGIN
     IF amplification !~ format('^\s*%s(\s*,\s*%s)*(\s*\))+\s*$', step, step)
         OR length(translate(amplification, translate(amplification, ')', ''), '')) <> array_length(outermost_first, 1)
     THEN
-        RAISE EXCEPTION '% is no amplification', quote_literal(amplification)
+        RAISE EXCEPTION '% is not an amplification', quote_literal(amplification)
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'It is written from the outside in, as in or(40, and(3)) for 40 bands of 3 rows, and(4, or(4)) or at_least(3, 40, and(3)).';
     END IF;
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.parse_amplification(text) IS
-    'Part of is_candidate and match_probability: an amplification as steps above the bands, how many of how many must agree, the outermost first, and the rows of a band';
+    'Part of is_candidate and match_probability: an amplification as an array of steps (least, count), outermost first, and the rows per band';

@@ -1,5 +1,5 @@
--- All of a promotion in one call, so that what it locks is not held while a client is slow. Rows are locked in one order, so
--- that two who promote do not wait for each other; locks are not waited for long, at the commit neither.
+-- The whole promotion in one call, so that locks do not wait for a slow client. Rows are locked in one order, so that
+-- two promotions cannot deadlock; lock waits are limited, also at commit.
 CREATE FUNCTION nearsim.promote_generation(generation_id integer, expected text[], wait_milliseconds integer,
     OUT state text, OUT retired_id integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.promote_generation(integer, text[], integer) IS
-    'Part of nearsim reindex promote: retires the live generation of a profile and makes another live; tells the state it was in, unless that was expected nothing is done';
+    'Part of nearsim reindex promote: retires a profile''s live generation and makes another live; returns the state that was found, and does nothing unless it is an expected one';

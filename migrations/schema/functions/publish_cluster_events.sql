@@ -110,4 +110,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_cluster_events(integer, integer, integer, bigint) IS
-    'Part of publish_events: events of the clusters that the transaction at hand changed, by comparing them with what they were';
+    'Part of publish_events: inserts events for the clusters that the transaction changed';

@@ -39,4 +39,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_pair_events(integer, integer, integer, bigint) IS
-    'Part of publish_events: events of the pairs that the transaction at hand found, and of those that are gone';
+    'Part of publish_events: inserts events for the pairs that the transaction added or removed';

@@ -1,7 +1,8 @@
--- The next of what a generation that went live holds, in order, and how far that came. Nobody else changes how far it is,
--- or the generation's state, as its row is locked before EVENT, as by who promotes. Relies on the keys of similar_pair and
--- on the indexes of signature on (head_id, doc_id) and of cluster_member on (cluster_id, is_survivor, doc_id), of which no
--- more is read than what the pairs come to.
+-- Publishes the next pairs and clusters of a promoted generation in order, and stores the position: pairs, and
+-- clusters as (cluster_id, largest bigint), in one order. No other session changes the position or the generation's
+-- state meanwhile: its row is locked before EVENT, as in a promotion. Relies on the keys of similar_pair and on the
+-- indexes of signature on (head_id, doc_id) and of cluster_member on (cluster_id, is_survivor, doc_id), of which no
+-- more is read than the batch needs.
 CREATE FUNCTION nearsim.publish_promotion_batch(generation_id integer, most bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
@@ -64,4 +65,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_promotion_batch(integer, bigint) IS
-    'Part of telling of an index that went live: tells so many pairs and clusters more of a generation that went live; whether there may be others';
+    'Part of promotion: publishes the next batch of a promoted generation''s pairs and clusters as events; returns whether more may follow';

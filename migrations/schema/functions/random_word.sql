@@ -1,4 +1,4 @@
--- SplitMix64, whose state is made from seed and purpose. Products of 64 bits go through numeric.
+-- SplitMix64 with a state made from seed and purpose. 64-bit products use numeric.
 CREATE FUNCTION nearsim.random_word(seed bigint, purpose text, place integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.random_word(bigint, text, integer) IS
-    'Part of band_keys: an unsigned 64-bit number of the stream that a recipe''s parameters are drawn from, place 1 being the first';
+    'Part of band_keys: an unsigned 64-bit number from the random stream of a recipe''s parameters; place 1 is the first';

@@ -14,7 +14,7 @@ DECLARE
     waiting constant text := nullif(concat_ws('; ',
         'document ' || pair.left_id || ' ' || nearsim.document_state(pair.generation_id, pair.left_id),
         'document ' || pair.right_id || ' ' || nearsim.document_state(pair.generation_id, pair.right_id)), '');
-    said constant text := CASE WHEN guessed IS NULL THEN 'their sketches agree in nothing'
+    said constant text := CASE WHEN guessed IS NULL THEN 'their sketches agree in no position'
         ELSE format('their sketches estimate a %s of %s', measure, round(guessed, 4)) END;
     sharing constant text := CASE pair.shared_bands WHEN 0 THEN 'they share no bucket'
         ELSE coalesce(format('they share %s buckets, and not those that ', pair.shared_bands)
@@ -24,17 +24,17 @@ DECLARE
 BEGIN
     RETURN CASE
         WHEN pair.verdict = 'vetoed' THEN format('%s vetoed them: %s', pair.verdict_by, pair.verdict_why)
-        WHEN pair.are_twins THEN 'they are a pair: twins, whose features are the same'
+        WHEN pair.are_twins THEN 'they are a pair: twins with the same features'
         WHEN pair.is_pair THEN format('they are a pair of %s %s', measure, round(scored, 4))
         WHEN waiting IS NOT NULL THEN waiting
         WHEN estimate < nearsim.least_similarity(pair.recipe) THEN concat_ws('; ',
             format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing END)
         WHEN are_too_few THEN format('%s, though %s', sharing, said)
-        WHEN NOT are_linked THEN format('they were kept apart by the bucket limit: of no bucket that they share is '
-            'one among the first %s', pair.recipe #>> '{match,bucket_limit}')
+        WHEN NOT are_linked THEN format('the bucket limit excludes them: in no bucket that they share is '
+            'one of them among the first %s', pair.recipe #>> '{match,bucket_limit}')
         ELSE format('they were compared, and are %s, though %s', missed, said)
     END;
 END
 $$;
 COMMENT ON FUNCTION nearsim.reason_of(nearsim.pair_evidence, double precision, boolean) IS
-    'Part of why_not: in plain words, why two documents are no pair';
+    'Part of why_not: why two documents are no pair';

@@ -1,4 +1,4 @@
--- The rows of bands hashed by mix64 are compared themselves, which is faster and leaves out keys equal by chance.
+-- For mix64 the sketch rows themselves are compared, which is faster and excludes chance collisions of keys.
 CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'Part of why: the numbers of the bands, from 0, in which two sketches of one recipe agree; under bottom_k the places, in the first, of the smallest features that both have';
+    'Part of why: the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k the positions in the first sketch of the smallest features that both have';

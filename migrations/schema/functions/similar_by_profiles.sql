@@ -1,4 +1,4 @@
--- Relies on the leaves' keys, as pairs_of does.
+-- Relies on the partitions' keys, as pairs_of does.
 CREATE FUNCTION nearsim.similar_by_profiles(doc_id bigint, profiles text[] DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[]) IS
-    'The documents that are a pair with one under any of some profiles, or of all that are live, each once with the profiles under which it is; the most similar first';
+    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first';
 
 CREATE FUNCTION nearsim.similar_by_profiles(external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text) IS
-    'The same for a document that is told by its external_id; the collection must be named where several have such a document';
+    'similar_by_profiles by external_id; name the collection if several have such a document';

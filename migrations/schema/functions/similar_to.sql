@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text) IS
-    'The documents that are similar to one, the most similar first. Unless they are given, min_similarity and min_shared_bands are those of the recipe, and all are verified pairs. Asked for less than the recipe has, it adds what else is in the document''s buckets (the first bucket_limit of each): those have verified = false, and their similarity is the estimate of the sketches. A document that is not indexed yet has none; nearsim.documents tells its state';
+    'The documents that are similar to one, the most similar first. By default min_similarity and min_shared_bands are those of the recipe, and all rows are verified pairs. With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet; nearsim.documents shows its state';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
@@ -59,4 +59,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text) IS
-    'The documents that are similar to one, which is told by its external_id; the collection must be named where several have such a document';
+    'similar_to by external_id; name the collection if several have such a document';

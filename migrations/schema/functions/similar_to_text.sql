@@ -1,4 +1,5 @@
--- A procedure that commits cannot pin its search_path: what it does is in functions that do, by qualified names.
+-- A procedure that commits cannot set its search_path: its work is done by functions that do, called by qualified
+-- names.
 CREATE PROCEDURE nearsim.similar_to_text(
     body text, INOUT answer jsonb DEFAULT NULL, title text DEFAULT NULL, collection text DEFAULT NULL,
     profile text DEFAULT NULL, min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds'
@@ -8,14 +9,14 @@ DECLARE
     asked bigint;
 BEGIN
     asked := nearsim.ask(body, title, collection, profile, min_similarity, deadline);
-    -- The question need not outlive a crash, as he who asks would not either.
+    -- The request need not survive a crash, since the caller's session would not either.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     CALL nearsim.commit_request(/* which cannot be done in an open transaction: turn autocommit on */);
     answer := nearsim.answer_to(asked);
 END
 $$;
 COMMENT ON PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, double precision, interval) IS
-    'Ask and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id)';
+    'Request and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id)';
 
 CREATE FUNCTION nearsim.similar_to_text(probe_id bigint)
 RETURNS TABLE (
@@ -34,4 +35,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to_text(bigint) IS
-    'The documents that the text of a probe would be paired with, the most similar first; waits for a worker';
+    'The documents that the text of a request would be paired with, the most similar first; waits for a worker';

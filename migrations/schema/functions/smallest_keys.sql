@@ -1,5 +1,5 @@
--- Sketches of the family bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document of fewer
--- ids repeats the last one.
+-- Sketches of bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document with fewer ids
+-- repeats the last one.
 CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.smallest_keys(bigint[], integer, bigint) IS
-    'Part of keys_under: the bucket_hash of each of the smallest ids of a sketch of bottom_k, all under band number 0';
+    'Part of keys_under: the bucket_hash of each of the smallest ids of a bottom_k sketch, all in band 0';

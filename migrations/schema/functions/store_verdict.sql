@@ -3,7 +3,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made nearsim.verdict;
 BEGIN
-    -- Somebody may insert a verdict by hand at the same moment; then theirs is replaced.
+    -- A verdict may be inserted by hand at the same moment; then that one is replaced.
     FOR attempt IN 1 .. 3 LOOP
         PERFORM nearsim.undo_current_verdict(a, b, why, by);
         INSERT INTO nearsim.verdict AS standing (collection_id, left_id, right_id, verdict, by, why)
@@ -15,9 +15,9 @@ BEGIN
             RETURN made;
         END IF;
     END LOOP;
-    RAISE EXCEPTION 'others judge these two documents at the same time; try again'
+    RAISE EXCEPTION 'another session sets a verdict on these documents at the same time; try again'
         USING ERRCODE = 'serialization_failure';
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_verdict(text, bigint, bigint, text, text) IS
-    'Part of pin_pair and veto_pair: a verdict on a pair in place of the one that stands';
+    'Part of pin_pair and veto_pair: stores a verdict on a pair, replacing the current one';

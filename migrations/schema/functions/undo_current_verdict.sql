@@ -1,4 +1,4 @@
--- What pin_pair, veto_pair and undo_verdict share. All run as their caller, who needs rights on document and verdict.
+-- Shared by pin_pair, veto_pair and undo_verdict. Runs as the caller, who needs rights on document and verdict.
 CREATE FUNCTION nearsim.undo_current_verdict(a bigint, b bigint, why text, by text) RETURNS nearsim.verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -11,10 +11,10 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
-        RAISE EXCEPTION 'a verdict needs a reason (why) and somebody who decides (by)'
+        RAISE EXCEPTION 'a verdict needs a reason (why) and an author (by)'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- The lock makes a purge of one of them wait, or this for the purge.
+    -- The lock serialises verdicts with a purge of either document.
     PERFORM FROM nearsim.document WHERE doc_id IN (a, b) ORDER BY doc_id FOR KEY SHARE;
     SELECT min(asked.doc_id) FILTER (WHERE document.doc_id IS NULL), count(DISTINCT document.collection_id)
     INTO unknown, collections
@@ -24,10 +24,10 @@ BEGIN
             USING ERRCODE = 'no_data_found';
     END IF;
     IF collections > 1 THEN
-        RAISE EXCEPTION 'documents % and % are of different collections, which are never compared', a, b
+        RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- JUDGE in nearsim_db.store.locks: who decides about one pair does it after the other.
+    -- Lock JUDGE of nearsim_db.store.driver.locks: serialises verdicts on one pair.
     PERFORM pg_advisory_xact_lock(28285, hashtext(least(a, b) || ' ' || greatest(a, b)));
     UPDATE nearsim.verdict AS standing
     SET undone_by = undo_current_verdict.by, undone_why = undo_current_verdict.why, undone_at = now()
@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_current_verdict(bigint, bigint, text, text) IS
-    'Part of pin_pair, veto_pair and undo_verdict: undoes what stands on a pair, null if nothing does';
+    'Part of pin_pair, veto_pair and undo_verdict: undoes the current verdict on a pair; NULL if there is none';

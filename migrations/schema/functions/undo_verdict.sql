@@ -4,13 +4,13 @@ DECLARE
     undone constant nearsim.verdict := nearsim.undo_current_verdict(a, b, why, by);
 BEGIN
     IF undone.verdict_id IS NULL THEN
-        RAISE EXCEPTION 'no verdict stands on documents % and %', a, b USING ERRCODE = 'no_data_found';
+        RAISE EXCEPTION 'documents % and % have no verdict to undo', a, b USING ERRCODE = 'no_data_found';
     END IF;
     RETURN undone;
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(bigint, bigint, text, text) IS
-    'Undo what was decided about two documents, which stays on record; returns the verdict that was undone';
+    'Undo the verdict on two documents, which stays on record; returns that verdict';
 
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
@@ -22,11 +22,11 @@ BEGIN
     FROM nearsim.documents_named(a, b, collection) AS named
     CROSS JOIN LATERAL nearsim.undo_current_verdict(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
     IF undone.verdict_id IS NULL THEN
-        RAISE EXCEPTION 'no verdict stands on documents % and %', quote_literal(a), quote_literal(b)
+        RAISE EXCEPTION 'documents % and % have no verdict to undo', quote_literal(a), quote_literal(b)
             USING ERRCODE = 'no_data_found';
     END IF;
     RETURN undone;
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
-    'undo_verdict by external_id; name the collection where several hold both documents';
+    'undo_verdict by external_id; name the collection if several have both documents';

@@ -4,7 +4,7 @@ BEGIN ATOMIC
     SELECT nearsim.store_verdict('vetoed', a, b, why, by);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(bigint, bigint, text, text) IS
-    'Say that two documents do not belong together: they are never in one cluster from then on; returns the verdict';
+    'Veto two documents: they are never in one cluster from now on; returns the verdict';
 
 CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
@@ -13,4 +13,4 @@ BEGIN ATOMIC
     SELECT nearsim.store_verdict('vetoed', a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS
-    'veto_pair by external_id; name the collection where several hold both documents';
+    'veto_pair by external_id; name the collection if several have both documents';

@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.visible_among(bigint[]) IS
-    'Part of dedupe: those of some documents that are there, each once, in their order, and their collection; an error where there are several';
+    'Part of dedupe: the existing documents of a list, each once and in order, and their collection; raises an error if they have several';

@@ -1,4 +1,4 @@
--- Relies on the leaves' keys, reached through the parents by generation_id, and on verdict_one_current.
+-- Relies on the partitions' keys, reached through the parents by generation_id, and on verdict_one_current.
 CREATE FUNCTION nearsim.why(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_evidence
 LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off AS $$
@@ -33,7 +33,7 @@ BEGIN
         LEFT JOIN nearsim.verdict
             ON verdict.left_id = first_id AND verdict.right_id = second_id AND verdict.undone_at IS NULL
         CROSS JOIN LATERAL (SELECT coalesce(said.are_twins, false) AS are) AS twins
-        -- Of texts that were not indexed yet they would not be those that numbers_differ tells of.
+        -- Texts that are not indexed yet would give other numbers than numbers_differ compares.
         LEFT JOIN LATERAL (
             SELECT nearsim.numbers_of(first_id, live.recipe) AS left_ones,
                 nearsim.numbers_of(second_id, live.recipe) AS right_ones
@@ -42,7 +42,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(bigint, bigint, text) IS
-    'Everything that is known of two documents as a pair, the one with the smaller doc_id on the left: scores, the shared bands (from 0), which numbers differ (numbers_only_left and numbers_only_right are NULL while one has a newer text than the one indexed), what a person decided, and the recipe. is_pair tells whether they are one; where they are not, ask why_not';
+    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. is_pair says whether they are a pair; if not, why_not() explains it';
 
 CREATE FUNCTION nearsim.why(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_evidence
@@ -53,4 +53,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(text, text, text, text) IS
-    'Everything that is known of two documents as a pair, which are told by their external_ids';
+    'why by external_id; name the collection if several have both documents';

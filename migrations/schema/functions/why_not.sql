@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not(bigint, bigint, text) IS
-    'Why two documents are no pair: the bands they share, the similarity that their sketches estimate, the probability that this recipe would have seen a pair of that similarity, and the reason in plain words';
+    'Why two documents are no pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence';
 
 CREATE FUNCTION nearsim.why_not(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_absence
@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not(text, text, text, text) IS
-    'Why two documents, which are told by their external_ids, are no pair';
+    'why_not by external_id; name the collection if several have both documents';

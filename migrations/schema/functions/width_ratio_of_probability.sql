@@ -1,4 +1,4 @@
--- By Newton's method from below, which never passes the answer, because the probability is concave.
+-- Newton's method from below, which never overshoots because the probability is concave.
 CREATE FUNCTION nearsim.width_ratio_of_probability(chance double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.width_ratio_of_probability(double precision) IS
-    'Part of estimate_under: how many times their distance a bucket is wide, by the probability, above 0 and below 1, that two vectors are in one';
+    'Part of estimate_under: the ratio of bucket width to distance for the probability, above 0 and below 1, that two vectors share a bucket';

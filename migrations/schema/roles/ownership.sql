@@ -1,5 +1,4 @@
--- Only what is the caller's own, a superuser's or nearsim_admin's changes hands: whoever else owns an installation
--- goes on owning it.
+-- Only objects of the caller, a superuser or nearsim_admin are transferred; any other owner keeps an installation.
 CREATE FUNCTION nearsim.may_transfer_ownership(new_owner text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -17,7 +16,7 @@ BEGIN ATOMIC
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
 END;
 COMMENT ON FUNCTION nearsim.may_transfer_ownership(text) IS
-    'Part of grant_rights: whether the caller may make a role the owner of everything in both schemas without taking it from somebody';
+    'Part of grant_rights: whether the caller may make a role the owner of everything in both schemas without taking objects from other owners';
 
 CREATE FUNCTION nearsim.transfer_ownership(new_owner text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -36,7 +35,7 @@ BEGIN
             FROM pg_class
             WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
                 AND relkind IN ('r', 'p', 'v', 'c', 'S')
-                -- Sequences of identity columns go with their tables.
+                -- Sequences of identity columns follow their tables.
                 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i' AND relkind = 'S')
             UNION ALL
             SELECT proowner, CAST(oid AS regprocedure)::text, 'ROUTINE'
@@ -51,7 +50,7 @@ $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
     'Part of grant_rights: makes a role the owner of everything in both schemas';
 
--- ENABLE ROW LEVEL SECURITY waits for this lock, and sees what was granted under it.
+-- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers what was granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -83,4 +82,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS
-    'Part of every build: gives a generation''s own tables the owner of their parents, and readers what they may read of them';
+    'Part of every build: sets owner and privileges of a generation''s own tables';

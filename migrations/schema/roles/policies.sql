@@ -1,4 +1,4 @@
--- ARRAY(...) is read once a query and serves as an index condition; IN (...) is read once and hashed.
+-- ARRAY(...) is evaluated once per query and used as an index condition; IN (...) is evaluated once and hashed.
 CREATE POLICY own ON nearsim.collection_access FOR SELECT
     USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
 CREATE POLICY granted ON nearsim.collection FOR SELECT
@@ -30,7 +30,7 @@ CREATE POLICY granted ON nearsim.event FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.attachment FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
--- A verdict names its documents itself, so they have to be of its collection, too.
+-- A verdict names its documents itself, so these must be in its collection, too.
 CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
             SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write))
@@ -39,7 +39,7 @@ CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
 CREATE POLICY granted_update ON nearsim.verdict FOR UPDATE
     USING (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
--- A collection may be granted to several tenants; what one of them asks about it is not for the others.
+-- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
 CREATE POLICY own ON nearsim.probe FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access))
         AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));
@@ -47,15 +47,15 @@ CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY own ON nearsim.probe_match FOR SELECT
     USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
--- It is nobody's in particular: where collections are kept apart, too, everybody reads it.
+-- Not tenant data: everyone reads it, also under isolation.
 CREATE POLICY everybody ON nearsim.schema_floor FOR SELECT USING (true);
 
 CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF wanted AND NOT nearsim.roles_exist() THEN
-        RAISE EXCEPTION 'there is nobody to keep apart: nearsim_reader, nearsim_writer and nearsim_admin are not there'
-            USING ERRCODE = 'undefined_object', HINT = 'nearsim db grant USER ROLE makes them';
+        RAISE EXCEPTION 'isolation needs the roles nearsim_reader, nearsim_writer and nearsim_admin, and some do not exist'
+            USING ERRCODE = 'undefined_object', HINT = 'Create them with: nearsim db grant USER ROLE';
     END IF;
     EXECUTE format('ALTER TABLE nearsim.document %s ROW LEVEL SECURITY',
         CASE WHEN wanted THEN 'ENABLE' ELSE 'DISABLE' END);
@@ -63,4 +63,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
-    'Part of nearsim db isolation: lets readers and writers see only the collections in collection_access, or all again';
+    'Part of nearsim db isolation: turns on or off that readers and writers see only the collections in collection_access';

@@ -2,15 +2,15 @@ CREATE FUNCTION nearsim.grant_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT nearsim.roles_exist() THEN
-        RAISE WARNING 'the roles nearsim_reader, nearsim_writer and nearsim_admin are not all there'
-            USING HINT = 'Have a user that may create roles run: nearsim db grant USER ROLE';
+        RAISE WARNING 'the roles nearsim_reader, nearsim_writer and nearsim_admin do not all exist'
+            USING HINT = 'As a user that may create roles, run: nearsim db grant USER ROLE';
         RETURN;
     END IF;
     IF nearsim.may_transfer_ownership('nearsim_admin') THEN
         PERFORM nearsim.transfer_ownership('nearsim_admin');
     ELSE
-        RAISE WARNING 'the schema nearsim stays with its owner; members of nearsim_admin cannot build indexes here'
-            USING HINT = 'To hand it over, run as its owner and as a member of nearsim_admin: nearsim db grant';
+        RAISE WARNING 'the schema nearsim keeps its owner; members of nearsim_admin cannot build indexes here'
+            USING HINT = 'To transfer it, run as its owner and as a member of nearsim_admin: nearsim db grant';
     END IF;
     REVOKE ALL ON SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
@@ -26,9 +26,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
-    'Put owners and privileges of everything in the schemas nearsim and nearsim_index right; after a restore or a change of the schema, run it again';
+    'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
 
--- Kept apart, readers read what has a policy. What has none is hidden: band, work, change, lease, every partition.
+-- Under isolation readers read tables with a policy. Tables without one are hidden: band, work, change, lease,
+-- pending_event and all partitions.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -61,9 +62,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_read_rights() IS
-    'Part of grant_rights: what readers and writers may read, and the functions they may call that change nothing';
+    'Part of grant_rights: grants what readers and writers may read, and functions without side effects';
 
--- Kept apart, writers choose neither ids nor revisions, which tell of other tenants, and make no collections.
+-- Under isolation writers choose neither ids nor revisions, which would reveal other tenants' activity, and create no
+-- collections.
 CREATE FUNCTION nearsim.grant_write_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -100,4 +102,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_write_rights() IS
-    'Part of grant_rights: what writers may write, what readers may ask, and the functions that they may call for it';
+    'Part of grant_rights: grants what writers may write, lookup requests for readers, and the functions for these';

@@ -1,4 +1,4 @@
--- The roles belong to the whole server, so another database may have made them, or be making them right now.
+-- Roles are shared by all databases of the server, so another database may have created them, or be creating them now.
 CREATE FUNCTION nearsim.create_roles() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -10,7 +10,7 @@ BEGIN
         BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
             IF wanted = 'nearsim_admin' AND NOT is_superuser THEN
-                -- Whoever makes the role is to keep its own rights on what is handed over to it.
+                -- The creator keeps its own rights on objects that are transferred to the role.
                 EXECUTE format('GRANT nearsim_admin TO %I WITH %s', current_user,
                     CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'ADMIN OPTION'
                         ELSE 'INHERIT TRUE, SET TRUE' END);
@@ -23,9 +23,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
-    'Part of nearsim db grant: makes the roles nearsim_reader, nearsim_writer and nearsim_admin on this server, as far as they are missing';
+    'Part of nearsim db grant: creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
 
--- Writers read, and administrators write; who may not say so because another user made the roles leaves it as it is.
+-- Writers may read, and administrators may write. Skipped without error if another user created the roles and this one
+-- may not grant them.
 CREATE FUNCTION nearsim.grant_memberships() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -43,7 +44,7 @@ BEGIN
     LOOP
         BEGIN
             EXECUTE format('GRANT %I TO %I%s', given.inner_role, given.outer_role, given.how);
-        -- internal_error: another database's session said so a moment before.
+        -- internal_error: a session of another database granted it a moment before.
         EXCEPTION WHEN insufficient_privilege OR unique_violation OR internal_error THEN
             CONTINUE;
         END;
@@ -51,7 +52,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_memberships() IS
-    'Part of create_roles: makes nearsim_writer a member of nearsim_reader, and nearsim_admin one of both, who may also grant them';
+    'Part of create_roles: makes nearsim_writer a member of nearsim_reader, and nearsim_admin a member of both with admin option';
 
 CREATE FUNCTION nearsim.roles_exist() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

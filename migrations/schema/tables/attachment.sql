@@ -1,4 +1,4 @@
--- A collection that follows a table of an application. Its texts stay in that table; what is small is copied.
+-- Tables attached to collections. The texts stay in the attached table; small columns are copied.
 CREATE TABLE nearsim.attachment (
     collection_id integer CONSTRAINT attachment_pkey PRIMARY KEY CONSTRAINT attachment_collection_fkey
         REFERENCES nearsim.collection ON DELETE CASCADE,
@@ -21,22 +21,23 @@ CREATE TABLE nearsim.attachment (
 );
 
 COMMENT ON TABLE nearsim.attachment IS
-    'Which collections follow a table of an application, that keeps their texts (nearsim attach)';
+    'Tables of applications that are attached to collections (nearsim attach); the texts stay in those tables';
 COMMENT ON COLUMN nearsim.attachment.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim.attachment.relation IS 'The table, under whatever name it has now';
-COMMENT ON COLUMN nearsim.attachment.id_column IS 'Its column of ids, which as text are external_id';
-COMMENT ON COLUMN nearsim.attachment.text_column IS 'Its column of texts';
-COMMENT ON COLUMN nearsim.attachment.title_column IS 'Its column of titles';
-COMMENT ON COLUMN nearsim.attachment.source_column IS 'Its column of sources';
-COMMENT ON COLUMN nearsim.attachment.url_column IS 'Its column of addresses';
-COMMENT ON COLUMN nearsim.attachment.published_at_column IS 'Its column of dates of publication';
-COMMENT ON COLUMN nearsim.attachment.attached_at IS 'Since when it is followed';
-COMMENT ON COLUMN nearsim.attachment.wanted_at IS 'When a sweep of the whole table was last asked for';
+COMMENT ON COLUMN nearsim.attachment.relation IS 'The table; still valid after it is renamed';
+COMMENT ON COLUMN nearsim.attachment.id_column IS 'Column with the ids; as text they are external_id';
+COMMENT ON COLUMN nearsim.attachment.text_column IS 'Column with the texts';
+COMMENT ON COLUMN nearsim.attachment.title_column IS 'Column with the titles';
+COMMENT ON COLUMN nearsim.attachment.source_column IS 'Column with the sources';
+COMMENT ON COLUMN nearsim.attachment.url_column IS 'Column with the URLs';
+COMMENT ON COLUMN nearsim.attachment.published_at_column IS 'Column with the publication dates';
+COMMENT ON COLUMN nearsim.attachment.attached_at IS 'When it was attached';
+COMMENT ON COLUMN nearsim.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
 COMMENT ON COLUMN nearsim.attachment.swept_at IS
-    'When the last sweep that was finished began; earlier than wanted_at, another is to come';
-COMMENT ON COLUMN nearsim.attachment.sweep_seconds IS 'How long that took';
+    'Start of the last completed sweep; if earlier than wanted_at, another sweep is due';
+COMMENT ON COLUMN nearsim.attachment.sweep_seconds IS 'Duration of that sweep';
 COMMENT ON COLUMN nearsim.attachment.unusable IS
-    'How many rows it left out because their id is NULL, empty or longer than 1,024 bytes';
-COMMENT ON COLUMN nearsim.attachment.detaching IS 'Whether the texts are being copied and the table is not followed any more';
-COMMENT ON COLUMN nearsim.attachment.trouble IS 'Why the table cannot be followed now';
-COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'When that was last found';
+    'Number of rows it skipped because their id is NULL, empty or longer than 1,024 bytes';
+COMMENT ON COLUMN nearsim.attachment.detaching IS
+    'Whether the table is being detached: texts are copied, and changes are no longer read';
+COMMENT ON COLUMN nearsim.attachment.trouble IS 'Why the table cannot be read; NULL if it can';
+COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'When that was last detected';

@@ -1,4 +1,4 @@
--- Nothing orders changes, so they need no key; without one a COPY into document takes a tenth less.
+-- Changes have no order and therefore no key; without one a COPY into document takes a tenth less.
 CREATE TABLE nearsim.change (
     collection_id integer,
     doc_id bigint,
@@ -10,15 +10,11 @@ CREATE TABLE nearsim.change (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE nearsim.change REPLICA IDENTITY FULL;
 
-COMMENT ON TABLE nearsim.change IS
-    'Writes to document that no index has taken in yet; triggers append and do nothing else';
-COMMENT ON COLUMN nearsim.change.collection_id IS
-    'The collection; NULL for all documents there are';
-COMMENT ON COLUMN nearsim.change.doc_id IS
-    'The document that was written';
-COMMENT ON COLUMN nearsim.change.changed_at IS
-    'When it was written';
+COMMENT ON TABLE nearsim.change IS 'Captured writes that are not dispatched to indexes yet; triggers only append here';
+COMMENT ON COLUMN nearsim.change.collection_id IS 'The collection; NULL for all documents';
+COMMENT ON COLUMN nearsim.change.doc_id IS 'The document that was written';
+COMMENT ON COLUMN nearsim.change.changed_at IS 'When it was written';
 COMMENT ON COLUMN nearsim.change.stage IS
-    'link where only clusters are to be put right, after a verdict; null where the document itself was written';
+    'link if only clusters have to be updated, after a verdict; NULL if the document itself was written';
 COMMENT ON COLUMN nearsim.change.external_id IS
-    'The id of a row in the table that the collection follows; with neither this nor doc_id all of it is meant';
+    'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';

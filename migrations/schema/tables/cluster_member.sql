@@ -6,12 +6,8 @@ CREATE TABLE nearsim.cluster_member (
 ) PARTITION BY LIST (generation_id);
 
 COMMENT ON TABLE nearsim.cluster_member IS
-    'Documents tied together by pairs, twins included, and which one of each cluster survives';
-COMMENT ON COLUMN nearsim.cluster_member.generation_id IS
-    'The generation';
-COMMENT ON COLUMN nearsim.cluster_member.doc_id IS
-    'The document';
-COMMENT ON COLUMN nearsim.cluster_member.cluster_id IS
-    'The cluster: the smallest doc_id that it was linked with';
-COMMENT ON COLUMN nearsim.cluster_member.is_survivor IS
-    'Whether it is the one of its cluster to keep';
+    'Clusters: documents connected by pairs, twins included, and the one of each cluster to keep';
+COMMENT ON COLUMN nearsim.cluster_member.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim.cluster_member.doc_id IS 'The document';
+COMMENT ON COLUMN nearsim.cluster_member.cluster_id IS 'The cluster, identified by its smallest doc_id';
+COMMENT ON COLUMN nearsim.cluster_member.is_survivor IS 'Whether it is the document of its cluster to keep';

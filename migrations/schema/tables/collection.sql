@@ -9,13 +9,10 @@ CREATE TABLE nearsim.collection (
 
 COMMENT ON TABLE nearsim.collection IS
     'A named set of documents that are compared with each other: a tenant, a feed, a corpus';
-COMMENT ON COLUMN nearsim.collection.collection_id IS
-    'Number of the collection';
-COMMENT ON COLUMN nearsim.collection.name IS
-    'Its name, unique';
+COMMENT ON COLUMN nearsim.collection.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.collection.name IS 'Name, unique';
 COMMENT ON COLUMN nearsim.collection.temporary IS
-    'Whether it was made for one run of nearsim dedupe and goes with it';
-COMMENT ON COLUMN nearsim.collection.created_at IS
-    'When it was made';
+    'Whether it belongs to one run of nearsim dedupe, which deletes it at its end';
+COMMENT ON COLUMN nearsim.collection.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.collection.purged_at IS
-    'When texts were last purged from it; processes that remember texts forget them then';
+    'When texts were last purged from it; processes with cached texts then discard them';

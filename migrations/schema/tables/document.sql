@@ -1,4 +1,4 @@
--- Revisions of all documents come from one sequence: a doc_id that is used again never meets its old revision.
+-- All documents take revisions from one sequence, so a reused doc_id never has an old revision.
 CREATE SEQUENCE nearsim.document_revision;
 
 CREATE TABLE nearsim.document (
@@ -20,7 +20,7 @@ CREATE TABLE nearsim.document (
     body_length integer,
     CONSTRAINT document_external_id_key UNIQUE (collection_id, external_id),
     CONSTRAINT document_external_id_length CHECK (octet_length(external_id) BETWEEN 1 AND 1024),
-    -- 0 stands for a whole generation, and for what is not in the index.
+    -- 0 stands for a whole generation, and for a text that is not indexed.
     CONSTRAINT document_doc_id_positive CHECK (doc_id > 0),
     CONSTRAINT document_body_here_or_there CHECK (body IS NULL OR body_digest IS NULL)
 );
@@ -28,34 +28,22 @@ CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id)
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
 
 COMMENT ON TABLE nearsim.document IS
-    'Texts with their owners own external_id; any application may write here, nearsim build takes it in';
-COMMENT ON COLUMN nearsim.document.doc_id IS
-    'The index''s own number of the document, above 0; it is its place in time';
-COMMENT ON COLUMN nearsim.document.collection_id IS
-    'The collection it belongs to';
+    'Documents under their owners'' own external_id; any application may write here, and nearsim indexes the changes';
+COMMENT ON COLUMN nearsim.document.doc_id IS 'Number of the document, above 0; ascending in order of creation';
+COMMENT ON COLUMN nearsim.document.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.document.external_id IS
-    'The owner''s name of it, unique in the collection; at most 1,024 bytes';
-COMMENT ON COLUMN nearsim.document.title IS
-    'Its title';
-COMMENT ON COLUMN nearsim.document.body IS
-    'Its text';
-COMMENT ON COLUMN nearsim.document.vector IS
-    'Numbers that its owner computed, for profiles that compare vectors';
-COMMENT ON COLUMN nearsim.document.source IS
-    'Where it comes from, such as an agency or a site';
-COMMENT ON COLUMN nearsim.document.url IS
-    'Its address';
-COMMENT ON COLUMN nearsim.document.published_at IS
-    'When it was published; where it is NULL, created_at counts';
-COMMENT ON COLUMN nearsim.document.attributes IS
-    'Whatever else its owner wants to keep with it';
-COMMENT ON COLUMN nearsim.document.revision IS
-    'Grows with every change; kept by a trigger';
-COMMENT ON COLUMN nearsim.document.created_at IS
-    'When it was first stored';
-COMMENT ON COLUMN nearsim.document.updated_at IS
-    'When it was last changed; kept by a trigger';
+    'The owner''s id of the document, unique in the collection; at most 1,024 bytes';
+COMMENT ON COLUMN nearsim.document.title IS 'Title';
+COMMENT ON COLUMN nearsim.document.body IS 'Text';
+COMMENT ON COLUMN nearsim.document.vector IS 'Vector supplied by the owner, for profiles that compare vectors';
+COMMENT ON COLUMN nearsim.document.source IS 'Source, such as an agency or a site';
+COMMENT ON COLUMN nearsim.document.url IS 'URL';
+COMMENT ON COLUMN nearsim.document.published_at IS 'When it was published; if NULL, created_at is used';
+COMMENT ON COLUMN nearsim.document.attributes IS 'Any further data of the owner';
+COMMENT ON COLUMN nearsim.document.revision IS 'Increases with every change; set by a trigger';
+COMMENT ON COLUMN nearsim.document.created_at IS 'When it was first stored';
+COMMENT ON COLUMN nearsim.document.updated_at IS 'When it was last changed; set by a trigger';
 COMMENT ON COLUMN nearsim.document.body_digest IS
-    'Where the collection follows a table: md5 of the text that is there (of an empty one, where that is NULL)';
+    'If the collection has an attached table: MD5 of the text in that table (of an empty text if that is NULL)';
 COMMENT ON COLUMN nearsim.document.body_length IS
-    'Where the collection follows a table: how many characters the text there has';
+    'If the collection has an attached table: length of the text in that table, in characters';

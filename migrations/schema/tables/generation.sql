@@ -1,4 +1,4 @@
--- A generation may be built beside the one that answers, wait to be promoted, and stay for a rollback.
+-- A generation may be built beside the live one, wait for promotion, and be kept for a rollback.
 CREATE TABLE nearsim.generation (
     generation_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     profile_id integer NOT NULL CONSTRAINT generation_profile_fkey
@@ -32,43 +32,31 @@ CREATE UNIQUE INDEX generation_one_live ON nearsim.generation (profile_id) WHERE
 CREATE UNIQUE INDEX generation_one_coming ON nearsim.generation (profile_id)
     WHERE state IN ('building', 'catching_up', 'ready', 'paused');
 
-COMMENT ON TABLE nearsim.generation IS
-    'One build of a profile, with its whole recipe and the fingerprint of what makes its sketches';
+COMMENT ON TABLE nearsim.generation IS 'One build of a profile''s index, with its complete recipe and its fingerprint';
 COMMENT ON COLUMN nearsim.generation.generation_id IS
-    'Number of the generation; its own tables end in it, as nearsim_index.band_7';
-COMMENT ON COLUMN nearsim.generation.profile_id IS
-    'The profile it is a build of';
+    'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7';
+COMMENT ON COLUMN nearsim.generation.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.generation.state IS
-    'building, catching_up, ready, live (answers), retired, paused or abandoned';
-COMMENT ON COLUMN nearsim.generation.stage IS
-    'How far its build has come: sign, bands, pairs, clusters, done';
-COMMENT ON COLUMN nearsim.generation.verified_through IS
-    'The doc_id up to which a build has verified pairs';
-COMMENT ON COLUMN nearsim.generation.recipe IS
-    'The whole recipe, every default spelled out';
-COMMENT ON COLUMN nearsim.generation.fingerprint IS
-    'SHA-256 of all that decides sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.generation.figures IS
-    'What its build counted';
-COMMENT ON COLUMN nearsim.generation.created_at IS
-    'When it was made';
-COMMENT ON COLUMN nearsim.generation.live_at IS
-    'Since when it answers, or did';
-COMMENT ON COLUMN nearsim.generation.expired_through IS
-    'The date up to which documents have left its window';
-COMMENT ON COLUMN nearsim.generation.bands IS
-    'How many bands a sketch is cut into';
-COMMENT ON COLUMN nearsim.generation.rows IS
-    'How many values of the sketch make one band';
+    'building, catching_up, ready, live (answers queries), retired, paused or abandoned';
+COMMENT ON COLUMN nearsim.generation.stage IS 'Stage of its build: sign, bands, pairs, clusters, done';
+COMMENT ON COLUMN nearsim.generation.verified_through IS 'doc_id up to which the build has verified pairs';
+COMMENT ON COLUMN nearsim.generation.recipe IS 'The complete recipe, including defaults';
+COMMENT ON COLUMN nearsim.generation.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
+COMMENT ON COLUMN nearsim.generation.figures IS 'Counts of its build';
+COMMENT ON COLUMN nearsim.generation.created_at IS 'When it was created';
+COMMENT ON COLUMN nearsim.generation.live_at IS 'When it last became live';
+COMMENT ON COLUMN nearsim.generation.expired_through IS 'Date up to which documents have expired ([retain] age)';
+COMMENT ON COLUMN nearsim.generation.bands IS 'Number of bands of a sketch';
+COMMENT ON COLUMN nearsim.generation.rows IS 'Number of sketch positions per band';
 COMMENT ON COLUMN nearsim.generation.expected_recall IS
-    'Probability that two documents right at the threshold become candidates; NULL where it was not written down';
+    'Probability that two documents exactly at the threshold become candidates; NULL if not recorded';
 COMMENT ON COLUMN nearsim.generation.replaces IS
-    'The generation that answered when this one was begun beside it; NULL for the first of a profile, which goes live by itself';
-COMMENT ON COLUMN nearsim.generation.detached IS 'Whether its build is left to the workers';
-COMMENT ON COLUMN nearsim.generation.dropping IS 'Whether its tables are being dropped, which waits for who still reads them';
-COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it had caught up with the documents';
-COMMENT ON COLUMN nearsim.generation.retired_at IS 'When it ceased to answer; NULL while it does, or never did';
+    'The generation that was live when this one was started; NULL for a profile''s first, which becomes live when built';
+COMMENT ON COLUMN nearsim.generation.detached IS 'Whether workers continue its build';
+COMMENT ON COLUMN nearsim.generation.dropping IS
+    'Whether its tables are being dropped, which waits for sessions that read them';
+COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
+COMMENT ON COLUMN nearsim.generation.retired_at IS 'When it was retired; NULL if it is live or never was';
 COMMENT ON COLUMN nearsim.generation.told_left_id IS
-    'The left document of the last pair, or the cluster, that was told of since it answers; NULL once all are';
-COMMENT ON COLUMN nearsim.generation.told_right_id IS
-    'The right document of that pair, or the largest number after a cluster';
+    'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
+COMMENT ON COLUMN nearsim.generation.told_right_id IS 'Right document of that pair, or the largest bigint for a cluster';

@@ -6,12 +6,8 @@ CREATE TABLE nearsim.lease (
 );
 
 COMMENT ON TABLE nearsim.lease IS
-    'Processes at work, each holding an advisory lock as long as it lives; their work is free again when they are gone';
-COMMENT ON COLUMN nearsim.lease.lease_id IS
-    'Number of the lease';
-COMMENT ON COLUMN nearsim.lease.worker IS
-    'The process that holds it, as host and number';
-COMMENT ON COLUMN nearsim.lease.taken_at IS
-    'When it began';
-COMMENT ON COLUMN nearsim.lease.beat_at IS
-    'When it was last heard of';
+    'Processes at work, each holding an advisory lock while it runs; their work is released when they end';
+COMMENT ON COLUMN nearsim.lease.lease_id IS 'Number of the lease';
+COMMENT ON COLUMN nearsim.lease.worker IS 'The process that holds it, as host:pid';
+COMMENT ON COLUMN nearsim.lease.taken_at IS 'When it was acquired';
+COMMENT ON COLUMN nearsim.lease.beat_at IS 'Last heartbeat';

@@ -1,4 +1,4 @@
--- It is empty for everybody but a transaction that is changing something; so a crash has nothing to lose here.
+-- Other transactions see it empty, so a crash loses nothing.
 CREATE UNLOGGED TABLE nearsim.pending_event (
     pending_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pending_event_pkey PRIMARY KEY,
     generation_id integer NOT NULL,
@@ -19,16 +19,17 @@ ALTER TABLE nearsim.pending_event
     ALTER COLUMN cluster_ids SET STORAGE EXTERNAL, ALTER COLUMN survive SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE nearsim.pending_event IS
-    'What the transaction at hand has changed, a row a statement; made into events when it commits, and gone by then';
-COMMENT ON COLUMN nearsim.pending_event.pending_id IS 'The order of the statements';
-COMMENT ON COLUMN nearsim.pending_event.generation_id IS 'The generation that was changed';
+    'Changes of the running transaction, one row per statement; converted into events and deleted at commit';
+COMMENT ON COLUMN nearsim.pending_event.pending_id IS 'Order of the statements';
+COMMENT ON COLUMN nearsim.pending_event.generation_id IS 'The changed generation';
 COMMENT ON COLUMN nearsim.pending_event.kind IS
     'pairs_before, pairs_after, members (their state before), live or not_live (promoted or retired)';
-COMMENT ON COLUMN nearsim.pending_event.collection_id IS 'The collection of a generation that became live, or no longer is';
-COMMENT ON COLUMN nearsim.pending_event.profile_id IS 'The profile of such a generation';
-COMMENT ON COLUMN nearsim.pending_event.left_ids IS 'The left documents of pairs, and the heads of twins';
-COMMENT ON COLUMN nearsim.pending_event.right_ids IS 'The right documents, and the twins';
-COMMENT ON COLUMN nearsim.pending_event.similarities IS 'The similarities of these pairs';
-COMMENT ON COLUMN nearsim.pending_event.doc_ids IS 'Documents that joined, left or changed a cluster, or survive otherwise';
-COMMENT ON COLUMN nearsim.pending_event.cluster_ids IS 'The clusters that these were in; NULL for none';
-COMMENT ON COLUMN nearsim.pending_event.survive IS 'Whether they survived there; NULL where they were in none';
+COMMENT ON COLUMN nearsim.pending_event.collection_id IS 'Collection of a generation that was promoted or retired';
+COMMENT ON COLUMN nearsim.pending_event.profile_id IS 'Profile of such a generation';
+COMMENT ON COLUMN nearsim.pending_event.left_ids IS 'Left documents of pairs, and heads of twins';
+COMMENT ON COLUMN nearsim.pending_event.right_ids IS 'Right documents, and twins';
+COMMENT ON COLUMN nearsim.pending_event.similarities IS 'Similarities of these pairs';
+COMMENT ON COLUMN nearsim.pending_event.doc_ids IS
+    'Documents that joined, left or changed a cluster, or whose survivor flag changed';
+COMMENT ON COLUMN nearsim.pending_event.cluster_ids IS 'Their clusters before; NULL for none';
+COMMENT ON COLUMN nearsim.pending_event.survive IS 'Whether they were to keep there; NULL if in no cluster';

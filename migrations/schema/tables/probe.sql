@@ -1,5 +1,5 @@
--- Texts that somebody asks about, and what workers found. Documents are named by number, so that what a reader may not
--- see, and what is purged, is not in an answer either.
+-- Lookup requests and answers. Documents are stored by number, so an answer does not contain what the reader may not
+-- see or what was purged.
 CREATE TABLE nearsim.probe (
     probe_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT probe_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT probe_collection_fkey
@@ -22,15 +22,16 @@ CREATE INDEX probe_waiting ON nearsim.probe (deadline) WHERE answered_at IS NULL
 CREATE INDEX probe_age ON nearsim.probe (deadline);
 
 COMMENT ON TABLE nearsim.probe IS
-    'Texts that applications ask about; a worker answers each before its deadline and removes it an hour after that';
-COMMENT ON COLUMN nearsim.probe.probe_id IS 'The number by which the answer is asked for';
-COMMENT ON COLUMN nearsim.probe.collection_id IS 'The collection whose documents the text is compared with';
-COMMENT ON COLUMN nearsim.probe.profile IS 'The profile that answers; may be left out where the collection has one, or one called default';
-COMMENT ON COLUMN nearsim.probe.title IS 'The title of the text, for profiles whose fields have it';
-COMMENT ON COLUMN nearsim.probe.body IS 'The text';
-COMMENT ON COLUMN nearsim.probe.min_similarity IS 'What is less similar is left out of the answer';
-COMMENT ON COLUMN nearsim.probe.asked_by IS 'The role that asked';
-COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was asked';
-COMMENT ON COLUMN nearsim.probe.deadline IS 'Nobody waits for the answer any longer; at most 24 hours after asked_at';
-COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL while none has';
-COMMENT ON COLUMN nearsim.probe.error IS 'Why there is no answer, where the worker could not give one';
+    'Lookup requests of applications; a worker answers each before its deadline and deletes it an hour later';
+COMMENT ON COLUMN nearsim.probe.probe_id IS 'Number of the request, an argument of similar_to_text';
+COMMENT ON COLUMN nearsim.probe.collection_id IS 'The collection to search';
+COMMENT ON COLUMN nearsim.probe.profile IS
+    'The profile to search; optional if the collection has one profile, or one named default';
+COMMENT ON COLUMN nearsim.probe.title IS 'Title, for profiles whose fields include it';
+COMMENT ON COLUMN nearsim.probe.body IS 'Text';
+COMMENT ON COLUMN nearsim.probe.min_similarity IS 'Minimum similarity of the documents in the answer';
+COMMENT ON COLUMN nearsim.probe.asked_by IS 'The requesting role';
+COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was requested';
+COMMENT ON COLUMN nearsim.probe.deadline IS 'When the request expires; at most 24 hours after asked_at';
+COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL until then';
+COMMENT ON COLUMN nearsim.probe.error IS 'Why the request failed; NULL if it did not';

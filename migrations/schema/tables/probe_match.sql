@@ -11,16 +11,13 @@ CREATE TABLE nearsim.probe_match (
 );
 
 COMMENT ON TABLE nearsim.probe_match IS
-    'The documents that the text of a probe would be paired with if it were added, twins expanded';
-COMMENT ON COLUMN nearsim.probe_match.probe_id IS 'The probe that is answered';
-COMMENT ON COLUMN nearsim.probe_match.doc_id IS 'The document found; it may be gone since';
-COMMENT ON COLUMN nearsim.probe_match.similarity IS
-    'Verified similarity; of a distance d it is 1 / (1 + d)';
-COMMENT ON COLUMN nearsim.probe_match.estimate IS 'What the two sketches alone say of the similarity';
-COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'How many bands of the two sketches are equal';
+    'Answers to lookup requests: the documents that the text would be paired with if it were added, twins expanded';
+COMMENT ON COLUMN nearsim.probe_match.probe_id IS 'The lookup request';
+COMMENT ON COLUMN nearsim.probe_match.doc_id IS 'The matching document; it may have been deleted since';
+COMMENT ON COLUMN nearsim.probe_match.similarity IS 'Verified similarity; 1 / (1 + d) for a distance d';
+COMMENT ON COLUMN nearsim.probe_match.estimate IS 'Similarity estimated from the two sketches';
+COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.intersection_size IS
-    'How many distinct features the two texts share; NULL where the metric counts none';
-COMMENT ON COLUMN nearsim.probe_match.union_size IS
-    'How many distinct features they have together; NULL where the metric counts none';
-COMMENT ON COLUMN nearsim.probe_match.distance IS
-    'Verified distance; NULL where the metric measures none';
+    'Number of features in both texts; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.probe_match.union_size IS 'Number of features in either text; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.probe_match.distance IS 'Verified distance; NULL if the metric is no distance';

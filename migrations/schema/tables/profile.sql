@@ -8,13 +8,8 @@ CREATE TABLE nearsim.profile (
     CONSTRAINT profile_name_given CHECK (name <> '')
 );
 
-COMMENT ON TABLE nearsim.profile IS
-    'A named recipe for one collection';
-COMMENT ON COLUMN nearsim.profile.profile_id IS
-    'Number of the profile';
-COMMENT ON COLUMN nearsim.profile.collection_id IS
-    'The collection whose documents it compares';
-COMMENT ON COLUMN nearsim.profile.name IS
-    'Its name, unique in the collection';
-COMMENT ON COLUMN nearsim.profile.created_at IS
-    'When it was made';
+COMMENT ON TABLE nearsim.profile IS 'A named recipe of a collection';
+COMMENT ON COLUMN nearsim.profile.profile_id IS 'Number of the profile';
+COMMENT ON COLUMN nearsim.profile.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim.profile.name IS 'Name, unique in the collection';
+COMMENT ON COLUMN nearsim.profile.created_at IS 'When it was created';

@@ -1,5 +1,5 @@
--- Which versions of the code may work with this schema. A migration that only adds leaves the row as it is, so that processes
--- of the version before go on; one that takes away what these still use raises it.
+-- Compatibility of code and schema. A migration that only adds leaves the floor, so processes of the previous version
+-- continue; a migration that removes what these use raises it.
 CREATE TABLE nearsim.schema_floor (
     single boolean NOT NULL DEFAULT true CONSTRAINT schema_floor_pkey PRIMARY KEY,
     oldest_revision text NOT NULL,
@@ -8,9 +8,8 @@ CREATE TABLE nearsim.schema_floor (
     CONSTRAINT schema_floor_revision_known CHECK (oldest_revision ~ '^[0-9]{4}$')
 );
 
-COMMENT ON TABLE nearsim.schema_floor IS
-    'Which code may work with this schema: all that was written for it, or for an older one down to this';
-COMMENT ON COLUMN nearsim.schema_floor.single IS 'There is one row';
+COMMENT ON TABLE nearsim.schema_floor IS 'Oldest code that may work with this schema, and the files it was made from';
+COMMENT ON COLUMN nearsim.schema_floor.single IS 'Ensures that there is one row';
 COMMENT ON COLUMN nearsim.schema_floor.oldest_revision IS 'The oldest revision that code must have been written for';
 COMMENT ON COLUMN nearsim.schema_floor.baseline_digest IS
     'SHA-256 of the files in migrations/schema that this database was made from';

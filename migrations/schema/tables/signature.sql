@@ -15,21 +15,16 @@ CREATE TABLE nearsim.signature (
 ) PARTITION BY LIST (generation_id);
 ALTER TABLE nearsim.signature ALTER COLUMN sketch SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE nearsim.signature IS
-    'A document in a generation: its features counted and digested, its sketch, the head of its twins';
-COMMENT ON COLUMN nearsim.signature.generation_id IS
-    'The generation';
-COMMENT ON COLUMN nearsim.signature.doc_id IS
-    'The document; it may be gone, until its index rows are taken out';
-COMMENT ON COLUMN nearsim.signature.revision IS
-    'The revision of the document that was signed';
+COMMENT ON TABLE nearsim.signature IS 'Indexed documents: number and digest of features, sketch, and head of its twins';
+COMMENT ON COLUMN nearsim.signature.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim.signature.doc_id IS 'The document; a deleted document''s row is removed by the next dispatch';
+COMMENT ON COLUMN nearsim.signature.revision IS 'Revision of the document that was sketched';
 COMMENT ON COLUMN nearsim.signature.feature_count IS
-    'How many distinct features it has; 0 where its text is empty or too short, and it is like nothing';
+    'Number of distinct features; 0 if the text is empty or too short, so that it matches nothing';
 COMMENT ON COLUMN nearsim.signature.feature_digest IS
     'Digest of the fingerprint and the sorted features: equal for equal feature sets';
-COMMENT ON COLUMN nearsim.signature.sketch IS
-    'The summary of the features that bands are cut from and similarity is estimated with';
+COMMENT ON COLUMN nearsim.signature.sketch IS 'Sketch, from which bands are hashed and similarity is estimated';
 COMMENT ON COLUMN nearsim.signature.numbers_digest IS
-    'Sum of the hashes of the runs of digits in the text, 0 for none: equal where the numbers are the same';
+    'Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with the same numbers';
 COMMENT ON COLUMN nearsim.signature.head_id IS
-    'The first document with the same features, which alone has bands and pairs; often itself';
+    'The first document with the same features, which alone has bands and pairs; often the document itself';

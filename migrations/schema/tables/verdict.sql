@@ -1,4 +1,4 @@
--- A ledger of what people decided about pairs. It belongs to documents, not to an index of them: no foreign key.
+-- Verdicts of people on pairs. They belong to documents, not to an index: no foreign key.
 CREATE TABLE nearsim.verdict (
     verdict_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT verdict_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT verdict_collection_fkey
@@ -22,19 +22,19 @@ CREATE UNIQUE INDEX verdict_one_current ON nearsim.verdict (left_id, right_id) W
 CREATE INDEX verdict_left ON nearsim.verdict (left_id);
 CREATE INDEX verdict_right ON nearsim.verdict (right_id);
 CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);
--- The planner's samples of a table stay when its last row goes, so there are none of what a purge has to remove.
+-- Planner statistics outlive the last row of a table, so there are none of texts that a purge must remove.
 ALTER TABLE nearsim.verdict ALTER why SET STATISTICS 0, ALTER undone_why SET STATISTICS 0;
 
 COMMENT ON TABLE nearsim.verdict IS
-    'Pairs that a person pinned (they belong together) or vetoed (they do not), with who, why and what was undone';
-COMMENT ON COLUMN nearsim.verdict.verdict_id IS 'Number of the verdict, rising with time';
-COMMENT ON COLUMN nearsim.verdict.collection_id IS 'The collection that both documents were in';
+    'Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo';
+COMMENT ON COLUMN nearsim.verdict.verdict_id IS 'Number of the verdict, ascending with time';
+COMMENT ON COLUMN nearsim.verdict.collection_id IS 'The collection of both documents';
 COMMENT ON COLUMN nearsim.verdict.left_id IS 'doc_id of the earlier document';
 COMMENT ON COLUMN nearsim.verdict.right_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.verdict.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
-COMMENT ON COLUMN nearsim.verdict.by IS 'Who decided, as they said; the database user if they did not';
-COMMENT ON COLUMN nearsim.verdict.why IS 'Their reason';
-COMMENT ON COLUMN nearsim.verdict.at IS 'When they decided';
-COMMENT ON COLUMN nearsim.verdict.undone_by IS 'Who undid or replaced it, null while it stands';
-COMMENT ON COLUMN nearsim.verdict.undone_why IS 'Why it was undone or replaced, null while it stands';
-COMMENT ON COLUMN nearsim.verdict.undone_at IS 'When it was undone or replaced, null while it stands';
+COMMENT ON COLUMN nearsim.verdict.by IS 'Author as stated; by default the database user';
+COMMENT ON COLUMN nearsim.verdict.why IS 'Reason';
+COMMENT ON COLUMN nearsim.verdict.at IS 'When it was set';
+COMMENT ON COLUMN nearsim.verdict.undone_by IS 'Who undid or replaced it; NULL while it is in force';
+COMMENT ON COLUMN nearsim.verdict.undone_why IS 'Why it was undone or replaced; NULL while it is in force';
+COMMENT ON COLUMN nearsim.verdict.undone_at IS 'When it was undone or replaced; NULL while it is in force';

@@ -5,8 +5,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_deleted() IS
-    'Trigger on document: notes what was deleted';
+COMMENT ON FUNCTION nearsim.capture_deleted() IS 'Trigger on document: captures deleted documents';
 
 CREATE TRIGGER document_capture_deleted AFTER DELETE ON nearsim.document
     REFERENCING OLD TABLE AS before_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_deleted();

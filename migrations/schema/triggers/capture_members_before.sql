@@ -7,4 +7,5 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_members_before() IS 'Trigger: notes members of clusters as they were before a statement';
+COMMENT ON FUNCTION nearsim.capture_members_before() IS
+    'Trigger: captures members of clusters in their state before a statement';

@@ -6,4 +6,5 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_members_inserted() IS 'Trigger: notes documents that were in no cluster before a statement';
+COMMENT ON FUNCTION nearsim.capture_members_inserted() IS
+    'Trigger: captures documents that a statement adds to a cluster';

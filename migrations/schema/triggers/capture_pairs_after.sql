@@ -7,4 +7,5 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_pairs_after() IS 'Trigger: notes pairs that a statement stored, or changed, as they are';
+COMMENT ON FUNCTION nearsim.capture_pairs_after() IS
+    'Trigger: captures pairs that a statement inserted or updated, in their new state';

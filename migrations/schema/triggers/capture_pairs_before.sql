@@ -1,5 +1,5 @@
--- Triggers on pairs, signatures and members, on a generation's own tables and on their parents, note what each statement
--- did. Nothing is joined here: what cancels out is found when the transaction commits.
+-- Triggers on pairs, signatures and members, on partitions and parents, capture what each statement did. Net changes
+-- are computed when the transaction commits.
 CREATE FUNCTION nearsim.capture_pairs_before() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -9,4 +9,5 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_pairs_before() IS 'Trigger: notes pairs that a statement removed, or changed, as they were';
+COMMENT ON FUNCTION nearsim.capture_pairs_before() IS
+    'Trigger: captures pairs that a statement deleted or updated, in their old state';

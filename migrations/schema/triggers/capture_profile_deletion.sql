@@ -7,7 +7,8 @@ BEGIN
     RETURN OLD;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_profile_deletion() IS 'Trigger: notes that the live generation of a profile goes with it';
+COMMENT ON FUNCTION nearsim.capture_profile_deletion() IS
+    'Trigger: captures the deletion of a profile''s live generation';
 
 CREATE TRIGGER profile_capture_delete BEFORE DELETE ON nearsim.profile
     FOR EACH ROW EXECUTE FUNCTION nearsim.capture_profile_deletion();

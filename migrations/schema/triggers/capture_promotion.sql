@@ -1,4 +1,4 @@
--- A generation that goes with its collection loses its profile first; so the profile notes it before it goes.
+-- If a collection is deleted, the profile is deleted before its generation, so the profile's trigger captures it.
 CREATE FUNCTION nearsim.capture_promotion() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -10,7 +10,8 @@ BEGIN
     RETURN OLD;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_promotion() IS 'Trigger: notes that a generation became live, or no longer is';
+COMMENT ON FUNCTION nearsim.capture_promotion() IS
+    'Trigger: captures that a generation was promoted, retired or deleted';
 
 CREATE TRIGGER generation_capture_promotion AFTER UPDATE OF state ON nearsim.generation
     FOR EACH ROW WHEN ((OLD.state = 'live') <> (NEW.state = 'live')) EXECUTE FUNCTION nearsim.capture_promotion();

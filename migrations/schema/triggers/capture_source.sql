@@ -1,7 +1,7 @@
--- Fires for every row that an application writes, so it only appends: it waits for nobody and refuses nothing. What it notes
--- are ids to be looked at, and no more than that: whoever makes a trigger of his own with it can only cause looking.
--- Values become text by format() alone, which calls output functions: a cast could be somebody's function, and would run here
--- with the rights of the owner. Only the columns that are followed are looked at; others may be large.
+-- Fires for every row that an application writes, so it only appends: it waits for no lock and rejects nothing. It
+-- captures only ids to be compared; a trigger that another user makes with it can only cause comparisons. Values
+-- become text by format() alone, which calls output functions: a cast could be user-defined, and would run with the
+-- owner's rights. Only the attached columns are compared; others may be large.
 CREATE FUNCTION nearsim.capture_source() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,7 +35,7 @@ BEGIN
         IF current_setting('nearsim.captured', true) IS DISTINCT FROM captured THEN
             PERFORM set_config('nearsim.captured', captured, true);
             INSERT INTO nearsim.change (collection_id) VALUES (followed);
-            RAISE WARNING 'nearsim cannot follow this write to % (all of the table is compared later): %',
+            RAISE WARNING 'nearsim cannot capture this write to % (the whole table is compared later): %',
                 CAST(TG_RELID AS regclass), SQLERRM;
         END IF;
         RETURN NULL;
@@ -50,4 +50,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_source() IS
-    'Trigger of tables that are followed: notes the ids of rows that were written; its arguments are the collection and the columns';
+    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection and the columns';

@@ -6,7 +6,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_truncated() IS
-    'Trigger on document: notes that every index has to be compared with its documents';
+    'Trigger on document: captures that every index must be compared with all documents';
 
 CREATE TRIGGER document_capture_truncated AFTER TRUNCATE ON nearsim.document
     FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_truncated();

@@ -8,4 +8,4 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_twins_after() IS 'Trigger: notes which twins have which head after a statement';
+COMMENT ON FUNCTION nearsim.capture_twins_after() IS 'Trigger: captures twins and their heads after a statement';

@@ -8,4 +8,4 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_twins_before() IS 'Trigger: notes which twins had which head before a statement';
+COMMENT ON FUNCTION nearsim.capture_twins_before() IS 'Trigger: captures twins and their heads before a statement';

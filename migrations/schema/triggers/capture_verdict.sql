@@ -1,4 +1,5 @@
--- A generation may be there when this transaction commits that it does not see now, so the dispatcher finds them.
+-- A generation may exist when this transaction commits that it does not see now, so the dispatcher finds the
+-- generations.
 CREATE FUNCTION nearsim.capture_verdict() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8,7 +9,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_verdict() IS
-    'Trigger of verdict: notes that the clusters of both documents are to be put right';
+    'Trigger on verdict: captures that the clusters of both documents must be updated';
 
 CREATE TRIGGER verdict_capture AFTER INSERT OR UPDATE ON nearsim.verdict
     FOR EACH ROW EXECUTE FUNCTION nearsim.capture_verdict();

@@ -5,8 +5,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_written() IS
-    'Trigger on document: notes what was inserted or updated';
+COMMENT ON FUNCTION nearsim.capture_written() IS 'Trigger on document: captures inserted and updated documents';
 
 CREATE TRIGGER document_capture_inserted AFTER INSERT ON nearsim.document
     REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_written();

@@ -5,7 +5,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.notify_workers() IS 'Trigger of probe: wakes the workers when a text is asked about';
+COMMENT ON FUNCTION nearsim.notify_workers() IS 'Trigger on probe: notifies workers of a lookup request';
 
 CREATE TRIGGER probe_notify AFTER INSERT ON nearsim.probe
     FOR EACH STATEMENT EXECUTE FUNCTION nearsim.notify_workers();

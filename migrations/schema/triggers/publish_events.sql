@@ -71,7 +71,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_events() IS
-    'Trigger: when a transaction commits, tells as events what it has changed, taken together';
+    'Trigger: publishes the net changes of a transaction as events when it commits';
 
 CREATE CONSTRAINT TRIGGER pending_event_publish AFTER INSERT ON nearsim.pending_event
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION nearsim.publish_events();

@@ -1,4 +1,4 @@
--- Before the state changes, so that the work is queued, under the lock of the row, before anything is told.
+-- Before the state changes, so that the work is queued, under the lock of the row, before anything is published.
 CREATE FUNCTION nearsim.set_promotion_position() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_promotion_position() IS
-    'Trigger: a generation that becomes live is to be told of; one that no longer is, is not';
+    'Trigger: starts publishing the events of a promoted generation, or stops when it is retired';
 
 CREATE TRIGGER generation_set_promotion_position BEFORE UPDATE OF state ON nearsim.generation
     FOR EACH ROW WHEN ((OLD.state = 'live') <> (NEW.state = 'live')) EXECUTE FUNCTION nearsim.set_promotion_position();

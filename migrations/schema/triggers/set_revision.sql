@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_revision() IS
-    'Trigger on document: moves revision and updated_at on, and notes what left a collection';
+    'Trigger on document: sets revision and updated_at, and captures documents that leave a collection';
 
 CREATE TRIGGER document_set_revision BEFORE UPDATE ON nearsim.document
     FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION nearsim.set_revision();

@@ -9,12 +9,13 @@ CREATE TYPE nearsim.combined_document AS (
     verdict text
 );
 
-COMMENT ON TYPE nearsim.combined_document IS 'What similar_by_profiles returns: a document that is paired with the one asked about under some profiles';
+COMMENT ON TYPE nearsim.combined_document IS
+    'Row of similar_by_profiles: a document that is a pair with the requested one under some profiles';
 COMMENT ON COLUMN nearsim.combined_document.doc_id IS 'doc_id of the other document';
 COMMENT ON COLUMN nearsim.combined_document.external_id IS 'external_id of the other document';
 COMMENT ON COLUMN nearsim.combined_document.title IS 'Title of the other document';
 COMMENT ON COLUMN nearsim.combined_document.profiles IS 'Names of the profiles under which the two are a pair, sorted';
-COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Verified similarity under each of these profiles, by its name';
+COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Verified similarity by profile name';
 COMMENT ON COLUMN nearsim.combined_document.highest_similarity IS 'The highest of these similarities';
 COMMENT ON COLUMN nearsim.combined_document.lowest_similarity IS 'The lowest of these similarities';
-COMMENT ON COLUMN nearsim.combined_document.verdict IS 'pinned or vetoed by a person; NULL where nothing was decided';
+COMMENT ON COLUMN nearsim.combined_document.verdict IS 'pinned or vetoed by a person; NULL if neither';

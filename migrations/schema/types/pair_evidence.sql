@@ -26,34 +26,35 @@ CREATE TYPE nearsim.pair_evidence AS (
     distance double precision
 );
 
-COMMENT ON TYPE nearsim.pair_evidence IS 'What why answers with';
+COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';
 COMMENT ON COLUMN nearsim.pair_evidence.left_id IS 'doc_id of the left document, the smaller one';
 COMMENT ON COLUMN nearsim.pair_evidence.right_id IS 'doc_id of the right document';
 COMMENT ON COLUMN nearsim.pair_evidence.left_external_id IS 'external_id of the left document';
 COMMENT ON COLUMN nearsim.pair_evidence.right_external_id IS 'external_id of the right document';
 COMMENT ON COLUMN nearsim.pair_evidence.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The generation that answers for the profile';
-COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether the index has them as a pair; where not, ask why_not';
-COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether their features are equal';
+COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of the profile';
+COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
+COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
-    'Verified similarity (1 / (1 + distance) where the metric measures one); NULL where they are no pair';
-COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity as estimated from the two sketches';
+    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are no pair';
+COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
-    'How many features both have; NULL where they are no pair, or the metric counts none';
+    'Number of features in both; NULL if they are no pair or the metric counts none';
 COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
-    'How many features either has; NULL where they are no pair, or the metric counts none';
-COMMENT ON COLUMN nearsim.pair_evidence.shared_bands IS 'How many bands of the two sketches are equal';
-COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Which bands, from 0';
+    'Number of features in either; NULL if they are no pair or the metric counts none';
+COMMENT ON COLUMN nearsim.pair_evidence.shared_bands IS 'Number of equal bands of the two sketches';
+COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers of the equal bands, from 0';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in their texts differ';
-COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS 'Runs of digits that the right text lacks, as often as it lacks them; NULL while a text is newer than the index';
-COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_right IS 'Runs of digits that the left text lacks, as often as it lacks them; NULL while a text is newer than the index';
+COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS
+    'Runs of digits in the left text only, with repetitions; NULL while a text is newer than the index';
+COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_right IS
+    'Runs of digits in the right text only, with repetitions; NULL while a text is newer than the index';
 COMMENT ON COLUMN nearsim.pair_evidence.verified_at IS 'When the similarity was computed; NULL for twins';
-COMMENT ON COLUMN nearsim.pair_evidence.threshold IS
-    'Similarity from which two documents are a pair; for projection the largest distance';
-COMMENT ON COLUMN nearsim.pair_evidence.recipe IS 'The whole recipe, every default spelled out';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict IS 'pinned or vetoed by a person; NULL for most';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Who decided so';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Their reason';
-COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in one cluster';
+COMMENT ON COLUMN nearsim.pair_evidence.threshold IS 'Minimum similarity of a pair; for projection the maximum distance';
+COMMENT ON COLUMN nearsim.pair_evidence.recipe IS 'The complete recipe, including defaults';
+COMMENT ON COLUMN nearsim.pair_evidence.verdict IS 'pinned or vetoed by a person; NULL if neither';
+COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict';
+COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason';
+COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the same cluster';
 COMMENT ON COLUMN nearsim.pair_evidence.distance IS
-    'Verified distance; NULL where they are no pair, or the metric measures none';
+    'Verified distance; NULL if they are no pair or the metric is no distance';

@@ -13,19 +13,22 @@ CREATE TYPE nearsim.similar_document AS (
     distance double precision
 );
 
-COMMENT ON TYPE nearsim.similar_document IS 'What similar_to answers with';
-COMMENT ON COLUMN nearsim.similar_document.doc_id IS 'Number of the similar document';
-COMMENT ON COLUMN nearsim.similar_document.external_id IS 'Its external_id';
-COMMENT ON COLUMN nearsim.similar_document.title IS 'Its title';
-COMMENT ON COLUMN nearsim.similar_document.similarity IS 'Verified similarity; the estimate of the sketches where verified is false';
-COMMENT ON COLUMN nearsim.similar_document.estimate IS 'Similarity as estimated from the two sketches';
-COMMENT ON COLUMN nearsim.similar_document.shared_bands IS 'How many bands of the two sketches are equal';
+COMMENT ON TYPE nearsim.similar_document IS 'Row of similar_to';
+COMMENT ON COLUMN nearsim.similar_document.doc_id IS 'doc_id of the similar document';
+COMMENT ON COLUMN nearsim.similar_document.external_id IS 'external_id of the similar document';
+COMMENT ON COLUMN nearsim.similar_document.title IS 'Title';
+COMMENT ON COLUMN nearsim.similar_document.similarity IS
+    'Verified similarity; the sketches'' estimate if verified is false';
+COMMENT ON COLUMN nearsim.similar_document.estimate IS 'Similarity estimated from the two sketches';
+COMMENT ON COLUMN nearsim.similar_document.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_document.intersection_size IS
-    'How many features both have; NULL where verified is false, or the metric counts none';
+    'Number of features in both; NULL if verified is false or the metric counts none';
 COMMENT ON COLUMN nearsim.similar_document.union_size IS
-    'How many features either has; NULL where verified is false, or the metric counts none';
-COMMENT ON COLUMN nearsim.similar_document.numbers_differ IS 'Whether the runs of digits in their texts differ: alike, but with other figures or dates';
-COMMENT ON COLUMN nearsim.similar_document.verdict IS 'pinned or vetoed by a person; NULL for most';
-COMMENT ON COLUMN nearsim.similar_document.verified IS 'Whether it is a pair of the index; false for what only the buckets gave';
+    'Number of features in either; NULL if verified is false or the metric counts none';
+COMMENT ON COLUMN nearsim.similar_document.numbers_differ IS
+    'Whether the runs of digits in their texts differ, such as figures or dates';
+COMMENT ON COLUMN nearsim.similar_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
+COMMENT ON COLUMN nearsim.similar_document.verified IS
+    'Whether it is a verified pair; false for a candidate from the buckets';
 COMMENT ON COLUMN nearsim.similar_document.distance IS
-    'Verified distance; NULL where verified is false, or the metric measures none';
+    'Verified distance; NULL if verified is false or the metric is no distance';

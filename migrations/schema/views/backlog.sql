@@ -29,18 +29,19 @@ FROM (
 LEFT JOIN nearsim.collection USING (collection_id);
 
 COMMENT ON VIEW nearsim.backlog IS
-    'Work that is still to do, by generation and stage, those retired included; and writes not made into work yet (stage change)';
-COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL for a note that concerns all of them';
-COMMENT ON COLUMN nearsim.backlog.profile IS 'Name of the profile; NULL for writes';
+    'Queued work by generation and stage, retired generations included, and captured changes not yet dispatched (stage change)';
+COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL for a change that concerns all of them';
+COMMENT ON COLUMN nearsim.backlog.profile IS 'Name of the profile; NULL for changes';
 COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation that it is to be done for; NULL for writes';
+COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation; NULL for changes';
 COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation';
 COMMENT ON COLUMN nearsim.backlog.stage IS
-    'change (noted, no work yet), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), tell (events of an index that went live)';
-COMMENT ON COLUMN nearsim.backlog.waiting IS 'How much is still to do, set aside left out';
+    'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), tell (publish events after promotion)';
+COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of rows to do, without those set aside';
 COMMENT ON COLUMN nearsim.backlog.due IS
-    'How much of it nobody is at and could begin now; none of what waits for an index to be built';
-COMMENT ON COLUMN nearsim.backlog.leased IS 'How much a worker is at';
-COMMENT ON COLUMN nearsim.backlog.tried IS 'How much has failed before and will be tried again';
-COMMENT ON COLUMN nearsim.backlog.set_aside IS 'How much failed for good until somebody looks: nearsim work list --failed';
-COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'Since when the oldest waits, set aside left out';
+    'Number of rows that could start now: not leased, due, and their index is not being built';
+COMMENT ON COLUMN nearsim.backlog.leased IS 'Number of rows that a worker is processing';
+COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that have failed and will be retried';
+COMMENT ON COLUMN nearsim.backlog.set_aside IS
+    'Number of rows set aside after repeated failure; see nearsim work list --failed';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, without those set aside';

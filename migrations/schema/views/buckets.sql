@@ -9,14 +9,16 @@ FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL nearsim.count_buckets(live.generation_id) AS bucket;
 
 COMMENT ON VIEW nearsim.buckets IS
-    'Buckets with two or more members, counted from all band rows: those over the bucket limit are hot';
+    'Buckets with two or more members, counted from all band rows; those over the bucket limit are hot';
 COMMENT ON COLUMN nearsim.buckets.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.buckets.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.buckets.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.buckets.generation_id IS 'The generation that answers for the profile';
-COMMENT ON COLUMN nearsim.buckets.band_no IS 'Which band of the sketch: the top byte of bucket_hash';
-COMMENT ON COLUMN nearsim.buckets.bucket_hash IS 'The hash of that band''s values, equal for all members';
-COMMENT ON COLUMN nearsim.buckets.members IS 'How many heads share it';
-COMMENT ON COLUMN nearsim.buckets.anchors IS 'How many of them every member is compared with: the first by doc_id, up to the bucket limit';
-COMMENT ON COLUMN nearsim.buckets.left_out IS 'How many pairs of members the bucket limit leaves out of this bucket; another may link them';
+COMMENT ON COLUMN nearsim.buckets.generation_id IS 'The live generation of the profile';
+COMMENT ON COLUMN nearsim.buckets.band_no IS 'Number of the band, the top byte of bucket_hash';
+COMMENT ON COLUMN nearsim.buckets.bucket_hash IS 'Hash of the band, equal for all members';
+COMMENT ON COLUMN nearsim.buckets.members IS 'Number of heads in the bucket';
+COMMENT ON COLUMN nearsim.buckets.anchors IS
+    'Number of anchors, which every member is compared with: the first by doc_id, up to the bucket limit';
+COMMENT ON COLUMN nearsim.buckets.left_out IS
+    'Number of pairs of members that the bucket limit leaves out of this bucket; another bucket may link them';
 COMMENT ON COLUMN nearsim.buckets.is_hot IS 'Whether it has more members than the bucket limit';

@@ -1,5 +1,5 @@
--- Clusters of two or more documents that are there. Where the survivor was deleted since clusters were linked, the first
--- member stands in. Relies on the leaf's index on cluster_id and on document_pkey.
+-- Clusters of two or more existing documents. If the survivor was deleted since the last link, the first member
+-- replaces it. Relies on the partition's index on cluster_id and on document_pkey.
 CREATE VIEW nearsim.clusters WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -23,17 +23,17 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 COMMENT ON VIEW nearsim.clusters IS
-    'Documents tied together by pairs: how many, which of them to keep, when the first and the last appeared';
+    'Clusters of documents connected by pairs: size, document to keep, first and last publication';
 COMMENT ON COLUMN nearsim.clusters.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.clusters.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.clusters.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.clusters.generation_id IS 'The generation that answers for the profile';
-COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: the smallest doc_id that it was linked with';
-COMMENT ON COLUMN nearsim.clusters.documents IS 'How many documents it has';
+COMMENT ON COLUMN nearsim.clusters.generation_id IS 'The live generation of the profile';
+COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: its smallest doc_id';
+COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents';
 COMMENT ON COLUMN nearsim.clusters.survivor_id IS 'doc_id of the document to keep';
 COMMENT ON COLUMN nearsim.clusters.survivor_external_id IS 'external_id of the document to keep';
 COMMENT ON COLUMN nearsim.clusters.survivor_title IS 'Title of the document to keep';
 COMMENT ON COLUMN nearsim.clusters.survivor_source IS 'Source of the document to keep';
 COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published';
 COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published';
-COMMENT ON COLUMN nearsim.clusters.sources IS 'How many sources its documents come from';
+COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources';

@@ -1,6 +1,6 @@
--- Every document of a cluster but the one to keep, beside that one: the survivor, or where it was deleted or moved since
--- clusters were linked, the first member that is there. Relies on the leaf's indexes on doc_id and
--- (cluster_id, is_survivor, doc_id).
+-- Every document of a cluster except the one to keep, with that one: the survivor, or the first existing member if the
+-- survivor was deleted or moved since the last link. Relies on the partition's indexes on doc_id and (cluster_id,
+-- is_survivor, doc_id).
 CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -24,25 +24,24 @@ CROSS JOIN LATERAL (
             AND there.collection_id = live.collection_id
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
-    -- Under row-level security a key is looked up by a CASE, but not by coalesce().
+    -- Under row-level security a key is looked up through CASE, but not through coalesce().
     JOIN nearsim.document AS survivor
         ON survivor.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
     WHERE member.generation_id = live.generation_id AND survivor.doc_id <> document.doc_id
     ORDER BY CAST(NULL AS integer)
 ) AS found;
 
-COMMENT ON VIEW nearsim.duplicates IS
-    'Every document that a cluster could do without, beside the one of that cluster to keep';
+COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the one to keep, with that one';
 COMMENT ON COLUMN nearsim.duplicates.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.duplicates.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.duplicates.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.duplicates.generation_id IS 'The generation that answers for the profile';
-COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'The cluster that both are in';
+COMMENT ON COLUMN nearsim.duplicates.generation_id IS 'The live generation of the profile';
+COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'The cluster of both';
 COMMENT ON COLUMN nearsim.duplicates.doc_id IS 'doc_id of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.external_id IS 'external_id of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.title IS 'Title of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate';
-COMMENT ON COLUMN nearsim.duplicates.url IS 'Address of the duplicate';
+COMMENT ON COLUMN nearsim.duplicates.url IS 'URL of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published';
 COMMENT ON COLUMN nearsim.duplicates.survivor_id IS 'doc_id of the document to keep';
 COMMENT ON COLUMN nearsim.duplicates.survivor_external_id IS 'external_id of the document to keep';

@@ -1,5 +1,5 @@
--- In the order of event_id, from any number on, by event_pkey; names are looked up by the keys of the tables that have
--- them, and are NULL for what is gone.
+-- In the order of event_id, from any number on, by event_pkey; names are looked up by primary keys and are NULL for
+-- deleted objects.
 CREATE VIEW nearsim.events WITH (security_invoker = true) AS
 SELECT event.event_id, event.at, event.kind, collection.name AS collection, profile.name AS profile,
     l.external_id AS left_external_id, r.external_id AS right_external_id, event.similarity,
@@ -14,24 +14,29 @@ LEFT JOIN nearsim.document AS survivor
     ON survivor.doc_id = event.survivor_id AND survivor.collection_id = event.collection_id;
 
 COMMENT ON VIEW nearsim.events IS
-    'What happened to pairs, clusters and their survivors, in the order of event_id; after the largest number that was read only new ones come';
-COMMENT ON COLUMN nearsim.events.event_id IS 'The order in which it was committed; there are gaps';
-COMMENT ON COLUMN nearsim.events.at IS 'When it was about to be committed';
+    'Changes of pairs, clusters and their survivors, in the order of event_id; new events always have larger numbers';
+COMMENT ON COLUMN nearsim.events.event_id IS 'Position in commit order; there are gaps';
+COMMENT ON COLUMN nearsim.events.at IS 'Time shortly before commit';
 COMMENT ON COLUMN nearsim.events.kind IS
     'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
-COMMENT ON COLUMN nearsim.events.collection IS 'Name of the collection; NULL if it is gone';
-COMMENT ON COLUMN nearsim.events.profile IS 'Name of the profile; NULL if it is gone';
-COMMENT ON COLUMN nearsim.events.left_external_id IS 'external_id of the left document of a pair; NULL if it is gone';
-COMMENT ON COLUMN nearsim.events.right_external_id IS 'external_id of the right document of a pair; NULL if it is gone';
-COMMENT ON COLUMN nearsim.events.similarity IS 'Similarity of a pair that was found; 1 for documents with equal features';
-COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; of one that was split or is gone, the one it had';
-COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep of the cluster; NULL if it is gone';
+COMMENT ON COLUMN nearsim.events.collection IS 'Name of the collection; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.events.profile IS 'Name of the profile; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.events.left_external_id IS
+    'external_id of the left document of a pair; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.events.right_external_id IS
+    'external_id of the right document of a pair; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.events.similarity IS 'Similarity of a new pair; 1 for documents with the same features';
+COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved';
+COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document';
 COMMENT ON COLUMN nearsim.events.right_id IS 'doc_id of the right document';
-COMMENT ON COLUMN nearsim.events.survivor_id IS 'doc_id of the document to keep of the cluster, or that was to be kept of one that is split or gone';
-COMMENT ON COLUMN nearsim.events.other_ids IS 'Numbers of the clusters that were merged, or that a cluster fell into, or the number it had before';
+COMMENT ON COLUMN nearsim.events.survivor_id IS
+    'doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved';
+COMMENT ON COLUMN nearsim.events.other_ids IS
+    'Numbers of the clusters that were merged, or resulted from a split, or the former number';
 COMMENT ON COLUMN nearsim.events.other_survivor_ids IS 'doc_ids of the documents to keep of those clusters, in the same order';
 COMMENT ON COLUMN nearsim.events.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.events.profile_id IS 'Number of the profile';
-COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that answered for the profile';
-COMMENT ON COLUMN nearsim.events.pruned IS 'Whether this event was removed, with all before it of its kind and profile; only its number is left';
+COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that was live';
+COMMENT ON COLUMN nearsim.events.pruned IS
+    'Whether this event and all earlier ones of its kind and profile were deleted; only its number remains';

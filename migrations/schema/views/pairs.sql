@@ -129,11 +129,11 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 COMMENT ON VIEW nearsim.pairs IS
-    'Verified pairs of documents, those with equal features included; the one with the smaller doc_id is the left one';
+    'Verified pairs of documents, including documents with the same features; the smaller doc_id is on the left';
 COMMENT ON COLUMN nearsim.pairs.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.pairs.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.pairs.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.pairs.generation_id IS 'The generation that answers for the profile';
+COMMENT ON COLUMN nearsim.pairs.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document';
 COMMENT ON COLUMN nearsim.pairs.right_id IS 'doc_id of the right document';
 COMMENT ON COLUMN nearsim.pairs.left_external_id IS 'external_id of the left document';
@@ -144,14 +144,18 @@ COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document';
 COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document';
 COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published';
 COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published';
-COMMENT ON COLUMN nearsim.pairs.similarity IS 'Verified similarity in the metric of the profile (of a distance d it is 1 / (1 + d)), unless the recipe verifies by estimate';
-COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'How many features both have; NULL where the metric counts none';
-COMMENT ON COLUMN nearsim.pairs.union_size IS 'How many features either has; NULL where the metric counts none';
-COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity as estimated from the two sketches';
-COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'How many bands of the two sketches are equal';
-COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether their features are equal';
-COMMENT ON COLUMN nearsim.pairs.are_heads IS 'Whether each is the first of those with its features: WHERE are_heads counts every distinct text once, and is faster';
-COMMENT ON COLUMN nearsim.pairs.numbers_differ IS 'Whether the runs of digits in their texts differ: alike, but with other figures or dates';
-COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL for most';
-COMMENT ON COLUMN nearsim.pairs.verified_at IS 'When the similarity was computed; NULL for documents with equal features';
-COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL where the metric measures none';
+COMMENT ON COLUMN nearsim.pairs.similarity IS
+    'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe verifies by estimate';
+COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.pairs.union_size IS 'Number of features in either; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';
+COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'Number of equal bands of the two sketches';
+COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
+COMMENT ON COLUMN nearsim.pairs.are_heads IS
+    'Whether each is the first document with its features: WHERE are_heads counts every distinct text once, and is faster';
+COMMENT ON COLUMN nearsim.pairs.numbers_differ IS
+    'Whether the runs of digits in their texts differ, such as figures or dates';
+COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
+COMMENT ON COLUMN nearsim.pairs.verified_at IS
+    'When the similarity was computed; NULL for documents with the same features';
+COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL if the metric is no distance';

@@ -32,33 +32,32 @@ LEFT JOIN LATERAL (
 ) AS alike ON true
 WHERE NOT collection.temporary;
 
-COMMENT ON VIEW nearsim.profiles IS
-    'Every profile: its recipe in short and whole, the generation that answers for it, and what the build of that counted';
+COMMENT ON VIEW nearsim.profiles IS 'All profiles: recipe, live generation and counts of its build';
 COMMENT ON COLUMN nearsim.profiles.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.profiles.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.profiles.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.profiles.profile_id IS 'Number of the profile';
-COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The generation that answers, or where none does, the newest';
-COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation: live, or why nothing answers yet';
-COMMENT ON COLUMN nearsim.profiles.stage IS 'How far its build has come; done where it answers';
-COMMENT ON COLUMN nearsim.profiles.threshold IS
-    'Similarity from which two documents are a pair; for projection the largest distance';
-COMMENT ON COLUMN nearsim.profiles.bands IS 'How many bands a sketch is cut into';
-COMMENT ON COLUMN nearsim.profiles.rows IS 'How many values of the sketch make one band';
+COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest if none is live';
+COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation';
+COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build';
+COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance';
+COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch';
+COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band';
 COMMENT ON COLUMN nearsim.profiles.min_shared_bands IS
-    'How many bands two documents must share to be compared; 1 where the recipe has an amplification instead';
-COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'How many anchors a bucket has; 0 for no limit';
+    'Number of bands that candidates must share; 1 if the recipe has an amplification instead';
+COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit';
 COMMENT ON COLUMN nearsim.profiles.expected_recall IS
-    'Probability that two documents right at the threshold share the bands that they need to be compared; more alike ones do more often';
-COMMENT ON COLUMN nearsim.profiles.documents IS 'How many documents the collection has now';
-COMMENT ON COLUMN nearsim.profiles.buckets IS 'How many buckets there were when the index was built';
-COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'How many members the largest of them had';
-COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'How many of them had more members than the bucket limit';
-COMMENT ON COLUMN nearsim.profiles.links_left_out IS 'How many pairs of members the bucket limit left out, once for each bucket';
-COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was made';
-COMMENT ON COLUMN nearsim.profiles.live_at IS 'Since when the generation answers';
-COMMENT ON COLUMN nearsim.profiles.figures IS 'All that the build counted';
-COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of all that decides sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.profiles.recipe IS 'The whole recipe, every default spelled out';
+    'Probability that two documents exactly at the threshold become candidates; higher for more similar documents';
+COMMENT ON COLUMN nearsim.profiles.documents IS 'Number of documents in the collection';
+COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets when the index was built';
+COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket';
+COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over the bucket limit';
+COMMENT ON COLUMN nearsim.profiles.links_left_out IS
+    'Number of pairs of members that the bucket limit left out, summed over buckets';
+COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was created';
+COMMENT ON COLUMN nearsim.profiles.live_at IS 'When the generation became live';
+COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build';
+COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
+COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.profiles.amplification IS
-    'Which shared bands make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows';
+    'Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows';

@@ -51,7 +51,7 @@ def test_a_renamed_column_refuses_no_write(
     app.execute("UPDATE story SET content = 'after it was renamed' WHERE id < 4")
     app.execute("DELETE FROM story WHERE id = 4")
     (warning,) = warnings
-    assert "nearsim cannot follow this write to public.story" in warning and "body" in warning
+    assert "nearsim cannot capture this write to public.story" in warning and "body" in warning
     with pytest.raises(
         NotFoundError,
         match=r"'story' cannot read its attached table public\.story: its column 'body' does not exist",

@@ -71,7 +71,7 @@ def test_neither_casts_nor_views_of_the_owner_run(
     assert ask(app, BODY) == words(1, 3)
     app.execute(change.encode())
     (warning,) = warned(app, BODY)
-    assert "cannot be read: its collection follows no table" in warning
+    assert "cannot be read: its collection has no attached table" in warning
     assert ask(app, BODY) is None
     for read in (story.sweep, partial(story.get, "3")):
         with pytest.raises(NotFoundError, match=re.escape(reason)):
@@ -88,7 +88,7 @@ def test_ids_of_a_kind_that_cannot_be(story: Index, app: Application) -> None:
     app.execute("ALTER TABLE story ALTER id TYPE date USING DATE '2026-01-01' + CAST(id AS integer)")
     for question in (WHY, WHY_NOT):
         for warning in warned(app, question):
-            assert "cannot be read: its collection follows no table" in warning
+            assert "cannot be read: its collection has no attached table" in warning
     assert len(warned(app, BODY)) == 1 and ask(app, BODY) is None
 
 

@@ -30,14 +30,14 @@ verdict = Table(
         BigInteger,
         Identity(always=True),
         nullable=False,
-        comment="Number of the verdict, rising with time",
+        comment="Number of the verdict, ascending with time",
     ),
     Column(
         "collection_id",
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="verdict_collection_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The collection that both documents were in",
+        comment="The collection of both documents",
     ),
     Column("left_id", BigInteger, nullable=False, comment="doc_id of the earlier document"),
     Column("right_id", BigInteger, nullable=False, comment="doc_id of the later document"),
@@ -51,14 +51,16 @@ verdict = Table(
         "by",
         Text,
         nullable=False,
-        comment="Who decided, as they said; the database user if they did not",
+        comment="Author as stated; by default the database user",
     ),
-    Column("why", Text, nullable=False, comment="Their reason"),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=NOW, comment="When they decided"),
-    Column("undone_by", Text, comment="Who undid or replaced it, null while it stands"),
-    Column("undone_why", Text, comment="Why it was undone or replaced, null while it stands"),
+    Column("why", Text, nullable=False, comment="Reason"),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=NOW, comment="When it was set"),
+    Column("undone_by", Text, comment="Who undid or replaced it; NULL while it is in force"),
+    Column("undone_why", Text, comment="Why it was undone or replaced; NULL while it is in force"),
     Column(
-        "undone_at", DateTime(timezone=True), comment="When it was undone or replaced, null while it stands"
+        "undone_at",
+        DateTime(timezone=True),
+        comment="When it was undone or replaced; NULL while it is in force",
     ),
     PrimaryKeyConstraint("verdict_id", name="verdict_pkey"),
     CheckConstraint("left_id < right_id", name="verdict_ordered"),
@@ -78,8 +80,9 @@ verdict = Table(
     Index("verdict_left", "left_id"),
     Index("verdict_right", "right_id"),
     Index("verdict_collection", "collection_id", "verdict"),
-    comment="Pairs that a person pinned (they belong together) or vetoed (they do not), with who, why and what was "
-    "undone",
+    comment=(
+        "Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo"
+    ),
 )
 
 probe = Table(
@@ -90,52 +93,52 @@ probe = Table(
         BigInteger,
         Identity(always=True),
         nullable=False,
-        comment="The number by which the answer is asked for",
+        comment="Number of the request, an argument of similar_to_text",
     ),
     Column(
         "collection_id",
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="probe_collection_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The collection whose documents the text is compared with",
+        comment="The collection to search",
     ),
     Column(
         "profile",
         Text,
-        comment="The profile that answers; may be left out where the collection has one, or one called default",
+        comment="The profile to search; optional if the collection has one profile, or one named default",
     ),
-    Column("title", Text, comment="The title of the text, for profiles whose fields have it"),
-    Column("body", Text, comment="The text"),
+    Column("title", Text, comment="Title, for profiles whose fields include it"),
+    Column("body", Text, comment="Text"),
     Column(
         "min_similarity",
         Double,
         nullable=False,
         server_default=text("0"),
-        comment="What is less similar is left out of the answer",
+        comment="Minimum similarity of the documents in the answer",
     ),
     Column(
         "asked_by",
         Text,
         nullable=False,
         server_default=text("nearsim.caller()"),
-        comment="The role that asked",
+        comment="The requesting role",
     ),
     Column(
         "asked_at",
         DateTime(timezone=True),
         nullable=False,
         server_default=text("clock_timestamp()"),
-        comment="When it was asked",
+        comment="When it was requested",
     ),
     Column(
         "deadline",
         DateTime(timezone=True),
         nullable=False,
         server_default=text("(clock_timestamp() + '00:00:05'::interval)"),
-        comment="Nobody waits for the answer any longer; at most 24 hours after asked_at",
+        comment="When the request expires; at most 24 hours after asked_at",
     ),
-    Column("answered_at", DateTime(timezone=True), comment="When a worker answered; NULL while none has"),
-    Column("error", Text, comment="Why there is no answer, where the worker could not give one"),
+    Column("answered_at", DateTime(timezone=True), comment="When a worker answered; NULL until then"),
+    Column("error", Text, comment="Why the request failed; NULL if it did not"),
     PrimaryKeyConstraint("probe_id", name="probe_pkey"),
     CheckConstraint("deadline <= asked_at + interval '24 hours'", name="probe_deadline_near"),
     CheckConstraint("isfinite(asked_at) AND isfinite(deadline)", name="probe_moments_finite"),
@@ -143,8 +146,10 @@ probe = Table(
     CheckConstraint("error IS NULL OR answered_at IS NOT NULL", name="probe_error_answers"),
     Index("probe_waiting", "deadline", postgresql_where=text("answered_at IS NULL")),
     Index("probe_age", "deadline"),
-    comment="Texts that applications ask about; a worker answers each before its deadline and removes it an hour after "
-    "that",
+    comment=(
+        "Lookup requests of applications; a worker answers each before its deadline and deletes "
+        "it an hour later"
+    ),
 )
 
 probe_match = Table(
@@ -155,32 +160,35 @@ probe_match = Table(
         BigInteger,
         ForeignKey("nearsim.probe.probe_id", name="probe_match_probe_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The probe that is answered",
+        comment="The lookup request",
     ),
-    Column("doc_id", BigInteger, nullable=False, comment="The document found; it may be gone since"),
+    Column(
+        "doc_id", BigInteger, nullable=False, comment="The matching document; it may have been deleted since"
+    ),
     Column(
         "similarity",
         Double,
         nullable=False,
-        comment="Verified similarity; of a distance d it is 1 / (1 + d)",
+        comment="Verified similarity; 1 / (1 + d) for a distance d",
     ),
-    Column("estimate", REAL, nullable=False, comment="What the two sketches alone say of the similarity"),
-    Column(
-        "shared_bands", SmallInteger, nullable=False, comment="How many bands of the two sketches are equal"
-    ),
+    Column("estimate", REAL, nullable=False, comment="Similarity estimated from the two sketches"),
+    Column("shared_bands", SmallInteger, nullable=False, comment="Number of equal bands of the two sketches"),
     Column(
         "intersection_size",
         Integer,
-        comment="How many distinct features the two texts share; NULL where the metric counts none",
+        comment="Number of features in both texts; NULL if the metric counts none",
     ),
     Column(
         "union_size",
         Integer,
-        comment="How many distinct features they have together; NULL where the metric counts none",
+        comment="Number of features in either text; NULL if the metric counts none",
     ),
-    Column("distance", Double, comment="Verified distance; NULL where the metric measures none"),
+    Column("distance", Double, comment="Verified distance; NULL if the metric is no distance"),
     PrimaryKeyConstraint("probe_id", "doc_id", name="probe_match_pkey"),
-    comment="The documents that the text of a probe would be paired with if it were added, twins expanded",
+    comment=(
+        "Answers to lookup requests: the documents that the text would be paired with if it were "
+        "added, twins expanded"
+    ),
 )
 
 event = Table(
@@ -191,35 +199,37 @@ event = Table(
         BigInteger,
         Identity(always=True),
         nullable=False,
-        comment="The order; there are gaps, but nothing is ever added before what is there",
+        comment="Position in commit order; there are gaps, but later events always have larger numbers",
     ),
     Column("left_id", BigInteger, comment="doc_id of the left document of a pair"),
     Column(
         "right_id",
         BigInteger,
-        comment="doc_id of the right document of a pair; of twins the one that is not the head",
+        comment="doc_id of the right document of a pair; for twins the one that is not the head",
     ),
-    Column("similarity", Double, comment="Similarity of a pair that was found; 1 for a twin and its head"),
+    Column("similarity", Double, comment="Similarity of a new pair; 1 for a twin and its head"),
+    Column("cluster_id", BigInteger, comment="The cluster; its former number if it was split or dissolved"),
     Column(
-        "cluster_id", BigInteger, comment="The cluster; of one that was split or is gone, what it was called"
+        "survivor_id",
+        BigInteger,
+        comment="doc_id of the document to keep in the cluster, or formerly to keep",
     ),
-    Column("survivor_id", BigInteger, comment="doc_id of the document that survives in the cluster, or did"),
     Column(
         "at",
         DateTime(timezone=True),
         nullable=False,
         server_default=text("clock_timestamp()"),
-        comment="When it was about to be committed",
+        comment="Time shortly before commit",
     ),
     Column("collection_id", Integer, nullable=False, comment="The collection"),
     Column("profile_id", Integer, nullable=False, comment="The profile"),
-    Column("generation_id", Integer, nullable=False, comment="The generation that answered for the profile"),
+    Column("generation_id", Integer, nullable=False, comment="The generation that was live"),
     Column(
         "pruned",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether this event and all before it of its kind and profile were removed",
+        comment="Whether this event and all earlier ones of its kind and profile were deleted",
     ),
     Column(
         "kind",
@@ -231,12 +241,14 @@ event = Table(
     Column(
         "other_ids",
         ARRAY(BigInteger),
-        comment="Clusters: those that were merged, those that a cluster fell into, or what it was called before",
+        comment=(
+            "Other clusters: those that were merged, those that resulted from a split, or the former number"
+        ),
     ),
     Column(
         "other_survivor_ids",
         ARRAY(BigInteger),
-        comment="The survivors of those clusters, in the same order",
+        comment="Survivors of those clusters, in the same order",
     ),
     PrimaryKeyConstraint("event_id", name="event_pkey"),
     CheckConstraint(
@@ -254,17 +266,16 @@ event = Table(
         name="event_of_cluster_whole",
     ),
     Index("event_pruned", "profile_id", "kind", postgresql_where=text("pruned")),
-    comment="What happened to pairs, clusters and their survivors, in the order in which it was committed; kept for "
-    "some days",
+    comment="Changes of pairs, clusters and their survivors, in commit order; deleted after some days",
 )
 
 pending_event = Table(
     "pending_event",
     metadata,
     Column(
-        "pending_id", BigInteger, Identity(always=True), nullable=False, comment="The order of the statements"
+        "pending_id", BigInteger, Identity(always=True), nullable=False, comment="Order of the statements"
     ),
-    Column("generation_id", Integer, nullable=False, comment="The generation that was changed"),
+    Column("generation_id", Integer, nullable=False, comment="The changed generation"),
     Column(
         "kind",
         Text,
@@ -274,25 +285,27 @@ pending_event = Table(
     Column(
         "collection_id",
         Integer,
-        comment="The collection of a generation that became live, or no longer is",
+        comment="Collection of a generation that was promoted or retired",
     ),
-    Column("profile_id", Integer, comment="The profile of such a generation"),
-    Column("left_ids", ARRAY(BigInteger), comment="The left documents of pairs, and the heads of twins"),
-    Column("right_ids", ARRAY(BigInteger), comment="The right documents, and the twins"),
-    Column("similarities", ARRAY(Double), comment="The similarities of these pairs"),
+    Column("profile_id", Integer, comment="Profile of such a generation"),
+    Column("left_ids", ARRAY(BigInteger), comment="Left documents of pairs, and heads of twins"),
+    Column("right_ids", ARRAY(BigInteger), comment="Right documents, and twins"),
+    Column("similarities", ARRAY(Double), comment="Similarities of these pairs"),
     Column(
         "doc_ids",
         ARRAY(BigInteger),
-        comment="Documents that joined, left or changed a cluster, or survive otherwise",
+        comment="Documents that joined, left or changed a cluster, or whose survivor flag changed",
     ),
-    Column("cluster_ids", ARRAY(BigInteger), comment="The clusters that these were in; NULL for none"),
-    Column("survive", ARRAY(Boolean), comment="Whether they survived there; NULL where they were in none"),
+    Column("cluster_ids", ARRAY(BigInteger), comment="Their clusters before; NULL for none"),
+    Column("survive", ARRAY(Boolean), comment="Whether they were to keep there; NULL if in no cluster"),
     PrimaryKeyConstraint("pending_id", name="pending_event_pkey"),
     CheckConstraint(
         "kind IN ('pairs_before', 'pairs_after', 'members', 'live', 'not_live')",
         name="pending_event_kind_known",
     ),
     prefixes=["UNLOGGED"],
-    comment="What the transaction at hand has changed, a row a statement; made into events when it commits, and gone "
-    "by then",
+    comment=(
+        "Changes of the running transaction, one row per statement; converted into events and "
+        "deleted at commit"
+    ),
 )

@@ -30,18 +30,18 @@ collection = Table(
     Column(
         "collection_id", Integer, Identity(always=True), primary_key=True, comment="Number of the collection"
     ),
-    Column("name", Text, nullable=False, comment="Its name, unique"),
+    Column("name", Text, nullable=False, comment="Name, unique"),
     Column(
         "temporary",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether it was made for one run of nearsim dedupe and goes with it",
+        comment="Whether it belongs to one run of nearsim dedupe, which deletes it at its end",
     ),
-    moment("created_at", "When it was made"),
+    moment("created_at", "When it was created"),
     moment(
         "purged_at",
-        "When texts were last purged from it; processes that remember texts forget them then",
+        "When texts were last purged from it; processes with cached texts then discard them",
         required=False,
     ),
     UniqueConstraint("name", name="collection_name_key"),
@@ -57,35 +57,33 @@ document = Table(
         BigInteger,
         Identity(always=True),
         primary_key=True,
-        comment="The index's own number of the document, above 0; it is its place in time",
+        comment="Number of the document, above 0; ascending in order of creation",
     ),
     Column(
         "collection_id",
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="document_collection_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The collection it belongs to",
+        comment="The collection",
     ),
     Column(
         "external_id",
         Text(collation="C"),
         nullable=False,
-        comment="The owner's name of it, unique in the collection; at most 1,024 bytes",
+        comment="The owner's id of the document, unique in the collection; at most 1,024 bytes",
     ),
-    Column("title", Text, comment="Its title"),
-    Column("body", Text, comment="Its text"),
-    Column(
-        "vector", ARRAY(REAL), comment="Numbers that its owner computed, for profiles that compare vectors"
-    ),
-    Column("source", Text, comment="Where it comes from, such as an agency or a site"),
-    Column("url", Text, comment="Its address"),
-    moment("published_at", "When it was published; where it is NULL, created_at counts", required=False),
+    Column("title", Text, comment="Title"),
+    Column("body", Text, comment="Text"),
+    Column("vector", ARRAY(REAL), comment="Vector supplied by the owner, for profiles that compare vectors"),
+    Column("source", Text, comment="Source, such as an agency or a site"),
+    Column("url", Text, comment="URL"),
+    moment("published_at", "When it was published; if NULL, created_at is used", required=False),
     Column(
         "attributes",
         JSONB,
         nullable=False,
         server_default=text("'{}'"),
-        comment="Whatever else its owner wants to keep with it",
+        comment="Any further data of the owner",
     ),
     Column(
         "revision",
@@ -93,7 +91,7 @@ document = Table(
         nullable=False,
         server_default=text("nextval('nearsim.document_revision'::regclass)"),
         server_onupdate=FetchedValue(),
-        comment="Grows with every change; kept by a trigger",
+        comment="Increases with every change; set by a trigger",
     ),
     moment("created_at", "When it was first stored"),
     Column(
@@ -102,18 +100,20 @@ document = Table(
         nullable=False,
         server_default=NOW,
         server_onupdate=FetchedValue(),
-        comment="When it was last changed; kept by a trigger",
+        comment="When it was last changed; set by a trigger",
     ),
     Column(
         "body_digest",
         Uuid,
-        comment="Where the collection follows a table: md5 of the text that is there (of an empty one, where that is "
-        "NULL)",
+        comment=(
+            "If the collection has an attached table: MD5 of the text in that table (of an empty text "
+            "if that is NULL)"
+        ),
     ),
     Column(
         "body_length",
         Integer,
-        comment="Where the collection follows a table: how many characters the text there has",
+        comment="If the collection has an attached table: length of the text in that table, in characters",
     ),
     UniqueConstraint("collection_id", "external_id", name="document_external_id_key"),
     CheckConstraint("doc_id > 0", name="document_doc_id_positive"),
@@ -124,7 +124,10 @@ document = Table(
     ),
     Index("document_collection_doc", "collection_id", "doc_id"),
     Index("document_age", "collection_id", text("coalesce(published_at, created_at)")),
-    comment="Texts with their owners own external_id; any application may write here, nearsim build takes it in",
+    comment=(
+        "Documents under their owners' own external_id; any application may write here, and "
+        "nearsim indexes the changes"
+    ),
 )
 
 collection_access = Table(
@@ -143,19 +146,26 @@ collection_access = Table(
         "role_name",
         Text,
         nullable=False,
-        comment="The role, by name: whoever is a member of it sees the collection, and so does a later role of that "
-        "name",
+        comment=(
+            "The role, by name: its members see the collection, and so does a later role of the same name"
+        ),
     ),
     Column(
         "may_write",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether the role may also write documents of the collection, being a nearsim_writer",
+        comment="Whether the role may also write documents of the collection, if it is a nearsim_writer",
     ),
-    Column("granted_at", DateTime(timezone=True), nullable=False, server_default=NOW, comment="Since when"),
+    Column(
+        "granted_at",
+        DateTime(timezone=True),
+        nullable=False,
+        server_default=NOW,
+        comment="When it was granted",
+    ),
     PrimaryKeyConstraint("collection_id", "role_name", name="collection_access_pkey"),
-    comment="Which roles may read which collections, where readers are kept apart (nearsim db isolation)",
+    comment="Collections that a role may read under isolation (nearsim db isolation)",
 )
 
 attachment = Table(
@@ -169,50 +179,55 @@ attachment = Table(
         autoincrement=False,
         comment="The collection",
     ),
-    Column("relation", REGCLASS, nullable=False, comment="The table, under whatever name it has now"),
-    Column("id_column", Text, nullable=False, comment="Its column of ids, which as text are external_id"),
-    Column("text_column", Text, nullable=False, comment="Its column of texts"),
-    Column("title_column", Text, comment="Its column of titles"),
-    Column("source_column", Text, comment="Its column of sources"),
-    Column("url_column", Text, comment="Its column of addresses"),
-    Column("published_at_column", Text, comment="Its column of dates of publication"),
+    Column("relation", REGCLASS, nullable=False, comment="The table; still valid after it is renamed"),
+    Column("id_column", Text, nullable=False, comment="Column with the ids; as text they are external_id"),
+    Column("text_column", Text, nullable=False, comment="Column with the texts"),
+    Column("title_column", Text, comment="Column with the titles"),
+    Column("source_column", Text, comment="Column with the sources"),
+    Column("url_column", Text, comment="Column with the URLs"),
+    Column("published_at_column", Text, comment="Column with the publication dates"),
     Column(
         "attached_at",
         DateTime(timezone=True),
         nullable=False,
         server_default=NOW,
-        comment="Since when it is followed",
+        comment="When it was attached",
     ),
     Column(
         "wanted_at",
         DateTime(timezone=True),
         nullable=False,
         server_default=text("clock_timestamp()"),
-        comment="When a sweep of the whole table was last asked for",
+        comment="When a sweep of the whole table was last requested",
     ),
     Column(
         "swept_at",
         DateTime(timezone=True),
-        comment="When the last sweep that was finished began; earlier than wanted_at, another is to come",
+        comment="Start of the last completed sweep; if earlier than wanted_at, another sweep is due",
     ),
-    Column("sweep_seconds", Double, nullable=False, server_default=text("0"), comment="How long that took"),
+    Column(
+        "sweep_seconds", Double, nullable=False, server_default=text("0"), comment="Duration of that sweep"
+    ),
     Column(
         "unusable",
         BigInteger,
         nullable=False,
         server_default=text("0"),
-        comment="How many rows it left out because their id is NULL, empty or longer than 1,024 bytes",
+        comment="Number of rows it skipped because their id is NULL, empty or longer than 1,024 bytes",
     ),
     Column(
         "detaching",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether the texts are being copied and the table is not followed any more",
+        comment="Whether the table is being detached: texts are copied, and changes are no longer read",
     ),
-    Column("trouble", Text, comment="Why the table cannot be followed now"),
-    Column("troubled_at", DateTime(timezone=True), comment="When that was last found"),
+    Column("trouble", Text, comment="Why the table cannot be read; NULL if it can"),
+    Column("troubled_at", DateTime(timezone=True), comment="When that was last detected"),
     PrimaryKeyConstraint("collection_id", name="attachment_pkey"),
     CheckConstraint("(trouble IS NULL) = (troubled_at IS NULL)", name="attachment_trouble_dated"),
-    comment="Which collections follow a table of an application, that keeps their texts (nearsim attach)",
+    comment=(
+        "Tables of applications that are attached to collections (nearsim attach); the texts stay "
+        "in those tables"
+    ),
 )

@@ -33,13 +33,13 @@ profile = Table(
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="profile_collection_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The collection whose documents it compares",
+        comment="The collection",
     ),
-    Column("name", Text, nullable=False, comment="Its name, unique in the collection"),
-    moment("created_at", "When it was made"),
+    Column("name", Text, nullable=False, comment="Name, unique in the collection"),
+    moment("created_at", "When it was created"),
     UniqueConstraint("collection_id", "name", name="profile_name_key"),
     CheckConstraint("name <> ''", name="profile_name_given"),
-    comment="A named recipe for one collection",
+    comment="A named recipe of a collection",
 )
 
 generation = Table(
@@ -50,84 +50,92 @@ generation = Table(
         Integer,
         Identity(always=True),
         primary_key=True,
-        comment="Number of the generation; its own tables end in it, as nearsim_index.band_7",
+        comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7",
     ),
     Column(
         "profile_id",
         Integer,
         ForeignKey("nearsim.profile.profile_id", name="generation_profile_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The profile it is a build of",
+        comment="The profile",
     ),
     Column(
         "state",
         Text,
         nullable=False,
         server_default=text("'building'"),
-        comment="building, catching_up, ready, live (answers), retired, paused or abandoned",
+        comment="building, catching_up, ready, live (answers queries), retired, paused or abandoned",
     ),
     Column(
         "stage",
         Text,
         nullable=False,
         server_default=text("'sign'"),
-        comment="How far its build has come: sign, bands, pairs, clusters, done",
+        comment="Stage of its build: sign, bands, pairs, clusters, done",
     ),
     Column(
         "verified_through",
         BigInteger,
         nullable=False,
         server_default=text("0"),
-        comment="The doc_id up to which a build has verified pairs",
+        comment="doc_id up to which the build has verified pairs",
     ),
-    Column("recipe", JSONB, nullable=False, comment="The whole recipe, every default spelled out"),
+    Column("recipe", JSONB, nullable=False, comment="The complete recipe, including defaults"),
     Column(
-        "fingerprint", Text, nullable=False, comment="SHA-256 of all that decides sketches, bands and pairs"
+        "fingerprint",
+        Text,
+        nullable=False,
+        comment="SHA-256 of everything that determines sketches, bands and pairs",
     ),
-    Column("figures", JSONB, nullable=False, server_default=text("'{}'"), comment="What its build counted"),
-    moment("created_at", "When it was made"),
-    moment("live_at", "Since when it answers, or did", required=False),
-    moment("expired_through", "The date up to which documents have left its window", required=False),
-    Column("bands", SmallInteger, comment="How many bands a sketch is cut into"),
-    Column("rows", SmallInteger, comment="How many values of the sketch make one band"),
+    Column("figures", JSONB, nullable=False, server_default=text("'{}'"), comment="Counts of its build"),
+    moment("created_at", "When it was created"),
+    moment("live_at", "When it last became live", required=False),
+    moment("expired_through", "Date up to which documents have expired ([retain] age)", required=False),
+    Column("bands", SmallInteger, comment="Number of bands of a sketch"),
+    Column("rows", SmallInteger, comment="Number of sketch positions per band"),
     Column(
         "expected_recall",
         Double,
-        comment="Probability that two documents right at the threshold become candidates; NULL where it was not "
-        "written down",
+        comment=(
+            "Probability that two documents exactly at the threshold become candidates; NULL if not recorded"
+        ),
     ),
     Column(
         "replaces",
         Integer,
-        comment="The generation that answered when this one was begun beside it; NULL for the first of a profile, "
-        "which goes live by itself",
+        comment=(
+            "The generation that was live when this one was started; NULL for a profile's first, "
+            "which becomes live when built"
+        ),
     ),
     Column(
         "detached",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether its build is left to the workers",
+        comment="Whether workers continue its build",
     ),
     Column(
         "dropping",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether its tables are being dropped, which waits for who still reads them",
+        comment="Whether its tables are being dropped, which waits for sessions that read them",
     ),
-    moment("ready_at", "When it had caught up with the documents", required=False),
-    moment("retired_at", "When it ceased to answer; NULL while it does, or never did", required=False),
+    moment("ready_at", "When it became ready", required=False),
+    moment("retired_at", "When it was retired; NULL if it is live or never was", required=False),
     Column(
         "told_left_id",
         BigInteger,
-        comment="The left document of the last pair, or the cluster, that was told of since it answers; NULL once all "
-        "are",
+        comment=(
+            "Position of publishing its events since promotion: left document of the last pair, or "
+            "the cluster; NULL when complete"
+        ),
     ),
     Column(
         "told_right_id",
         BigInteger,
-        comment="The right document of that pair, or the largest number after a cluster",
+        comment="Right document of that pair, or the largest bigint for a cluster",
     ),
     CheckConstraint(
         "state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')",
@@ -145,7 +153,7 @@ generation = Table(
         unique=True,
         postgresql_where=text("state IN ('building', 'catching_up', 'ready', 'paused')"),
     ),
-    comment="One build of a profile, with its whole recipe and the fingerprint of what makes its sketches",
+    comment="One build of a profile's index, with its complete recipe and its fingerprint",
 )
 
 signature = Table(
@@ -156,14 +164,16 @@ signature = Table(
         "doc_id",
         BigInteger,
         nullable=False,
-        comment="The document; it may be gone, until its index rows are taken out",
+        comment="The document; a deleted document's row is removed by the next dispatch",
     ),
-    Column("revision", BigInteger, nullable=False, comment="The revision of the document that was signed"),
+    Column("revision", BigInteger, nullable=False, comment="Revision of the document that was sketched"),
     Column(
         "feature_count",
         Integer,
         nullable=False,
-        comment="How many distinct features it has; 0 where its text is empty or too short, and it is like nothing",
+        comment=(
+            "Number of distinct features; 0 if the text is empty or too short, so that it matches nothing"
+        ),
     ),
     Column(
         "feature_digest",
@@ -173,18 +183,24 @@ signature = Table(
     Column(
         "sketch",
         LargeBinary,
-        comment="The summary of the features that bands are cut from and similarity is estimated with",
+        comment="Sketch, from which bands are hashed and similarity is estimated",
     ),
     Column(
         "numbers_digest",
         BigInteger,
         nullable=False,
-        comment="Sum of the hashes of the runs of digits in the text, 0 for none: equal where the numbers are the same",
+        comment=(
+            "Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with "
+            "the same numbers"
+        ),
     ),
     Column(
         "head_id",
         BigInteger,
-        comment="The first document with the same features, which alone has bands and pairs; often itself",
+        comment=(
+            "The first document with the same features, which alone has bands and pairs; often the "
+            "document itself"
+        ),
     ),
     CheckConstraint(
         "(feature_count > 0) = (feature_digest IS NOT NULL) AND (feature_count > 0) = (sketch IS NOT NULL) "
@@ -193,7 +209,7 @@ signature = Table(
     ),
     CheckConstraint("head_id <= doc_id", name="signature_head_first"),
     postgresql_partition_by="LIST (generation_id)",
-    comment="A document in a generation: its features counted and digested, its sketch, the head of its twins",
+    comment="Indexed documents: number and digest of features, sketch, and head of its twins",
 )
 
 band = Table(
@@ -214,7 +230,7 @@ band = Table(
         comment="The number of the band: the top byte of bucket_hash",
     ),
     postgresql_partition_by="LIST (generation_id)",
-    comment="A band of a head: documents with the same bucket_hash may be similar; band_no is its top byte",
+    comment=("Bands of heads: documents with the same bucket_hash may be similar; band_no is its top byte"),
 )
 
 similar_pair = Table(
@@ -223,24 +239,22 @@ similar_pair = Table(
     Column("generation_id", Integer, nullable=False, comment="The generation"),
     Column("left_id", BigInteger, nullable=False, comment="The head with the smaller doc_id"),
     Column("right_id", BigInteger, nullable=False, comment="The head with the larger doc_id"),
-    Column(
-        "shared_bands", SmallInteger, nullable=False, comment="How many bands of the two sketches are equal"
-    ),
-    Column("estimate", REAL, nullable=False, comment="Similarity as estimated from the two sketches"),
+    Column("shared_bands", SmallInteger, nullable=False, comment="Number of equal bands of the two sketches"),
+    Column("estimate", REAL, nullable=False, comment="Similarity estimated from the two sketches"),
     Column(
         "similarity",
         Double,
         nullable=False,
-        comment="Verified similarity, which reaches the recipe's threshold; of a distance d it is 1 / (1 + d)",
+        comment="Verified similarity, at or above the recipe's threshold; 1 / (1 + d) for a distance d",
     ),
     Column(
         "intersection_size",
         Integer,
-        comment="How many features both have; NULL where the metric counts none",
+        comment="Number of features in both; NULL if the metric counts none",
     ),
-    Column("union_size", Integer, comment="How many features either has; NULL where the metric counts none"),
+    Column("union_size", Integer, comment="Number of features in either; NULL if the metric counts none"),
     moment("verified_at", "When the similarity was computed"),
-    Column("distance", Double, comment="Verified distance; NULL where the metric measures none"),
+    Column("distance", Double, comment="Verified distance; NULL if the metric is no distance"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
     CheckConstraint(
         "(intersection_size IS NULL) = (union_size IS NULL) AND intersection_size BETWEEN 0 AND union_size "
@@ -249,7 +263,9 @@ similar_pair = Table(
     ),
     CheckConstraint("distance >= 0", name="similar_pair_distance_possible"),
     postgresql_partition_by="LIST (generation_id)",
-    comment="Verified pairs of heads, left_id < right_id; the twins of a head (signature.head_id) are paired alike",
+    comment=(
+        "Verified pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs"
+    ),
 )
 
 cluster_member = Table(
@@ -261,9 +277,11 @@ cluster_member = Table(
         "cluster_id",
         BigInteger,
         nullable=False,
-        comment="The cluster: the smallest doc_id that it was linked with",
+        comment="The cluster, identified by its smallest doc_id",
     ),
-    Column("is_survivor", Boolean, nullable=False, comment="Whether it is the one of its cluster to keep"),
+    Column(
+        "is_survivor", Boolean, nullable=False, comment="Whether it is the document of its cluster to keep"
+    ),
     postgresql_partition_by="LIST (generation_id)",
-    comment="Documents tied together by pairs, twins included, and which one of each cluster survives",
+    comment=("Clusters: documents connected by pairs, twins included, and the one of each cluster to keep"),
 )

@@ -7,7 +7,13 @@ from nearsim_db.store.schema.tables.base import metadata
 schema_floor = Table(
     "schema_floor",
     metadata,
-    Column("single", Boolean, nullable=False, server_default=text("true"), comment="There is one row"),
+    Column(
+        "single",
+        Boolean,
+        nullable=False,
+        server_default=text("true"),
+        comment="Ensures that there is one row",
+    ),
     Column(
         "oldest_revision",
         Text,
@@ -23,5 +29,5 @@ schema_floor = Table(
     PrimaryKeyConstraint("single", name="schema_floor_pkey"),
     CheckConstraint("single", name="schema_floor_one_row"),
     CheckConstraint("oldest_revision ~ '^[0-9]{4}$'", name="schema_floor_revision_known"),
-    comment="Which code may work with this schema: all that was written for it, or for an older one down to this",
+    comment="Oldest code that may work with this schema, and the files it was made from",
 )

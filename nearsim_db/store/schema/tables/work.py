@@ -22,11 +22,12 @@ lease = Table(
     "lease",
     metadata,
     Column("lease_id", Integer, Identity(always=True), primary_key=True, comment="Number of the lease"),
-    Column("worker", Text, nullable=False, comment="The process that holds it, as host and number"),
-    moment("taken_at", "When it began"),
-    moment("beat_at", "When it was last heard of"),
-    comment="Processes at work, each holding an advisory lock as long as it lives; their work is free again when they "
-    "are gone",
+    Column("worker", Text, nullable=False, comment="The process that holds it, as host:pid"),
+    moment("taken_at", "When it was acquired"),
+    moment("beat_at", "Last heartbeat"),
+    comment=(
+        "Processes at work, each holding an advisory lock while it runs; their work is released when they end"
+    ),
 )
 
 work = Table(
@@ -37,38 +38,48 @@ work = Table(
         Integer,
         ForeignKey("nearsim.generation.generation_id", name="work_generation_fkey", ondelete="CASCADE"),
         nullable=False,
-        comment="The generation it is to be done for",
+        comment="The generation",
     ),
-    Column("doc_id", BigInteger, nullable=False, comment="The document; 0 stands for all of the index"),
+    Column("doc_id", BigInteger, nullable=False, comment="The document; 0 for the whole index"),
     Column(
         "stage",
         Text,
         nullable=False,
-        comment="sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) "
-        "or tell (events of an index that went live)",
+        comment=(
+            "sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all "
+            "documents) or tell (publish events after promotion)"
+        ),
     ),
     moment("queued_at", "When it was queued"),
-    moment("due_at", "When it may begin"),
-    Column("lease_id", Integer, comment="Who is at it; NULL for nobody"),
+    moment("due_at", "Earliest start"),
+    Column("lease_id", Integer, comment="The lease under which it is processed; NULL if it waits"),
     Column(
         "again",
         Boolean,
         nullable=False,
         server_default=text("false"),
-        comment="Whether it was queued once more while somebody was at it",
+        comment="Whether it was queued again while being processed",
     ),
     Column(
-        "attempts", SmallInteger, nullable=False, server_default=text("0"), comment="How often it has failed"
+        "attempts",
+        SmallInteger,
+        nullable=False,
+        server_default=text("0"),
+        comment="Number of failed attempts",
     ),
     Column(
         "reached",
         BigInteger,
         nullable=False,
         server_default=text("0"),
-        comment="How far an anchor has gone through its buckets: the last doc_id",
+        comment="Progress of an anchor through its buckets: the last doc_id",
     ),
-    Column("error", Text, comment="Why it failed last"),
-    moment("set_aside_at", "When it was given up until somebody looks", required=False),
+    Column("error", Text, comment="Last error"),
+    moment(
+        "set_aside_at",
+        "When it was set aside after its last attempt, for a person to look at",
+        required=False,
+    ),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
     CheckConstraint(
         "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'tell')", name="work_stage_known"
@@ -89,30 +100,33 @@ work = Table(
         "doc_id",
         postgresql_where=text("set_aside_at IS NOT NULL"),
     ),
-    comment="What a generation has still to sign, search or link: who is at it, since when, and what went wrong before",
+    comment="Work queue of a generation: sign, search and link, with leases, retries and errors",
 )
 
 change = Table(
     "change",
     metadata,
-    Column("collection_id", Integer, comment="The collection; NULL for all documents there are"),
+    Column("collection_id", Integer, comment="The collection; NULL for all documents"),
     Column("doc_id", BigInteger, comment="The document that was written"),
     moment("changed_at", "When it was written"),
     Column(
         "stage",
         Text,
-        comment="link where only clusters are to be put right, after a verdict; null where the document itself was "
-        "written",
+        comment=(
+            "link if only clusters have to be updated, after a verdict; NULL if the document itself "
+            "was written"
+        ),
     ),
     Column(
         "external_id",
         Text,
-        comment="The id of a row in the table that the collection follows; with neither this nor doc_id all of it is "
-        "meant",
+        comment=(
+            "Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant"
+        ),
     ),
     CheckConstraint(
         "num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)", name="change_one_or_everything"
     ),
     CheckConstraint("stage = 'link'", name="change_stage_known"),
-    comment="Writes to document that no index has taken in yet; triggers append and do nothing else",
+    comment="Captured writes that are not dispatched to indexes yet; triggers only append here",
 )
