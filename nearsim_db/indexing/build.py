@@ -12,8 +12,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import steps
+from nearsim_db.indexing import build_progress, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
@@ -48,18 +47,18 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         names = list(stages)
         for name in names[names.index(generation.stage) :]:
             began = time.monotonic()
-            _record_begin(writing, context, name)
+            build_progress.begin(writing, context.generation, name)
             stages[name]()
             reading.rollback()
             _vacuum(engine, context, name)
-            _record_seconds(writing, context, name, time.monotonic() - began)
+            build_progress.add_seconds(writing, context.generation, name, time.monotonic() - began)
 
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
     generation = context.generation
     partitions.create(writing, context.leaves)
     writing.commit()
-    age = context.encoder.profile.recipe.retain.seconds
+    age = context.retained_seconds
     retention.begin(writing, context.leaves, age)
     writing.commit()
     total = catalog.count_documents(writing, generation.collection_id)
@@ -67,7 +66,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
     catalog.add_figures(writing, generation, {"documents": total})
-    _record_begin(writing, context, "sign", done)
+    build_progress.begin(writing, context.generation, "sign", done)
     texts = recipe_warnings.TextSample()
     with closing(
         documents.stream_after(
@@ -84,7 +83,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
             rows = steps.sign_documents(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             done += len(batch)
-            _commit(writing, context, done, total)
+            build_progress.commit(writing, context.generation, done, total)
             progress("sign", done, total)
     _warn(context, recipe_warnings.of_texts(context.encoder.profile, texts))
     signatures.index_signatures(writing, context.leaves)
@@ -92,7 +91,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(writing, context.leaves, "compare", [queue.WHOLE])
     catalog.set_stage(writing, generation, "bands")
-    _commit(writing, context)
+    build_progress.commit(writing, context.generation)
 
 
 def _load_bands(
@@ -100,7 +99,7 @@ def _load_bands(
 ) -> None:
     family = context.encoder.family
     _forecast(writing, context)
-    _commit(writing, context)
+    build_progress.commit(writing, context.generation)
     bands.empty_bands(writing, context.leaves)
     heads, total = 0, signatures.count_heads(writing, context.leaves)
     sketches = signatures.stream_head_sketches(
@@ -109,13 +108,13 @@ def _load_bands(
     for doc_ids, keys in _band_keys(context, sketches):
         bands.write_bands(writing, context.leaves, doc_ids, keys)
         heads += len(doc_ids)
-        _check_not_stopped(writing, context)
-        _record_progress(engine, context, heads, total)
+        build_progress.check_not_stopped(writing, context.generation)
+        build_progress.record(engine, context.generation, heads, total)
         progress("bands", heads, total)
     reading.rollback()
     bands.index_bands(writing, context.leaves)
     catalog.set_stage(writing, context.generation, "pairs")
-    _commit(writing, context)
+    build_progress.commit(writing, context.generation)
 
 
 def _forecast(connection: Connection, context: Context) -> None:
@@ -166,7 +165,9 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
         heads = signatures.read_head_ids(reading, context.leaves)
         reading.rollback()
-        _record_begin(writing, context, "pairs", int(np.searchsorted(heads, after, "right")))
+        build_progress.begin(
+            writing, context.generation, "pairs", int(np.searchsorted(heads, after, "right"))
+        )
         counting = context.pool.submit(_count_buckets, engine, context)
         storing = context.pool.submit(writing.rollback)
         try:
@@ -192,7 +193,7 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
         catalog.add_figures(writing, context.generation, counting.result() | context.figures)
         context.figures.clear()
         catalog.set_stage(writing, context.generation, "clusters")
-        _commit(writing, context)
+        build_progress.commit(writing, context.generation)
 
 
 def _count_buckets(engine: Engine, context: Context) -> dict[str, int]:
@@ -214,7 +215,7 @@ def _store_block(
     queue.queue_work(writing, context.leaves, "search", stale)
     catalog.set_stage(writing, context.generation, "pairs", through)
     catalog.add_figures(writing, context.generation, figures)
-    _commit(writing, context)
+    build_progress.commit(writing, context.generation)
 
 
 def _finish(writing: Connection, context: Context, progress: Progress) -> None:
@@ -223,45 +224,8 @@ def _finish(writing: Connection, context: Context, progress: Progress) -> None:
     partitions.attach(writing, context.leaves)
     # The row is locked from here on, so the build cannot be paused between this check and its end.
     catalog.set_stage(writing, context.generation, "done")
-    _check_not_stopped(writing, context)
+    build_progress.check_not_stopped(writing, context.generation)
     generations.finish_build(writing, context.generation)
-    writing.commit()
-
-
-def _check_not_stopped(writing: Connection, context: Context) -> None:
-    state = generations.read_state(writing, context.generation)
-    if state != "building":
-        stopped = context.generation
-        raise BuildStoppedError(stopped.generation_id, state, stopped.advice("reindex resume"))
-
-
-def _commit(writing: Connection, context: Context, done: int | None = None, total: int | None = None) -> None:
-    """Commit and record progress. Raises BuildStoppedError if the build was stopped meanwhile."""
-    _check_not_stopped(writing, context)
-    if done is not None:
-        catalog.add_figures(writing, context.generation, {"done": done, "total": total})
-    writing.commit()
-
-
-def _record_begin(writing: Connection, context: Context, stage: str, done: int = 0) -> None:
-    """Record when a stage began or resumed, and how much of it was done, for estimates."""
-    at = queue.server_time(writing).timestamp()
-    began = {"stage": stage, "at": at, "done": done}
-    catalog.add_figures(writing, context.generation, {"began": began, "done": done, "total": None})
-    _commit(writing, context)
-
-
-def _record_progress(engine: Engine, context: Context, done: int, total: int) -> None:
-    """Record progress of a stage that commits only at its end."""
-    with engine.begin() as connection:
-        catalog.add_figures(connection, context.generation, {"done": done, "total": total})
-
-
-def _record_seconds(writing: Connection, context: Context, stage: str, seconds: float) -> None:
-    """Record the duration of a stage for estimates; those of an interrupted stage add up."""
-    figures = catalog.reread(writing, context.generation).figures.get("seconds", {})
-    spent = {**figures, stage: round(figures.get(stage, 0.0) + seconds, 3)}
-    catalog.add_figures(writing, context.generation, {"seconds": spent})
     writing.commit()
 
 

@@ -5,29 +5,29 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Judgement
 from nearsim_db.search.cache import BoundedCache
 from nearsim_db.search.live_generation import LiveIndex
+from nearsim_db.search.result_set_values import (
+    checked_threshold,
+    judgements,
+    latest_revisions,
+    storable_ids,
+)
 from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
-from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
-from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.statements import Leaves
 
-_LARGEST = 2**63 - 1  # of PostgreSQL's bigint
 _ENTRY_BYTES = 250  # overhead of a cache entry, about
-
-Id = TypeVar("Id", int, str)
 
 _Signed = tuple[int, bytes | None]  # the signed revision, and the sketch if it has features
 _UNSIGNED: _Signed = (0, None)  # revisions begin at 1
@@ -86,7 +86,7 @@ class Deduper:
         recheck_seconds: float = 5.0,
     ) -> None:
         self._index = index
-        self._threshold = _checked(min_similarity)
+        self._threshold = checked_threshold(min_similarity)
         self._sketch_bytes, self._answer_bytes = sketch_bytes, answer_bytes
         self._recheck_seconds = recheck_seconds
         self._lock = threading.Lock()
@@ -111,17 +111,17 @@ class Deduper:
         whose newer text is not indexed yet is compared by its older text. Raises InputError for a value that cannot be
         a doc_id or a revision.
         """
-        threshold = self._threshold if min_similarity is None else _checked(min_similarity)
-        wanted = _latest(doc_ids, revisions)
+        threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
+        wanted = latest_revisions(doc_ids, revisions)
         first = self._find_duplicates(list(wanted), list(wanted.values()) if revisions else None, threshold)
-        return _judgements(doc_ids, list(wanted), first)
+        return judgements(doc_ids, list(wanted), first)
 
     def dedupe_external(
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
         """Run `dedupe` for external ids, which one more query resolves."""
         names = list(dict.fromkeys(external_ids))
-        storable = _storable(names)
+        storable = storable_ids(names)
         state = self._current()
         collection_id = state.index.context.generation.collection_id
         with translated():
@@ -130,8 +130,8 @@ class Deduper:
             )
         # No document has a doc_id below 1.
         doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
-        threshold = self._threshold if min_similarity is None else _checked(min_similarity)
-        return _judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
+        threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
+        return judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
 
     def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
@@ -231,47 +231,6 @@ class Deduper:
                 self._state = None
 
 
-def _checked(min_similarity: float) -> Fraction:
-    if not 0 < min_similarity <= 1:
-        raise RecipeError(
-            f"a min_similarity of {min_similarity} is impossible; choose one above 0 and at most 1"
-        )
-    return exact_threshold(min_similarity)
-
-
-def _latest(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int, int]:
-    """Return the documents in order of first occurrence, each with the latest revision given for it."""
-    _check_integers("doc_ids", doc_ids, -_LARGEST)
-    if revisions is None:
-        return dict.fromkeys(doc_ids, 0)
-    _check_integers("revisions", revisions, 1)
-    if len(revisions) != len(doc_ids):
-        raise InputError(f"{len(doc_ids)} doc_ids came with {len(revisions)} revisions; give one for each")
-    latest = dict(zip(doc_ids, revisions, strict=True))
-    if len(latest) < len(doc_ids):
-        for doc_id, revision in zip(doc_ids, revisions, strict=True):
-            latest[doc_id] = max(latest[doc_id], revision)
-    return latest
-
-
-def _check_integers(kind: str, numbers: Sequence[int], least: int) -> None:
-    """Raise InputError unless all are whole numbers from `least` to the largest bigint."""
-    for found in set(map(type, numbers)):
-        if not issubclass(found, int | np.integer):
-            raise InputError(f"{kind} are whole numbers; one given is of type {found.__name__}")
-    for one in (min(numbers, default=least), max(numbers, default=least)):
-        if not least <= one <= _LARGEST:
-            raise InputError(f"{kind} are from {least} to {_LARGEST}; {one} is not")
-
-
-def _storable(external_ids: list[str]) -> list[str]:
-    """Return the ids that documents can have. Raises InputError for a value that is not a string."""
-    for one in external_ids:
-        if not isinstance(one, str):
-            raise InputError(f"external ids are strings; one given is of type {type(one).__name__}")
-    return [one for one in external_ids if not clean(one)[1]]
-
-
 def _is_outdated(signed: list[_Signed], revisions: list[int]) -> bool:
     """Whether a signed revision is older than requested, or missing."""
     return any(one[0] < revision for one, revision in zip(signed, revisions, strict=True))
@@ -305,20 +264,3 @@ def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
                 found[max(row, other) * len(doc_ids) + min(row, other)] = pinned
     pairs = sorted(found)
     return KnownPairs(np.array(pairs, np.int64), np.array([found[pair] for pair in pairs], bool))
-
-
-def _judgements(given: Sequence[Id], distinct: list[Id], answer: NDArray[np.int64]) -> list[Judgement[Id]]:
-    first, indexed = answer.tolist()
-    judged = {
-        one: Judgement(one, None if other < 0 else distinct[other], signed > 0)
-        for one, other, signed in zip(distinct, first, indexed, strict=True)
-    }
-    if len(judged) == len(given):
-        return list(judged.values())
-    seen: set[Id] = set()
-    judgements = []
-    for one in given:
-        found = judged[one]
-        judgements.append(found._replace(duplicate_of=one) if one in seen and found.keep else found)
-        seen.add(one)
-    return judgements

@@ -45,28 +45,28 @@ def extend_clusters(connection: Connection, context: Context, edges: Ids) -> Non
     remaining = np.unique(edges)
     if rules.linkage == "connected" and rules.numbers_differ == "link":
         hold_lock(connection, Lock.LINK, context.generation.generation_id)
-        remaining = _Linking(connection, context).add(edges)
+        remaining = _ClusterUpdate(connection, context).add(edges)
     queue.queue_work(connection, context.leaves, "link", remaining)
 
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
     hold_lock(connection, Lock.LINK, context.generation.generation_id)
-    linking = _Linking(connection, context)
+    update = _ClusterUpdate(connection, context)
     changed = np.unique(np.array(doc_ids, np.int64))
-    if linking.ties.same_numbers:
+    if update.ties.same_numbers:
         changed = np.union1d(changed, clusters.read_family_firsts(connection, context.leaves, changed))
-    if linking.ties.rules.linkage == "representative":
-        linking.recompute_around(changed)
+    if update.ties.rules.linkage == "representative":
+        update.recompute_around(changed)
         return
     known = clusters.read_members_of(connection, context.leaves, changed).doc_ids
-    remaining = linking.recompute(known)
-    remaining = np.union1d(remaining, linking.add(linking.ties.of(np.setdiff1d(changed, known)).edges))
+    remaining = update.recompute(known)
+    remaining = np.union1d(remaining, update.add(update.ties.of(np.setdiff1d(changed, known)).edges))
     if len(remaining):
-        linking.recompute_around(remaining)
+        update.recompute_around(remaining)
 
 
-class _Linking:
+class _ClusterUpdate:
     """Changes the clusters of a generation in one transaction."""
 
     def __init__(self, connection: Connection, context: Context) -> None:
