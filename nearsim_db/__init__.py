@@ -40,7 +40,7 @@ __all__ = [
     "Reject",
 ]
 
-_HEAVY = {
+_LAZY = {
     "Database": "nearsim_db.store.database",
     "Deduper": "nearsim_db.search.result_set",
     "Index": "nearsim_db.index",
@@ -51,9 +51,9 @@ logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs NumPy and the database driver only when it is asked for."""
-    if name in _HEAVY:
+    """Import classes that need NumPy and the database driver on first access."""
+    if name in _LAZY:
         from importlib import import_module
 
-        return getattr(import_module(_HEAVY[name]), name)
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

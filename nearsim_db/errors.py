@@ -1,16 +1,16 @@
-"""Everything nearsim raises on purpose.
+"""The exceptions of nearsim.
 
 NearsimError
-├── RecipeError             a recipe with an unknown key or an impossible value
+├── RecipeError             a recipe with an unknown key or a value out of range
 ├── InputError              a file or record that cannot be read
-├── NotFoundError           a collection, profile or document that is not there
-├── ConflictError           something of that name exists already, or someone else holds it
-├── DuplicateError          a document that has near-duplicates, where that is refused
-├── BuildStoppedError       somebody paused or abandoned the generation that was being built
+├── NotFoundError           a collection, profile or document that does not exist
+├── ConflictError           a name that exists already, or a lock that another process has
+├── DuplicateError          a document that has near-duplicates, if these are refused
+├── BuildStoppedError       a generation that was paused or abandoned during its build
 ├── LimitsExceededError     a generation that differs from the live one by more than is allowed
 ├── MissedEventsError       events that were removed before they were read
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
-├── DatabaseError           the server refused, is full, or went away
+├── DatabaseError           the database refused, is full, or the connection was lost
 │   ├── UnreachableError    no server answers at the address
 │   └── SchemaError         the schema is missing, or newer than this code
 └── ServerError             the embedded server cannot be started or stopped
@@ -25,58 +25,58 @@ if TYPE_CHECKING:
 
 
 class NearsimError(Exception):
-    """The root of the tree; `exit_code` is what the command line ends with."""
+    """The base class; `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
 
 class RecipeError(NearsimError):
-    """A recipe has an unknown key or a value that cannot be."""
+    """A recipe has an unknown key or a value out of range."""
 
 
 class InputError(NearsimError):
-    """A file or a record cannot be read. Where an ingest ended by it, `summary` is what came before."""
+    """A file or a record cannot be read. If this ended an ingest, `summary` covers the records before."""
 
     summary: "IngestSummary | None" = None
 
 
 class NotFoundError(NearsimError):
-    """A collection, profile or document is not there."""
+    """A collection, profile or document does not exist."""
 
 
 class ConflictError(NearsimError):
-    """Something of that name exists already, or someone else holds it."""
+    """The name exists already, or another process has the lock."""
 
 
 class DuplicateError(NearsimError):
     """A document was not added because it has near-duplicates: `matches`, the most similar first.
 
-    `summary` is what the ingest that ended by it came to.
+    `summary` covers the ingest that this ended.
     """
 
     summary: "IngestSummary | None" = None
 
     def __init__(self, external_id: str, matches: "Sequence[Match]") -> None:
-        first, more = matches[0], len(matches) - 1
-        others = f" and {more:,} more" if more else ""
+        first, remaining = matches[0], len(matches) - 1
+        more = f" and {remaining:,} more" if remaining else ""
         super().__init__(
             f"document {external_id!r} was not added: it is a near-duplicate of {first.external_id!r} "
-            f"(similarity {first.similarity:.4f}){others}; what came before it is kept"
+            f"(similarity {first.similarity:.4f}){more}; earlier documents are kept"
         )
         self.external_id = external_id
         self.matches = tuple(matches)
 
 
 class BuildStoppedError(NearsimError):
-    """Somebody paused, abandoned or dropped the generation that was being built; `state` is what it is in now.
+    """The generation being built was paused, abandoned or dropped; `state` is its present state.
 
-    `to_resume` is the command that goes on with it.
+    `to_resume` is the command that resumes it.
     """
 
     def __init__(self, generation_id: int, state: str | None, to_resume: str) -> None:
-        advice = f"; to go on: {to_resume}" if state == "paused" else ""
+        remedy = f"; to resume: {to_resume}" if state == "paused" else ""
         super().__init__(
-            f"the build of generation {generation_id} was stopped: it is {state or 'gone'}{advice}"
+            f"the build of generation {generation_id} was stopped: it is {state or 'dropped'}{remedy}"
         )
         self.state = state
 
@@ -84,7 +84,7 @@ class BuildStoppedError(NearsimError):
 class LimitsExceededError(NearsimError):
     """A generation was not promoted because it differs from the live one by more than is allowed.
 
-    `limits` are those that were held against what differs, as a comparison has them.
+    `limits` are the limits that were checked, with the differences found.
     """
 
     exit_code = 3
@@ -100,18 +100,18 @@ class MissedEventsError(NearsimError):
 
     def __init__(self, after: int, through: int) -> None:
         super().__init__(
-            f"events after {after} were removed before they were read, the last of them was {through}: take what the "
-            "index holds now, and go on from the newest event (nearsim events --follow --new)"
+            f"events {after + 1} to {through} were removed before they were read; read the present state of the index, "
+            "then continue from the newest event (nearsim events --follow --new)"
         )
         self.through = through
 
 
 class FingerprintError(NearsimError):
-    """Sketches of different recipes or scheme versions would be mixed."""
+    """Sketches of different recipes or scheme versions cannot be compared."""
 
 
 class DatabaseError(NearsimError):
-    """The database refused, is full, or went away."""
+    """The database refused, is full, or the connection was lost."""
 
 
 class UnreachableError(DatabaseError):
@@ -126,14 +126,14 @@ class ServerError(NearsimError):
     """The embedded server cannot be started or stopped."""
 
 
-DEFAULT = "default"  # what a collection or a profile is called that need not be named
+DEFAULT = "default"  # the collection or profile to use if none is named
 
 
 def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
-    """A command for a collection, and a profile of it, as "nearsim reindex diff body -c news".
+    """Return a command for a collection and one of its profiles, as "nearsim reindex diff body -c news".
 
-    What is called default is left out. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
-    argument, and the latter always.
+    Default names are omitted. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
+    argument, the latter always.
     """
     words = ["nearsim", *command.split()]
     if command.startswith("profile ") or profile != DEFAULT:
@@ -144,5 +144,5 @@ def suggested_command(command: str, collection: str, profile: str = DEFAULT, *mo
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number of things, as "1 document" or "2,000 documents"."""
+    """Return a number of things, as "1 document" or "2,000 documents"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,4 +1,4 @@
-"""The plain values that cross the boundaries: documents in, pairs and clusters out."""
+"""Plain values that cross module boundaries: documents in, pairs and clusters out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +19,15 @@ GenerationId = NewType("GenerationId", int)
 
 Id = TypeVar("Id", int, str)
 
-OnDuplicate = Literal["flag", "skip", "raise"]  # what to do with a document that has near-duplicates
+OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that has near-duplicates
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as its owner gives it; `external_id` is the owner's name for it, at most 1,024 bytes.
+    """A document as supplied by its owner; `external_id` is the owner's id, at most 1,024 bytes.
 
-    `vector` are numbers that the owner computed, stored as 32-bit floats, for profiles that compare vectors; a document
-    that is stored already keeps the one it has if it is given without.
+    `vector` has numbers computed by the owner, stored as 32-bit floats, for profiles that compare vectors; a
+    stored document keeps its vector if the new version has none.
     """
 
     external_id: str
@@ -42,9 +42,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document and where it was read: `file`, and `line` counted from 1 (0 for a whole file).
+    """A document and where it was read: `file`, and `line` from 1 (0 for a whole file).
 
-    `replaced` counts the characters that PostgreSQL cannot hold (NUL, lone surrogates) or that were not UTF-8,
+    `replaced` counts the characters that PostgreSQL cannot store (NUL, lone surrogates) or that were not UTF-8,
     each replaced by U+FFFD.
     """
 
@@ -56,7 +56,7 @@ class ReadDocument:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A record that was set aside: where it stands and why."""
+    """A record that was set aside: its place and the reason."""
 
     file: str
     line: int
@@ -68,9 +68,10 @@ class Reject:
 class Pair:
     """Two documents whose similarity was verified; `left` and `right` are external ids.
 
-    `similarity` is at most 1: for Jaccard intersection / union, for a distance 1 / (1 + distance). `intersection` and
-    `union` count distinct features, None where the metric counts none; `distance` is None where it measures none.
-    `estimate` is the sketch's guess of the similarity; `shared_bands` counts bands whose keys are equal.
+    `similarity` is at most 1: for Jaccard intersection / union, for a distance 1 / (1 + distance).
+    `intersection` and `union` count distinct features, None if the metric counts none; `distance` is None if it
+    measures none. `estimate` is the similarity estimated from the sketches; `shared_bands` counts bands with
+    equal keys.
     """
 
     left: str
@@ -85,7 +86,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Documents tied together by pairs; `survivor` is the one to keep, `members` includes it."""
+    """Documents connected by pairs; `survivor` is the one to keep, `members` includes it."""
 
     cluster: int
     survivor: str
@@ -94,7 +95,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document found similar to a query, with the figures that a `Pair` has."""
+    """A document similar to a query, with the same figures as a `Pair`."""
 
     external_id: str
     title: str | None
@@ -116,16 +117,18 @@ class Matches(list[Match]):
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A document that was found to have near-duplicates when it was to be added, the most similar first."""
+    """A new document that has near-duplicates, the most similar first."""
 
     external_id: str
     matches: tuple[Match, ...]
 
 
 class Judgement(NamedTuple, Generic[Id]):
-    """What becomes of a document of a result set: it is kept, or a duplicate of one that is kept before it.
+    """The decision on a document of a result set: keep it, or drop it as a duplicate of an earlier one that is
+    kept.
 
-    Documents are named as they were given, by doc_id or external id. What is not `indexed` has no sketch to compare.
+    Documents are identified as they were given, by doc_id or external id. A document that is not `indexed` has
+    no sketch to compare.
     """
 
     id: Id
@@ -134,16 +137,17 @@ class Judgement(NamedTuple, Generic[Id]):
 
     @property
     def keep(self) -> bool:
-        """Whether it is no duplicate."""
+        """Whether it is not a duplicate."""
         return self.duplicate_of is None
 
 
 @dataclass(slots=True)
 class IngestSummary:
-    """What became of the records read: read = inserted + updated + unchanged + skipped + rejected.
+    """Counts of the records read: read = inserted + updated + unchanged + skipped + rejected.
 
-    `skipped` were left out because of near-duplicates; `duplicates` are all that had some, where they were looked up.
-    `replaced_characters` counts characters that PostgreSQL cannot hold, or that were not UTF-8, each now U+FFFD.
+    `skipped` were left out because of near-duplicates; `duplicates` are all that had some, if they were looked
+    up. `replaced_characters` counts characters that PostgreSQL cannot store, or that were not UTF-8, each
+    replaced by U+FFFD.
     """
 
     read: int = 0
@@ -159,9 +163,10 @@ class IngestSummary:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a person decided about two documents: `left` and `right` are external ids, or #numbers of what is gone.
+    """A person's decision on two documents: `left` and `right` are external ids, or #numbers of deleted documents.
 
-    `verdict` is "pinned" (always in one cluster) or "vetoed" (never). What `undone_` says is None while it stands.
+    `verdict` is "pinned" (always in one cluster) or "vetoed" (never). The `undone_` fields are None unless it
+    was undone.
     """
 
     left: str
@@ -175,7 +180,7 @@ class Verdict:
     undone_at: datetime | None
 
 
-# (what is being done, how much is done, how much there is or None when that is not known)
+# (step, amount done, total amount or None if unknown)
 Progress = Callable[[str, int, int | None], None]
 
 

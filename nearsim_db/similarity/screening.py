@@ -1,12 +1,12 @@
 """Screening: drops candidates whose sketches rule out a pair, before exact verification."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.batches import Signatures
@@ -90,32 +90,25 @@ def _joined(parts: list[Screened]) -> Screened:
 
 
 class FeatureCache:
-    """The features of documents used lately, at most `capacity_bytes` of them (or one larger entry alone).
+    """Recently used features of documents, at most `capacity_bytes` of them (or a single larger entry).
 
-    An entry is only good for the digest it came with. Threads may share it.
+    An entry is only valid for the digest it was stored with. Threads may share it.
     """
 
     def __init__(self, capacity_bytes: int = 128 << 20) -> None:
-        self._capacity = capacity_bytes
-        self._size = 0
+        self._entries = LRUCache[int, tuple[UUID, NDArray[Any]]](
+            capacity_bytes, getsizeof=lambda entry: min(entry[1].nbytes, capacity_bytes)
+        )
         self._lock = Lock()
-        self._kept: OrderedDict[int, tuple[UUID, NDArray[Any]]] = OrderedDict()
 
     def get(self, doc_id: int, digest: UUID) -> NDArray[Any] | None:
-        """The features of a document, if they are here and of that digest."""
+        """Return the features of a document, None unless they are cached under that digest."""
         with self._lock:
-            found = self._kept.get(doc_id)
-            if found is None or found[0] != digest:
-                return None
-            self._kept.move_to_end(doc_id)
-            return found[1]
+            entry = self._entries.get(doc_id)
+        return entry[1] if entry is not None and entry[0] == digest else None
 
-    def put(self, doc_id: int, digest: UUID, ids: NDArray[Any]) -> None:
-        """Keep a document's features, letting go of those unused for longest."""
+    def put(self, doc_id: int, digest: UUID, features: NDArray[Any]) -> None:
+        """Cache a document's features, evicting the least recently used."""
         with self._lock:
-            before = self._kept.pop(doc_id, None)
-            self._size += ids.nbytes - (before[1].nbytes if before else 0)
-            self._kept[doc_id] = (digest, ids)
-            while self._size > self._capacity and len(self._kept) > 1:
-                _, (_, dropped) = self._kept.popitem(last=False)
-                self._size -= dropped.nbytes
+            self._entries.pop(doc_id, None)
+            self._entries[doc_id] = (digest, features)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.sketch.mixing import random_words
+from nearsim_db.similarity.mixing import random_words
 from tests.builders.random_sets import Batch
 
 Matrix = NDArray[np.float64]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch import band_keys, make_family
-from nearsim_db.similarity.sketch.mixing import random_words
 from tests.builders import plain_sketches
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

@@ -293,7 +293,7 @@ def test_features_are_forgotten_when_texts_are_purged(database_url: str, other: 
         while session.run_once() or session.has_work():
             session.wait()
         (context,) = session._scope.contexts._contexts.values()
-        assert context.cache._kept
+        assert context.cache._entries
         other.execute("UPDATE nearsim.collection SET purged_at = now()")
         session._scope.refresh()
-        assert not context.cache._kept
+        assert not context.cache._entries

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct import DistinctSets, Floats, Ints
+from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch import MinHash
-from nearsim_db.similarity.sketch.mixing import random_words
 
 _K = 128
 _RANDOM_PAIRS = 300_000

@@ -11,10 +11,10 @@ from nearsim_db.analysis.tuning.distinct import DistinctSets, Floats, Ints, dist
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
-from nearsim_db.similarity.sketch.mixing import random_words
 from nearsim_db.similarity.text import Shingler
 
 # Near pairs are those of the first of these similarities, by the reference, that has pairs enough.

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.mixing import fmix32, fmix64, random_words
 from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, mix_start
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.mixing import fmix32, fmix64, random_words
 from nearsim_db.similarity.sketch.positional import (
     binomial_standard_error,
     check_id_bits,

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.mixing import random_words
 from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 from nearsim_db.similarity.sketch.weighted import check_options, window
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
-from nearsim_db.similarity.sketch.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.positional import Curved, binomial_standard_error, check_id_bits, check_size
 from nearsim_db.similarity.sketch.weighted import check_options, window
 

@@ -13,9 +13,6 @@ BASE = 0x9E3779B97F4A7C15
 INVERSE = pow(BASE, -1, 1 << 64)
 SEGMENT = 1 << 16  # bytes of text for which powers are precomputed
 
-MIX_FIRST = 0xFF51AFD7ED558CCD
-MIX_SECOND = 0xC4CEB9FE1A85EC53
-
 
 @cache
 def powers() -> NDArray[np.uint64]:

@@ -98,7 +98,7 @@ def test_it_is_paused_while_it_is_built_and_goes_on(database: Database) -> None:
         if step == "candidates":
             others.pause()
 
-    with pytest.raises(BuildStoppedError, match="it is paused; to go on: nearsim reindex resume"):
+    with pytest.raises(BuildStoppedError, match="it is paused; to resume: nearsim reindex resume"):
         Reindex(database, "default", progress=pause).start(settings=LOWER)
     assert states(database)[2] == "paused"
     assert coming(database).stage == "pairs"

@@ -1,4 +1,4 @@
-"""The loops over ids, twice: plain NumPy and compiled by numba, equal to the last bit."""
+"""The loops over ids, in plain NumPy and compiled by numba, bit-identical."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -33,10 +33,11 @@ class Throws(NamedTuple):
 class Darts(NamedTuple):
     """The random field of dart_minhash.
 
-    The cell in slice s of weights and layer l of ranks of block (a, b) has the hash
-    h = fmix64(fmix64(id ^ mask) ^ (a << 56 | b << 48 | s << 24 | l)), and as many darts as there are `counts` up to h.
-    Dart j has the words fmix64(h + i * 0x9E3779B97F4A7C15) of i = 2 j + 1 and 2 j + 2: the halves of the first one are
-    its weight and its rank within the cell, the upper half of the second chooses the position, the lower is the value.
+    The cell in slice s of weights and layer l of ranks of block (a, b) has the hash h = fmix64(fmix64(id ^
+    mask) ^ (a << 56 | b << 48 | s << 24 | l)); its number of darts is the number of `counts` up to h. Dart j
+    has the words fmix64(h + i * 0x9E3779B97F4A7C15) of i = 2 j + 1 and 2 j + 2: the halves of the first are its
+    weight and its rank within the cell, the upper half of the second chooses the position, the lower is the
+    value.
     """
 
     mask: np.uint64
@@ -46,9 +47,9 @@ class Darts(NamedTuple):
 class Directions(NamedTuple):
     """Random vectors, whose components are drawn by hashing the id.
 
-    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table, int16 of 4,096, each 16 bits of a word
-    are one component, the lowest first: the value that their upper 12 bits choose. Without one (empty) each bit is, the
-    lowest first: 1 is +1, 0 is -1.
+    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table, int16 of 4,096, each 16 bits
+    of a word give one component, the lowest first: the table entry at their upper 12 bits. With an empty table
+    each bit gives one, the lowest first: 1 is +1, 0 is -1.
     """
 
     mask: np.uint64
@@ -56,12 +57,12 @@ class Directions(NamedTuple):
 
     @property
     def per_word(self) -> int:
-        """How many components a word has."""
+        """The number of components in a word."""
         return 4 if len(self.table) else 64
 
 
 class KnownPairs(NamedTuple):
-    """Pairs of n rows that are alike, or not, whatever their sketches say.
+    """Pairs of n rows that are known to be similar or not, overriding their sketches.
 
     `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
     """
@@ -74,7 +75,7 @@ NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class Merged(NamedTuple):
-    """Of m pairs of sorted sketches, int64 each: how many of the ids that were merged are in each, and in both."""
+    """Of m pairs of sorted sketches, int64 each: the number of merged ids in each, and in both."""
 
     left: Counts
     right: Counts
@@ -82,12 +83,12 @@ class Merged(NamedTuple):
 
 
 class SketchKernels(Protocol):
-    """What a back end offers; in sketches the row of a document without ids is all zeros."""
+    """The kernels that a back end implements. The sketch of a document without ids is all zeros."""
 
     def fast_similarity(
         self, ids: Ids, offsets: Offsets, throws: Throws, mix_ids: bool
     ) -> NDArray[np.uint32]:
-        """The positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
+        """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
 
     def dart_minhash(
         self,
@@ -98,10 +99,10 @@ class SketchKernels(Protocol):
         darts: Darts,
         k: int,
     ) -> NDArray[np.uint32]:
-        """The values (n, k) of the darts of least rank, of equal ranks the least value.
+        """Return the values (n, k) of the darts of lowest rank; of equal ranks the lowest value.
 
-        `limits`, above 0, are the ranks below which to look first; where a position has no dart there, the limit is
-        doubled.
+        `limits`, above 0, are the ranks below which to search first; if a position has no dart there, the limit
+        is doubled.
         """
 
     def minimum_prime32(
@@ -112,7 +113,7 @@ class SketchKernels(Protocol):
         addends: NDArray[np.uint64],
         shift: int,
     ) -> NDArray[np.uint64]:
-        """The least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
+        """Return the least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
 
     def minimum_java32(
         self,
@@ -122,27 +123,27 @@ class SketchKernels(Protocol):
         addends: NDArray[np.int32],
         shift: int,
     ) -> NDArray[np.int32]:
-        """The least a x + b, wrapped to int32, of each document and function, x as for prime32."""
+        """Return the least a x + b, wrapped to int32, of each document and function, x as for prime32."""
 
     def projections(
         self, ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
     ) -> NDArray[np.int64]:
-        """The products (n, k) of each document's whole weights with k random vectors, modulo 2^64."""
+        """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
 
     def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: int) -> NDArray[np.uint64]:
-        """A 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
+        """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
-        """The ids that document left_rows[i] and document right_rows[i] share; ids sorted and distinct."""
+        """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
 
     def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
-        """The k smallest distinct points of each document, ascending, (n, k); the last one fills what is left.
+        """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
 
         `points` is uint32 or uint64.
         """
 
     def merged(self, left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
-        """Rows of (m, k), as `smallest` makes them, merged row by row until `limit` distinct ids.
+        """Merge rows of (m, k), as made by `smallest`, pair by pair until `limit` distinct ids.
 
         Two rows of fewer than k ids are merged to their end.
         """
@@ -155,20 +156,20 @@ class SketchKernels(Protocol):
         needs: Counts,
         decided: KnownPairs,
     ) -> Counts:
-        """`Family.first_similar` of rows as `smallest` makes them.
+        """Implement `Family.first_similar` for rows as made by `smallest`.
 
-        Alike are rows that share `need` of the k smallest of their union; if both have fewer than k ids, a and b of
-        them, needs[a + b] of all.
+        Rows are similar if they share `need` of the k smallest ids of their union; or, if both have fewer than
+        k ids, a and b of them, needs[a + b] of all.
         """
 
     def first_similar_positions(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
     ) -> Counts:
-        """`Family.first_similar` of rows that are alike if `need` of their positions are equal."""
+        """Implement `Family.first_similar` for rows that are similar if `need` of their positions are equal."""
 
 
 def sketch_kernels(backend: Backend) -> SketchKernels:
-    """The kernels of a back end; numba is imported here and not before."""
+    """Return the kernels of a back end; numba is only imported if it is requested."""
     if backend == "numba":
         from nearsim_db.similarity.sketch.kernels import compiled
 

@@ -4,10 +4,10 @@ import numpy as np
 from numba import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled, inlined
+from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights
-from nearsim_db.similarity.sketch.kernels.compiled_mixing import fmix64
-from nearsim_db.similarity.sketch.mixing import GOLDEN
 
 _GOLDEN = np.uint64(GOLDEN)
 _HALF = np.uint64(32)
@@ -56,7 +56,7 @@ def _throw(
     ranks: NDArray[np.float64],
     values: NDArray[np.uint32],
 ) -> None:
-    """All darts of one id below its weight and the limit; a block is as broad as 2^a and as high as 2^b."""
+    """Throw all darts of one id below its weight and the limit; a block is 2^a wide and 2^b high."""
     a, breadth = uint64(0), 1.0
     while breadth - 1 < weight:
         b, height = uint64(0), 1.0

@@ -1,4 +1,4 @@
-"""The kernel of random directions compiled by numba; see `SketchKernels` for what it does."""
+"""The kernel of random directions compiled by numba; see `SketchKernels`."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import numpy as np
 from numba import int64, uint64
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import Counts, Directions, Ids, Offsets
-from nearsim_db.similarity.sketch.kernels.compiled_mixing import fmix64
-from nearsim_db.similarity.sketch.mixing import GOLDEN
 
 _GOLDEN = np.uint64(GOLDEN)
 _INDEX = np.uint64(4095)
@@ -29,7 +29,7 @@ def projections(
 
 @compiled
 def _draw(ids: Ids, at: int, mask: np.uint64, drawn: NDArray[np.uint64]) -> None:
-    """The words of one id. Apart from their use, so that drawing is vectorised."""
+    """Draw the words of one id. Kept separate from their use so that drawing is vectorised."""
     state = fmix64(ids[at] ^ mask)
     for word in range(len(drawn)):
         drawn[word] = fmix64(state + uint64(word + 1) * _GOLDEN)
@@ -52,7 +52,7 @@ def _project_signs(
                 own = row[64 * word : 64 * word + 64]
                 for place in range(64):
                     own[place] += weight & -int64((bits >> uint64(place)) & uint64(1))
-        # What is added where the sign is + and taken away where it is -.
+        # The sum over + bits, converted to the sum with both signs.
         for position in range(len(row)):
             row[position] = 2 * row[position] - total
 

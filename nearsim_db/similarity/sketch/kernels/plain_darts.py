@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.mixing import GOLDEN, Words, fmix64
 from nearsim_db.similarity.sketch.kernels import Counts, Darts, Ids, Offsets, Weights
-from nearsim_db.similarity.sketch.mixing import GOLDEN, Words, fmix64
 
 _IDS_AT_ONCE = 1 << 15
 _POSITIONS_AT_ONCE = 1 << 14
@@ -18,7 +18,7 @@ _UNIT = 2.0**-32
 
 
 class _Rows(NamedTuple):
-    """Ids of some documents: their hashes, weights, the row of each one's document, and the limit of that."""
+    """Ids of some documents: their hashes, weights, the rows of their documents, and these documents' limits."""
 
     points: Words
     weights: Weights
@@ -30,7 +30,7 @@ class _Rows(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The least ranks (n, k), infinite where no dart was thrown, and the values that go with them."""
+    """The lowest ranks (n, k), infinite if no dart was thrown, and the values of their darts."""
 
     ranks: NDArray[np.float64]
     values: NDArray[np.uint32]
@@ -62,7 +62,7 @@ def _throw_all(
     counts: NDArray[np.uint64],
     k: int,
 ) -> NDArray[np.uint32]:
-    """The values that won (n, k); documents with a position still empty are thrown anew below twice the limit."""
+    """Return the winning values (n, k); documents with an empty position are thrown again below twice the limit."""
     values = np.zeros((len(lengths), k), np.uint32)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     unfinished = np.unique(rows)
@@ -80,7 +80,7 @@ def _throw_all(
 
 
 def _blocks(own: _Rows) -> Iterator[tuple[int, int, _Rows]]:
-    """The blocks that reach below weights and limits, with the ids for which they do."""
+    """Yield the blocks that reach below weights and limits, with the ids for which they do."""
     a = 0
     while len(own.points):
         rest, b = own, 0
@@ -115,7 +115,7 @@ def _throw(block: _Rows, a: int, b: int, counts: NDArray[np.uint64], best: _Best
 
 
 class _Ranges(NamedTuple):
-    """0, 1, 2 ... of each of several owners, one after the other, and whose each is."""
+    """The numbers 0, 1, 2 ... of each of several owners, concatenated, with the owner of each."""
 
     places: Counts
     owners: Counts
@@ -127,7 +127,7 @@ def _ranges(sizes: Counts) -> _Ranges:
 
 
 def _keep_least(places: Counts, ranks: NDArray[np.float64], values: NDArray[np.uint32], best: _Best) -> None:
-    """Keep the least rank of each place, of equal ranks the least value."""
+    """Keep the lowest rank of each place; of equal ranks the lowest value."""
     least_ranks, least_values = best.ranks.reshape(-1), best.values.reshape(-1)
     before = least_ranks[places]
     np.minimum.at(least_ranks, places, ranks)

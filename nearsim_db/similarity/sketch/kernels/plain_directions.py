@@ -1,18 +1,18 @@
-"""The kernel of random directions in NumPy; see `SketchKernels` for what it does."""
+"""The kernel of random directions in NumPy; see `SketchKernels`."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.sketch.kernels import Counts, Directions, Ids, Offsets
-from nearsim_db.similarity.sketch.mixing import GOLDEN, fmix64
 
 _COMPONENTS_AT_ONCE = 1 << 19
 
 
 def components(ids: Ids, directions: Directions, k: int) -> NDArray[Any]:
-    """The components (n, k) of n ids: int8 or int16."""
+    """Return the components (n, k) of n ids: int8 or int16."""
     per_word = directions.per_word
     steps = np.arange(1, -(-k // per_word) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     words = fmix64(fmix64(ids ^ directions.mask)[:, None] + steps).astype("<u8", copy=False)

@@ -1,31 +1,25 @@
-"""The text kernels compiled by numba; see `TextKernels` for what each one does.
+"""The text kernels compiled by numba; see `TextKernels`.
 
-Positions are unsigned: a signed index may be negative to numba, and a loop that checks for it is not vectorised, which
-takes two to five times as long. A sum of a signed and an unsigned integer would be a float.
+Positions are unsigned: numba checks signed indexes for negative values, which prevents vectorisation and takes
+two to five times as long. A sum of a signed and an unsigned integer would be a float.
 """
 
 import numpy as np
-from numba import uint8, uint32, uint64, uintp
+from numba import uint32, uint64, uintp
 
-from nearsim_db.similarity.jit import compiled, inlined
+from nearsim_db.similarity.compiled_mixing import fmix64
+from nearsim_db.similarity.jit import compiled
 from nearsim_db.similarity.text import poly64
 from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
-from nearsim_db.similarity.text.kernels.plain import crc_table
+from nearsim_db.similarity.text.kernels.compiled_squeeze import is_ascii
+from nearsim_db.similarity.text.kernels.compiled_squeeze import squeeze as squeeze
+from nearsim_db.similarity.text.kernels.plain_hashes import crc_table
 
 _BASE = np.uint64(poly64.BASE)
-_FIRST = np.uint64(poly64.MIX_FIRST)
-_SECOND = np.uint64(poly64.MIX_SECOND)
 _SEGMENT = np.uintp(poly64.SEGMENT)
-_WINDOWS_AT_ONCE = np.uintp(1024)  # whose sums and powers stay in the first-level cache
+_WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
 _POLY64, _CRC32, _DJB2A = 0, 1, 2
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A}
-
-
-def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
-    out = np.empty(len(data), np.uint8)
-    out_offsets = np.zeros(len(offsets), np.int64)
-    _squeeze(data, offsets, table, out, out_offsets)
-    return out[: out_offsets[-1]], out_offsets
 
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
@@ -56,90 +50,6 @@ def number_sums(data: Bytes, offsets: Offsets) -> Ids:
     sums = np.zeros(len(offsets) - 1, np.uint64)
     _number_sums(data, offsets, sums)
     return sums
-
-
-@inlined
-def _fmix64(value):
-    value = uint64(value)
-    value = (value ^ (value >> uint64(33))) * _FIRST
-    value = (value ^ (value >> uint64(33))) * _SECOND
-    return value ^ (value >> uint64(33))
-
-
-@inlined
-def _code_point(data, at, byte):
-    """The code point of more than one byte that begins at `at` with `byte`, and its width in bytes."""
-    second = uint32(data[at + uintp(1)] & 0x3F)
-    if byte < 0xE0:
-        return (uint32(byte & 0x1F) << uint32(6)) | second, uintp(2)
-    third = uint32(data[at + uintp(2)] & 0x3F)
-    if byte < 0xF0:
-        return (uint32(byte & 0x0F) << uint32(12)) | (second << uint32(6)) | third, uintp(3)
-    fourth = uint32(data[at + uintp(3)] & 0x3F)
-    point = (uint32(byte & 0x07) << uint32(18)) | (second << uint32(12)) | (third << uint32(6)) | fourth
-    return point, uintp(4)
-
-
-@compiled
-def _squeeze(data, offsets, table, out, out_offsets):
-    written = uintp(0)
-    for document in range(len(offsets) - 1):
-        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
-        if _is_ascii(data, begin, end):
-            written = _squeeze_ascii(data, begin, end, table, out, written)
-        else:
-            written = _squeeze_unicode(data, begin, end, table, out, written)
-        out_offsets[document + 1] = written
-
-
-@compiled
-def _is_ascii(data, begin, end):
-    high = uint8(0)
-    for at in range(begin, end):
-        high = uint8(high | data[at])
-    return high < 128
-
-
-@compiled
-def _squeeze_ascii(data, begin, end, table, out, written):
-    """Without branches: each separator is written as a space, and what comes next goes over it if one came before."""
-    first = written
-    after_space = True
-    for at in range(begin, end):
-        kept = table[uintp(data[at])]
-        separates = kept == 0
-        out[written] = uint8(32) if separates else kept
-        written += uintp(0 if separates and after_space else 1)
-        after_space = separates
-    return written - uintp(1) if after_space and written > first else written
-
-
-@compiled
-def _squeeze_unicode(data, begin, end, table, out, written):
-    first = written
-    after_space = True
-    at = begin
-    while at < end:
-        byte = data[at]
-        if byte < 128:
-            kept = table[uintp(byte)]
-            separates = kept == 0
-            out[written] = uint8(32) if separates else kept
-            written += uintp(0 if separates and after_space else 1)
-            at += uintp(1)
-        else:
-            point, width = _code_point(data, at, byte)
-            separates = table[uintp(point)] == 0
-            if not separates:
-                for byte_of_point in range(width):
-                    out[written + byte_of_point] = data[at + byte_of_point]
-                written += width
-            elif not after_space:
-                out[written] = uint8(32)
-                written += uintp(1)
-            at += width
-        after_space = separates
-    return written - uintp(1) if after_space and written > first else written
 
 
 @compiled
@@ -175,7 +85,7 @@ def _direct_hash(data, begin, end, base, crc_entries):
 
 @compiled
 def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries, sums, ids, written):
-    """Ids of the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
+    """Hash the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
     length = min(k, units)
     windows = units - length + uintp(1)
     if base != _POLY64:
@@ -188,7 +98,7 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
     while window < windows:
         origin = starts[window]
         if starts[window + length] - gap - origin > _SEGMENT:
-            ids[written + window] = _fmix64(_polynomial(data, origin, starts[window + length] - gap))
+            ids[written + window] = fmix64(_polynomial(data, origin, starts[window + length] - gap))
             window += uintp(1)
             continue
         reach = min(starts[units] - gap - origin, _SEGMENT)
@@ -198,7 +108,7 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
         for at in range(count):
             first = starts[window + at] - origin
             last = ends[at] - gap - origin
-            ids[written + window + at] = _fmix64((sums[last] - sums[first]) * inverses[first])
+            ids[written + window + at] = fmix64((sums[last] - sums[first]) * inverses[first])
         window += count
     return written + windows
 
@@ -215,7 +125,7 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
         _prefix_sums(data, origin, reach, powers, sums)
         count = reach - length + uintp(1)
         for at in range(count):
-            ids[written + done + at] = _fmix64((sums[at + length] - sums[at]) * inverses[at])
+            ids[written + done + at] = fmix64((sums[at + length] - sums[at]) * inverses[at])
         done += count
     return written + windows
 
@@ -239,7 +149,7 @@ def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids,
         if begin == end:
             out[document + 1] = written
             continue
-        if base == _POLY64 and k <= _SEGMENT and (ascii or _is_ascii(data, begin, end)):
+        if base == _POLY64 and k <= _SEGMENT and (ascii or is_ascii(data, begin, end)):
             written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
             if len(starts) == 0:
@@ -288,8 +198,8 @@ def _number_sums(data, offsets, sums):
                 factor *= _BASE
                 inside = True
             elif inside:
-                total += _fmix64(value)
+                total += fmix64(value)
                 value, factor, inside = uint64(0), uint64(1), False
         if inside:
-            total += _fmix64(value)
+            total += fmix64(value)
         sums[document] = total

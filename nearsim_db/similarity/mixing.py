@@ -1,4 +1,4 @@
-"""Mixing 64-bit values, and the stream of pseudo-random words that every sketch parameter is drawn from."""
+"""Mixing of 64-bit values, and the pseudo-random words from which all sketch parameters are drawn."""
 
 import hashlib
 
@@ -18,7 +18,7 @@ _SPLIT_SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def fmix64(values: Words) -> Words:
-    """A new array of the mixed values: a bijection of uint64 in which every bit depends on every other."""
+    """Mix values into a new array: a bijection of uint64 in which every bit depends on every other."""
     mixed = values ^ (values >> np.uint64(33))
     mixed *= np.uint64(FMIX64_FIRST)
     mixed ^= mixed >> np.uint64(33)
@@ -28,7 +28,7 @@ def fmix64(values: Words) -> Words:
 
 
 def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The same for uint32."""
+    """Mix uint32 values; see `fmix64`."""
     mixed = values ^ (values >> np.uint32(16))
     mixed *= np.uint32(0x85EBCA6B)
     mixed ^= mixed >> np.uint32(13)
@@ -38,10 +38,10 @@ def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def random_words(seed: int, purpose: str, count: int) -> Words:
-    """The first `count` uint64 of the SplitMix64 stream whose state is made from seed and purpose.
+    """Return the first `count` uint64 of the SplitMix64 stream seeded by seed and purpose.
 
-    The state is the first 8 bytes, little-endian, of SHA-256 of "purpose:seed" in UTF-8. A longer stream
-    begins with the shorter ones. NumPy's own generators are not used because their streams may change between
+    The state is the first 8 bytes, little-endian, of SHA-256 of "purpose:seed" in UTF-8. A longer stream begins
+    with the shorter ones. NumPy's own generators are not used because their streams may change between
     versions.
     """
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()

@@ -1,0 +1,120 @@
+"""Hashes of many windows of a text in NumPy: poly64, CRC-32 and djb2a."""
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.mixing import fmix64
+from nearsim_db.similarity.text import poly64
+from nearsim_db.similarity.text.kernels import Bytes, Ids
+
+Positions = NDArray[np.int64]
+_LONG_WINDOW = 4096  # bytes; stepping through longer ones costs a NumPy call per byte
+_DJB2A_START = 5381
+
+
+def prefix_sums(text: Bytes) -> Ids:
+    sums = np.zeros(len(text) + 1, np.uint64)
+    np.multiply(text, poly64.powers()[: len(text)], out=sums[1:])
+    return np.cumsum(sums, out=sums)
+
+
+def poly64_of(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+    """Hash windows, in order of their starts and ends, a segment of the text at a time."""
+    sums = np.empty(len(starts), np.uint64)
+    done = 0
+    while done < len(starts):
+        origin = starts[done]
+        upto = int(np.searchsorted(ends, origin + poly64.SEGMENT, side="right"))
+        if upto <= done:
+            sums[done] = _long_polynomial(data[origin : ends[done]])
+            done += 1
+            continue
+        text = data[origin : ends[upto - 1]]
+        prefix = prefix_sums(text)
+        first = starts[done:upto] - origin
+        sums[done:upto] = (prefix[ends[done:upto] - origin] - prefix[first]) * _inverse_power(first)
+        done = upto
+    return fmix64(sums)
+
+
+def _inverse_power(exponents: Positions) -> Ids:
+    # A window starts at most at the segment's length minus one, which the table covers.
+    return poly64.inverse_powers()[exponents]
+
+
+def _long_polynomial(text: Bytes) -> int:
+    total, factor = 0, 1
+    step = pow(poly64.BASE, poly64.SEGMENT, 1 << 64)
+    for at in range(0, len(text), poly64.SEGMENT):
+        part = text[at : at + poly64.SEGMENT]
+        total += int((part * poly64.powers()[: len(part)]).sum(dtype=np.uint64)) * factor
+        factor = factor * step & 0xFFFFFFFFFFFFFFFF
+    return total & 0xFFFFFFFFFFFFFFFF
+
+
+@cache
+def crc_table() -> NDArray[np.uint32]:
+    """Return the 256 entries of the IEEE CRC-32 (reflected polynomial 0xEDB88320), uint32."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1).astype(np.uint32)
+    return table
+
+
+def _crc32(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+    def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
+        entries: NDArray[np.uint32] = crc_table()[(state ^ byte) & 0xFF]
+        return entries ^ (state >> np.uint32(8))
+
+    hashes = _stepwise(data, starts, ends, 0xFFFFFFFF, step)
+    hashes ^= np.uint32(0xFFFFFFFF)
+    for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
+        hashes[window] = zlib.crc32(data[starts[window] : ends[window]].tobytes())
+    return hashes.astype(np.uint64)
+
+
+def _djb2a(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+    def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
+        return (state * np.uint32(33)) ^ byte
+
+    hashes = _stepwise(data, starts, ends, _DJB2A_START, step)
+    for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
+        state = _DJB2A_START
+        for byte in data[starts[window] : ends[window]].tobytes():
+            state = (state * 33 ^ byte) & 0xFFFFFFFF
+        hashes[window] = state
+    return hashes.astype(np.uint64)
+
+
+def _stepwise(
+    data: Bytes,
+    starts: Positions,
+    ends: Positions,
+    initial: int,
+    step: Callable[[NDArray[np.uint32], Bytes], NDArray[np.uint32]],
+) -> NDArray[np.uint32]:
+    """Hash all windows a byte at a time, longest first, so that the unfinished ones are a prefix."""
+    lengths = ends - starts
+    lengths = np.where(lengths > _LONG_WINDOW, 0, lengths)
+    order = np.argsort(-lengths, kind="stable")
+    at = starts[order]
+    state = np.full(len(starts), initial, np.uint32)
+    open_windows = len(lengths) - np.searchsorted(
+        np.sort(lengths), np.arange(lengths.max(initial=0)), "right"
+    )
+    for position, count in enumerate(open_windows.tolist()):
+        state[:count] = step(state[:count], data[at[:count] + position])
+    hashes = np.empty(len(starts), np.uint32)
+    hashes[order] = state
+    return hashes
+
+
+HASHES: dict[str, Callable[[Bytes, Positions, Positions], Ids]] = {
+    "poly64": poly64_of,
+    "crc32": _crc32,
+    "djb2a": _djb2a,
+}
