@@ -13,7 +13,7 @@ from tests.builders.workers import Application, application
 
 @pytest.fixture
 def where(database_url: str) -> str:
-    """The database, in which names without a schema are those of the application, whatever its user is called."""
+    """A database whose search_path is public, whatever the name of the user."""
     with application(database_url) as connection:
         name = psycopg.sql.Identifier(connection.info.dbname)
         connection.execute(psycopg.sql.SQL("ALTER DATABASE {} SET search_path = public").format(name))
@@ -22,7 +22,7 @@ def where(database_url: str) -> str:
 
 @pytest.fixture
 def app(where: str) -> Iterator[Application]:
-    """The application, with a table that has ten texts of two families."""
+    """The application's connection, and its table with ten texts of two families."""
     with application(where) as connection:
         connection.execute(PLAIN.encode())
         for number in range(1, 11):
@@ -32,12 +32,12 @@ def app(where: str) -> Iterator[Application]:
 
 @pytest.fixture
 def database(where: str) -> Iterator[Database]:
-    """The same database to nearsim."""
+    """The same database, opened by nearsim."""
     with Database.connect(where) as database:
         yield database
 
 
 @pytest.fixture
 def story(app: Application, database: Database) -> Index:
-    """A collection that follows it, indexed."""
+    """A collection attached to the table, indexed."""
     return attached(database)

@@ -1,4 +1,4 @@
-"""A generation whose signatures and pairs are written by hand, and what its clusters must be."""
+"""A generation whose signatures and pairs are written by hand, and its expected clusters."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 class World:
-    """One generation whose signatures and pairs are written by hand, and what is known of them."""
+    """A generation whose signatures and pairs are written by hand, with a model of them in Python."""
 
     def __init__(self, connection: Connection, settings: list[str]) -> None:
         profile = resolve(override(Recipe(), settings))
@@ -45,7 +45,7 @@ class World:
         self.queued: set[int] = set()
 
     def run(self, command: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run SQL with the leaves' names filled in; returns the rows if there are any."""
+        """Run SQL with the names of the partitions filled in; return its rows, if any."""
         names = {
             parent: self.context.leaves.table(parent)
             for parent in ("signature", "similar_pair", "cluster_member")
@@ -58,7 +58,7 @@ class World:
         return sorted(doc_id for doc_id, one in self.heads.items() if one == head)
 
     def write(self, doc_id: int, source: str | None, date: datetime, length: int) -> None:
-        """Insert or update a document; what makes its rank is known from then on."""
+        """Insert or update a document, and record what decides its rank."""
         self.run(
             "INSERT INTO nearsim.document (doc_id, collection_id, external_id, source, published_at, body)"
             " OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (doc_id) DO UPDATE"
@@ -68,7 +68,7 @@ class World:
         self.facts[doc_id] = (source, date, length)
 
     def sign(self, doc_id: int, head: int, numbers: int) -> None:
-        """Give a document its first signature, under a head, or as the head of the family of a later one."""
+        """Store the first signature of a document, under a head or as the new head of a family."""
         self.run(
             "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
             " VALUES (%s, 1, 1, gen_random_uuid(), '', %s, %s)",
@@ -85,7 +85,7 @@ class World:
         self._note_pinned(doc_id)
 
     def sign_featureless(self, doc_id: int) -> None:
-        """Give a document without features its signature."""
+        """Store the signature of a document without features."""
         self.run(
             "INSERT INTO {signature} (doc_id, revision, feature_count, numbers_digest) VALUES (%s, 1, 0, 0)",
             doc_id,
@@ -94,7 +94,7 @@ class World:
         self._note_pinned(doc_id)
 
     def judge(self, function: str, left: int, right: int) -> None:
-        """Pin or veto a pair, or undo what was decided; what that notes is taken over."""
+        """Pin or veto a pair, or undo that, and process the captured change."""
         self.run(
             f"SELECT nearsim.{function}(CAST(%s AS bigint), CAST(%s AS bigint), 'a reason', 'somebody')",
             *(left, right),
@@ -107,7 +107,7 @@ class World:
         self.queued |= {doc_id for (doc_id,) in noted}
 
     def remove(self, doc_id: int) -> None:
-        """A signature goes, with its pairs; where it was a head the next twin is one."""
+        """Delete a signature and its pairs; the next twin of a head becomes the head."""
         self._drop_pairs(doc_id)
         self.run("DELETE FROM {signature} WHERE doc_id = %s", doc_id)
         self.run("DELETE FROM nearsim.document WHERE doc_id = %s", doc_id)
@@ -120,13 +120,13 @@ class World:
             self._heads_changed(doc_id, left[0])
 
     def renumber(self, doc_id: int, numbers: int) -> None:
-        """A document's numbers change, its features do not."""
+        """Change the numbers of a document but not its features."""
         self.run("UPDATE {signature} SET numbers_digest = %s WHERE doc_id = %s", numbers, doc_id)
         self.numbers[doc_id] = numbers
         self.queued.add(doc_id)
 
     def pair(self, found: set[tuple[int, int]]) -> None:
-        """Store new pairs of heads and join them; what joining queued instead is taken over."""
+        """Store new pairs of heads and join their clusters, and record what joining queued instead."""
         for left, right in found:
             self.run(
                 "INSERT INTO {similar_pair}"
@@ -141,17 +141,17 @@ class World:
         }
 
     def relink(self, doc_ids: list[int]) -> None:
-        """Work some of the queue off."""
+        """Process part of the queue."""
         update_clusters(self.connection, self.context, doc_ids)
         self.queued.difference_update(doc_ids)
 
     def stored(self) -> dict[int, tuple[int, bool]]:
-        """Each member's cluster, and whether it survives."""
+        """The cluster of each member, and whether it is the survivor."""
         rows = self.run("SELECT doc_id, cluster_id, is_survivor FROM {cluster_member}")
         return {doc_id: (cluster, survives) for doc_id, cluster, survives in rows}
 
     def expected(self) -> dict[int, tuple[int, bool]]:
-        """The clusters by their definitions, in plain Python: each tie of each twin, the strongest first."""
+        """The clusters by definition, in plain Python: every tie of every twin, strongest first."""
         vetoes = [pair for pair, verdict in self.verdicts.items() if verdict == "vetoed"]
         pairs = sorted(self._pair_ties(), key=lambda tie: (-similarity(*self._heads(tie)), tie))
         if self.rules.linkage == "connected":
@@ -171,7 +171,7 @@ class World:
         return found
 
     def _bonds(self) -> list[Tie]:
-        """Pins of signed documents, and then twins."""
+        """Pins between signed documents, then ties between twins."""
         pins = [pair for pair, verdict in self.verdicts.items() if verdict == "pinned"]
         twins = [tie for tie in combinations(sorted(self.heads), 2) if len(set(self._heads(tie))) == 1]
         return sorted(tie for tie in pins if self.numbers.keys() >= {*tie}) + list(
@@ -225,7 +225,7 @@ class World:
             self.queued.add(doc_id)
 
     def _heads_changed(self, gone: int, come: int) -> None:
-        # Twins of other numbers, and vetoed ones, may lose what tied them although the head that went had no ties.
+        # Twins with different numbers and vetoed ones may lose a tie even if the deleted head had none.
         is_whole = self.rules.numbers_differ == "link" and not self.verdicts
         self.queued |= {gone} if is_whole else {gone, come}
 
@@ -236,17 +236,17 @@ class World:
 
 
 def similarity(left: int, right: int) -> float:
-    """How similar two heads are: few values, so that many are equal."""
+    """The similarity of two heads, from few values, so that many are equal."""
     return 0.5 + (left * 7 + right * 13) % 4 / 10
 
 
 def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:
-    """Whether a veto has an end in each of two groups."""
+    """Whether a veto connects two groups."""
     return any((a in one and b in other) or (a in other and b in one) for a, b in vetoes)
 
 
 def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
-    """Groups by their smallest document, each tie in turn uniting two unless a veto is between them."""
+    """Groups in the order of their smallest document; each tie unites two groups unless a veto connects them."""
     groups = {doc_id: {doc_id} for doc_id in sorted(documents)}
     for left, right in ties:
         if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):

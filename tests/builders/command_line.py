@@ -1,4 +1,4 @@
-"""The command line as tests call it, and texts whose similarity is counted in plain Python."""
+"""A runner for `nearsim`, and texts with their similarity in plain Python."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -27,19 +27,19 @@ BRIDGE = (
 
 
 def shingles(text: str) -> set[tuple[str, ...]]:
-    """Runs of three words, as the default recipe takes them from texts of plain words."""
+    """The shingles of a text of plain words under the default recipe."""
     words = text.casefold().split()
     return set(zip(words, words[1:], words[2:], strict=False))
 
 
 def counts(left: str, right: str) -> tuple[int, int]:
-    """(intersection, union) of two texts."""
+    """The sizes of intersection and union of two texts' shingles."""
     return len(shingles(left) & shingles(right)), len(shingles(left) | shingles(right))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended and what it printed."""
+    """The exit code and the output of a command."""
 
     exit_code: int
     out: str
@@ -61,20 +61,20 @@ class CommandLine:
         self.environment = dict(environment)
 
     def run(self, *arguments: object, given: bytes = b"") -> Outcome:
-        """Run a command to its end, whatever that is; an unexpected exception goes on."""
+        """Run a command and return its outcome; an unexpected exception is raised."""
         result = CliRunner().invoke(app, [str(one) for one in arguments], input=given, env=self.environment)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     def succeed(self, *arguments: object, given: bytes = b"") -> Outcome:
-        """Run a command that has to succeed."""
+        """Run a command and assert that it succeeds."""
         outcome = self.run(*arguments, given=given)
         assert outcome.exit_code == 0, outcome
         return outcome
 
     def fail(self, *arguments: object, given: bytes = b"", exit_code: int = 1) -> str:
-        """Run a command that has to fail with one line, which is returned."""
+        """Run a command, assert that it fails with one line on standard error, and return that line."""
         outcome = self.run(*arguments, given=given)
         assert outcome.exit_code == exit_code, outcome
         *_, line = outcome.err.splitlines()
@@ -83,11 +83,11 @@ class CommandLine:
 
 
 def unlike_any_other(number: int) -> str:
-    """A text that shares no word with those of other numbers."""
+    """A text that shares no word with the text of any other number."""
     return " ".join(f"word{number}x{position}" for position in range(12))
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> Path:
-    """A file of JSON lines."""
+    """Write a file of JSON lines and return its path."""
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path

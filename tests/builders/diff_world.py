@@ -1,4 +1,4 @@
-"""Two generations written by hand, with random families, pairs and clusters, and what plain Python says of them."""
+"""Two generations written by hand, with random families, pairs and clusters, and their differences in plain Python."""
 
 import random
 from collections import defaultdict
@@ -29,7 +29,7 @@ class Written:
 
     @classmethod
     def random(cls, rng: random.Random, documents: int) -> "Written":
-        """Few or many families, some documents without features, some not there."""
+        """Few or many families; some documents have no features, some are missing."""
         families = rng.choice([2, 4, documents, documents * 3])
         there = [one for one in range(1, documents + 1) if rng.random() < 0.9]
         featureless = {one for one in there if rng.random() < 0.1}
@@ -53,7 +53,7 @@ class Written:
         return cls(heads, featureless, tied, clusters, survivors)
 
     def write(self, connection: Connection, leaves: Leaves) -> None:
-        """Make its tables."""
+        """Create and fill its tables."""
         partitions.create(connection, leaves)
         inner = driver(connection).cursor()
 
@@ -110,5 +110,5 @@ class Written:
 
 
 def leaves(number: int) -> Leaves:
-    """The tables of a generation that no row tells of."""
+    """The tables of a generation that has no row in nearsim.generation."""
     return Leaves(GenerationId(number))

@@ -1,4 +1,4 @@
-"""What events must be: the differences of what is committed, and a consumer that knows nothing else."""
+"""Expected events, as differences between committed states, and a consumer that sees nothing but events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ LARGEST = 2**63 - 1
 
 @dataclass
 class State:
-    """The ledger and the clusters of a generation at one moment, twins told by their head."""
+    """Pairs and clusters of a generation at one moment; pairs of twins are derived from their head."""
 
     pairs: dict[Pair, float] = field(default_factory=dict)
     members: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def told(self, through: Pair) -> "State":
-        """What of it has been told when a generation that went live was told of as far as a pair."""
+        """The part that is published when a promoted generation is published up to a pair."""
         pairs = {pair: similarity for pair, similarity in self.pairs.items() if pair <= through}
         return State(pairs, {one: at for one, at in self.members.items() if (at[0], LARGEST) <= through})
 
@@ -38,7 +38,7 @@ class State:
 
 
 def snapshot(connection: Application, generation_id: int = 1) -> State:
-    """What is committed now, as far as it has been told: nothing of a generation that is there and does not answer."""
+    """The committed state as far as it is published; empty for a generation that is not live."""
     turns = connection.execute(
         "SELECT state, told_left_id, told_right_id FROM nearsim.generation WHERE generation_id = %s",
         [generation_id],
@@ -64,7 +64,7 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
 
 
 def differences(before: State, after: State) -> set[Told]:
-    """The events that lead from one state to another, by their definitions."""
+    """The events that lead from one state to another, by definition."""
     told: set[Told] = set()
     for pair in before.pairs.keys() | after.pairs.keys():
         old, new = before.pairs.get(pair), after.pairs.get(pair)
@@ -98,14 +98,14 @@ def differences(before: State, after: State) -> set[Told]:
 
 
 def said(event: Event) -> Told:
-    """What an event says."""
+    """An event without its number and time, for comparison."""
     if event.kind in ("pair_found", "pair_gone"):
         return event.kind, event.left_id, event.right_id, event.similarity
     return event.kind, event.cluster_id, event.survivor_id, event.other_ids, event.other_survivor_ids
 
 
 class Consumer:
-    """A program that knows nothing but the events, and keeps the pairs and the survivor of each cluster by them."""
+    """A program that maintains pairs and survivors from events alone."""
 
     def __init__(self) -> None:
         self.pairs: dict[Pair, float] = {}
@@ -113,7 +113,7 @@ class Consumer:
         self.last = 0
 
     def hear(self, event: Event) -> None:
-        """Take in the next event."""
+        """Apply the next event."""
         assert event.event_id > self.last
         self.last = event.event_id
         others = dict(zip(event.other_ids or (), event.other_survivor_ids or (), strict=True))
@@ -136,7 +136,7 @@ class Consumer:
             case "cluster_gone":
                 assert self.survivors.pop(event.cluster_id) == event.survivor_id
             case "cluster_split":
-                # Documents of it may have come to a cluster of the same name that was told of as merged before.
+                # Its documents may have joined a cluster of the same name that an earlier event reported as merged.
                 self.survivors.pop(event.cluster_id, None)
                 self.survivors |= others
             case "cluster_merged" | "cluster_renamed":
@@ -153,12 +153,12 @@ class Consumer:
 
 
 def told(events: Iterable[Event]) -> list[str]:
-    """What events say, in an order in which it can be compared."""
+    """Events in a form and order that can be compared."""
     return sorted(map(repr, map(said, events)))
 
 
 class Watcher:
-    """Compares what is told with what is committed, whenever it looks: after every transaction, or after many."""
+    """Compares the events with the committed state, after each transaction or after several."""
 
     def __init__(self, database: Database, reading: Application) -> None:
         self.state, self.consumer, self.kinds = State(), Consumer(), set[str]()
@@ -167,7 +167,7 @@ class Watcher:
         self.generation_id = 1
 
     def look(self, *_: object) -> None:
-        """What was committed since the last look is at most one transaction."""
+        """Compare after at most one transaction since the last call."""
         now = snapshot(self._reading, self.generation_id)
         found = list(read(self._database, self._wanted, self.consumer.last))
         self._hear(found)
@@ -175,7 +175,7 @@ class Watcher:
         self.state = now
 
     def catch_up(self) -> None:
-        """Whatever was committed since the last look."""
+        """Compare after any number of transactions since the last call."""
         self._hear(read(self._database, self._wanted, self.consumer.last))
         self.state = snapshot(self._reading, self.generation_id)
         assert self.consumer.pairs == self.state.pairs

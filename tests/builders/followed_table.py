@@ -1,4 +1,4 @@
-"""A table of an application, a collection that follows it, and its twin into which the same rows were ingested."""
+"""An application's table, the collection attached to it, and a collection that ingested the same rows."""
 
 import random
 
@@ -31,7 +31,7 @@ COLUMNS = Columns("id", "body", title="headline")
 
 
 def attached(database: Database, collection: str | None = None, columns: Columns = COLUMNS) -> Index:
-    """Follow the table and take it in."""
+    """Attach a collection to the table and index its rows."""
     result = attach.attach_table(database, "story", columns, collection)
     index = Index(database, result.collection)
     attach.ingest_table(index, "default", RECIPE)
@@ -39,7 +39,7 @@ def attached(database: Database, collection: str | None = None, columns: Columns
 
 
 def words(family: int, own: int) -> str:
-    """A text that is similar to those of its family."""
+    """A text similar to the others of its family."""
     return " ".join(
         [*(f"family{family}word{at}" for at in range(12)), *(f"own{own}" for _ in range(own % 5))]
     )
@@ -53,19 +53,19 @@ def write(app: Application, number: int, text: str) -> None:
 
 
 def pairs(index: Index) -> set[frozenset[str]]:
-    """What the index answers."""
+    """The pairs of the index, as sets of two ids."""
     return {frozenset((one.left, one.right)) for one in index.pairs()}
 
 
 def clusters(index: Index) -> set[tuple[str, frozenset[str]]]:
-    """What the index answers: survivors and members."""
+    """The clusters of the index: survivor and members."""
     return {(one.survivor, frozenset(one.members)) for one in index.clusters()}
 
 
 def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset[str]]]:
-    """What two indexes answer alike: the length of a survivor, and the members.
+    """The clusters in a form that is equal for both collections: length of the survivor, and members.
 
-    Of documents of one length that which came first survives, and the two may have come by them in another order.
+    Among documents of equal length the earliest survives, and the two collections may differ in their order.
     """
     rows = app.execute("SELECT id, length(concat(headline, body)) FROM story").fetchall()
     length = {str(number): int(str(long)) for number, long in rows}
@@ -73,7 +73,7 @@ def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset
 
 
 def twin(database: Database, app: Application) -> Index:
-    """A collection into which the rows of the table were ingested."""
+    """A collection that ingested the rows of the table."""
     rows = app.execute("SELECT id, headline, body FROM story ORDER BY id").fetchall()
     name = f"twin-{random.random()}"
     with Database.connect(database.engine.url.render_as_string(hide_password=False)) as other:
@@ -85,7 +85,7 @@ def twin(database: Database, app: Application) -> Index:
 
 
 def assert_as_ingested(database: Database, app: Application, index: Index) -> None:
-    """The index answers as that of a twin, and knows the same documents."""
+    """Assert that the index equals that of a collection that ingested the same rows."""
     other = twin(database, app)
     assert pairs(index) == pairs(other)
     assert lasting_clusters(index, app) == lasting_clusters(other, app)

@@ -1,4 +1,4 @@
-"""How every function of the schema is tried by a reader and by a writer."""
+"""A call of every function of the schema, for a reader and for a writer."""
 
 from typing import LiteralString
 

@@ -1,4 +1,4 @@
-"""Actors that go on one SQL statement at a time, in an order that a seed decides, and may be killed between any two."""
+"""Actors that run one SQL statement at a time, in an order that a seed decides, and may be killed between any two."""
 
 import random
 import threading
@@ -13,16 +13,16 @@ from sqlalchemy import Connection, Engine, event
 _POLL_SECONDS = 0.002
 _STUCK_SECONDS = 60.0
 
-State = Literal["running", "stopped", "ended"]
+State = Literal["running", "paused", "ended"]
 Backend = psycopg.Connection[tuple[Any, ...]]
 
 
 class Killed(BaseException):
-    """The actor's process ends here."""
+    """Ends the action of a killed actor."""
 
 
 class Actor(threading.Thread):
-    """A process as the database sees it: it stops before each of its statements until it is let go on."""
+    """A thread that acts as a process of its own: it pauses before each statement until it is resumed."""
 
     def __init__(self, name: str, action: Callable[[], None]) -> None:
         super().__init__(name=name, daemon=True)
@@ -35,36 +35,36 @@ class Actor(threading.Thread):
         self.turn = threading.Condition()
 
     def run(self) -> None:
-        """Do the action, and remember what became of it."""
+        """Run the action and record its error, if any."""
         try:
             self.action()
         except BaseException as error:
             self.error = None if self.killed else error
-        self._become("ended")
+        self._change_state("ended")
 
     def pause(self, about_to: object) -> None:
-        """Wait for the turn to do something."""
+        """Wait before a statement until the schedule resumes this actor. Raises Killed."""
         if not self.killed:
             self.about_to = about_to
-            self._become("stopped")
+            self._change_state("paused")
             with self.turn:
                 self.turn.wait_for(lambda: self.killed or self.state == "running")
         if self.killed:
             raise Killed
 
-    def let_go(self) -> None:
-        """Give the actor its turn."""
+    def resume(self) -> None:
+        """Let the actor execute its next statement."""
         with self.turn:
-            if self.state == "stopped":
+            if self.state == "paused":
                 self.state = "running"
             self.turn.notify_all()
 
-    def rest(self, seconds: float) -> bool:
-        """Wait until the actor stops or ends, for a while; whether it did."""
+    def wait_until_paused(self, seconds: float) -> bool:
+        """Wait until the actor pauses or ends; whether it did so within the time."""
         with self.turn:
             return self.turn.wait_for(lambda: self.state != "running", seconds)
 
-    def _become(self, state: State) -> None:
+    def _change_state(self, state: State) -> None:
         with self.turn:
             self.state = state
             self.turn.notify_all()
@@ -84,7 +84,7 @@ class _SteppedCursor(psycopg.Cursor[Any]):
 
 def _pause(backend: Backend, about_to: object) -> None:
     actor = threading.current_thread()
-    # In autocommit the pool asks whether the connection lives; that is no step.
+    # In autocommit the pool checks the connection, which is no step.
     if isinstance(actor, Actor) and not backend.autocommit:
         try:
             actor.pause(about_to)
@@ -101,13 +101,13 @@ def step_through(engine: Engine) -> None:
         backend.cursor_factory = _SteppedCursor
 
     @event.listens_for(engine, "checkout")
-    def taken(backend: Backend, record: object, proxy: object) -> None:
+    def checked_out(backend: Backend, record: object, proxy: object) -> None:
         actor = threading.current_thread()
         if isinstance(actor, Actor):
             actor.backends.add(backend.info.backend_pid)
 
     @event.listens_for(engine, "checkin")
-    def given_back(backend: Backend | None, record: object) -> None:
+    def returned(backend: Backend | None, record: object) -> None:
         actor = threading.current_thread()
         if isinstance(actor, Actor) and backend is not None and not backend.closed:
             actor.backends.discard(backend.info.backend_pid)
@@ -120,10 +120,9 @@ def step_through(engine: Engine) -> None:
 
 
 class Schedule:
-    """Lets actors go on in turn, as a seeded generator of random numbers has it, until all have ended.
+    """Resumes actors in an order drawn from a seeded generator, until all have ended.
 
-    `steps` says who was about to do what. Which of the parties to a deadlock is its victim is the server's to choose,
-    everything else is the seed's.
+    `steps` lists actors and statements. The server chooses the victim of a deadlock; the seed decides everything else.
     """
 
     def __init__(self, rng: random.Random, monitor: Backend, share_of_crashes: float = 0.0) -> None:
@@ -134,7 +133,7 @@ class Schedule:
         self._share_of_crashes = share_of_crashes
 
     def run(self, actors: Sequence[Actor], successor: Callable[[Actor], Actor | None]) -> None:
-        """Run actors to their end; `successor` says who comes after one that was killed."""
+        """Run actors to their end; `successor` returns the replacement of a killed one, if any."""
         living: list[Actor] = []
         to_come = list(actors)
         try:
@@ -151,20 +150,20 @@ class Schedule:
             for actor in living:
                 self._kill(actor)
 
-    def told(self) -> str:
+    def listing(self) -> str:
         """The schedule, one step a line."""
-        return "\n".join(f"{name:10} {_in_a_line(about_to)}" for name, about_to in self.steps)
+        return "\n".join(f"{name:10} {_one_line(about_to)}" for name, about_to in self.steps)
 
     def _step(self, living: Sequence[Actor]) -> None:
         if self._rng.random() < self._share_of_crashes:
             self.crashes += 1
             self._kill(self._rng.choice(living))
             return
-        ready = [actor for actor in living if actor.state == "stopped"]
+        ready = [actor for actor in living if actor.state == "paused"]
         if ready:
             actor = self._rng.choice(ready)
             self.steps.append((actor.name, actor.about_to))
-            actor.let_go()
+            actor.resume()
 
     def _successors(self, living: Sequence[Actor], successor: Callable[[Actor], Actor | None]) -> list[Actor]:
         ended = [actor for actor in living if actor.state == "ended"]
@@ -180,17 +179,17 @@ class Schedule:
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE pid = ANY(%s)",
             [list(actor.backends)],
         )
-        actor.let_go()
+        actor.resume()
         actor.join()
 
     def _settle(self, living: Sequence[Actor]) -> None:
-        """Wait until every actor has stopped or ended, or waits for a lock while another may go on."""
+        """Wait until every actor has paused or ended, or waits for a lock while another can continue."""
         for _ in range(int(_STUCK_SECONDS / _POLL_SECONDS)):
-            running = [actor for actor in living if not actor.rest(_POLL_SECONDS)]
-            able = any(actor.state == "stopped" for actor in living)
+            running = [actor for actor in living if not actor.wait_until_paused(_POLL_SECONDS)]
+            able = any(actor.state == "paused" for actor in living)
             if not running or (able and all(map(self._waits, running))):
                 return
-        raise TimeoutError(f"{[actor.name for actor in running]} go nowhere")
+        raise TimeoutError(f"{[actor.name for actor in running]} do not proceed")
 
     def _waits(self, actor: Actor) -> bool:
         row = self._monitor.execute(
@@ -200,6 +199,6 @@ class Schedule:
         return actor.state == "running" and row is not None and bool(row[0])
 
 
-def _in_a_line(about_to: object) -> str:
+def _one_line(about_to: object) -> str:
     text = about_to.as_string(None) if isinstance(about_to, sql.Composable) else str(about_to)
     return " ".join(line for line in text.splitlines() if not line.startswith("--"))[:160]

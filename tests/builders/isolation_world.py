@@ -1,4 +1,4 @@
-"""Two tenants in one database: what a reader of the one sees, alone and when the other is there."""
+"""Two tenants in one database: what a reader of the first sees before and after the second exists."""
 
 import re
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ from tests.servers.databases import Server
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, Any]
 
-# All ids of the other tenant are such numbers, and all its texts and names hold the word.
+# All ids of the other tenant are such numbers, and all its texts and names contain the word.
 FIRST = 1_770_000_000
 FOREIGN = re.compile(r"\b177\d{7}\b|secret")
 ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
 
 SHOWN: LiteralString = "generation_id, doc_id, head_id, revision, feature_count, numbers_digest"
-# What isolation hides altogether; every partition is hidden, too.
+# Tables that isolation hides completely; every partition is hidden, too.
 HIDDEN = {"band", "change", "pending_event", "lease", "work"}
 
 
 def tenant(url: str, name: str, word: str) -> dict[str, object]:
-    """A collection with a pair, a twin and a verdict: what it can be asked about."""
+    """Create a collection with a pair, a twin and a verdict; return its names and ids."""
     with Index.connect(url, collection=name) as index:
         texts = [*ALIKE, ALIKE[0], f"pears are {word} late this year and few"]
         index.add(
@@ -79,7 +79,7 @@ NOWHERE: dict[str, object] = {
 
 
 def outcome(connection: Connection, trial: LiteralString, given: dict[str, object]) -> list[str]:
-    """What the server answers, rows or the error, as texts; nothing stays."""
+    """The rows or the error of a call, as text; rolled back."""
     call = sql.SQL(trial).format(**{name: sql.Literal(value) for name, value in given.items()})
     try:
         with connection.transaction(force_rollback=True):
@@ -90,14 +90,14 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
 
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
-    """The same without what was asked for, so that answers about different things compare."""
+    """Outcomes with the arguments removed, so that calls with different arguments can be compared."""
     words = sorted({str(value) for value in given.values()}, key=len, reverse=True)
     return [re.sub(rf"\b({'|'.join(map(re.escape, words))})\b", "?", answer) for answer in answers]
 
 
 @dataclass
 class World:
-    """A tenant whose reader looks round, alone and then with another tenant in the same database."""
+    """A tenant, and what its reader sees before and after another tenant is created."""
 
     url: str
     reader: str
@@ -120,7 +120,7 @@ def relations(url: str) -> dict[str, bool]:
 
 
 def functions(url: str, role: str) -> set[str]:
-    """Functions that a role may call and that are not constant in their arguments, by signature."""
+    """Signatures of the functions that a role may call and that are not immutable."""
     with psycopg.connect(url) as connection:
         connection.execute("SET search_path = pg_catalog")
         rows = connection.execute(
@@ -132,7 +132,7 @@ def functions(url: str, role: str) -> set[str]:
 
 
 def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) -> dict[str, list[str]]:
-    """Everything that a reader can read: all rows of these tables and views, and the answers of all functions."""
+    """Everything that a reader can read: all rows of these tables and views, and the results of all functions."""
     found: dict[str, list[str]] = {}
     with psycopg.connect(reader) as connection:
         for name in names:
@@ -149,7 +149,7 @@ def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) 
 
 
 def make_busy(url: str, given: dict[str, object]) -> None:
-    """Let a tenant have work waiting and failing, a table that is followed, and noted changes of every kind."""
+    """Give a tenant queued and failed work, an attached table, and captured changes of every kind."""
     with psycopg.connect(url) as connection:
         for command in (
             "INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column) "

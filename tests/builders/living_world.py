@@ -1,4 +1,4 @@
-"""A small living index, those who write to it and those who work on it, all at once."""
+"""A small live index with concurrent writers and workers."""
 
 import random
 from collections.abc import Callable
@@ -53,11 +53,11 @@ class World:
         self.generation = self.index.serving().context.generation
 
     def context(self) -> Context:
-        """What one process brings to work on the generation."""
+        """A context of its own for one worker."""
         return self.index._contexts.make(self.generation)
 
     def run(self, *statements: Statement) -> list[tuple[Any, ...]]:
-        """Run SQL in one transaction, the leaves' names filled in; returns what the last statement does."""
+        """Run SQL in one transaction, with the names of the partitions filled in; return the last rows."""
         names = {parent: self.generation.leaves.table(parent) for parent in PARENTS}
         with self.engine.begin() as connection:
             for command, values in statements:
@@ -65,7 +65,7 @@ class World:
             return cursor.fetchall() if cursor.description else []
 
     def clear(self) -> None:
-        """Forget all documents, and what was made of them; doc_ids up to 19 are left for those who come late."""
+        """Delete all documents and their index; doc_ids up to 19 stay free for late commits."""
         self.run(
             (
                 "TRUNCATE nearsim.document, nearsim.work, nearsim.lease, {signature}, {band}, {similar_pair},"
@@ -85,14 +85,14 @@ class World:
             while left > 0:
                 statements = [self._write(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
                 left -= len(statements)
-                # Another writer took that name or was in the way: that is for applications to sort out.
+                # A conflict with another writer, which applications have to handle.
                 with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
                     self.run(*statements)
 
         return action
 
     def worker(self, seed: str, amount: int) -> Callable[[], None]:
-        """A process that does rounds of any stage under its own lease."""
+        """A process that does batches of random stages under its own lease."""
 
         def action() -> None:
             rng = random.Random(seed)
@@ -108,7 +108,7 @@ class World:
         return action
 
     def drain(self) -> None:
-        """One process does all that is left, as if time had passed."""
+        """Process all remaining work in one process, retries included."""
         context = self.context()
         with self.index.database.lease() as lease_id:
             dispatch_changes(self.engine)

@@ -1,4 +1,4 @@
-"""Users of a server that a test makes and takes away again; the roles of nearsim are shared by all its databases."""
+"""Temporary users of a server; the roles of nearsim are shared by all its databases."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for
 
 @contextmanager
 def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
-    """A user who may log in, a member of these roles: the URL of the same database as that user."""
+    """Create a user with these roles for the block; yields the URL of the same database for that user."""
     name = f"user_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(sql.SQL(f"CREATE ROLE {{}} LOGIN {attributes}").format(sql.Identifier(name)))
@@ -31,16 +31,16 @@ def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
 
 
 def as_user(url: str, name: str) -> str:
-    """The same address as another user."""
+    """The same URL with another user."""
     return make_url(url).set(username=name).render_as_string(hide_password=False)
 
 
 def user_of(url: str) -> str:
-    """Whose address it is."""
+    """The user of a URL."""
     return make_url(url).username or ""
 
 
 def fill(url: str, collection: str = "news") -> None:
-    """Let there be an index with leaves."""
+    """Build a small index."""
     with Index.connect(url, collection=collection) as index:
         index.add([Document(f"d{number}", body=body) for number, body in enumerate(TEXTS)])

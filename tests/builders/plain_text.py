@@ -1,4 +1,4 @@
-"""Normalisation, shingles and hashes in plain Python, as the design defines them: slow, and easy to believe.
+"""Normalisation, shingles and hashes in plain Python, as the design defines them: slow and simple.
 
 Written apart from `nearsim_db.similarity.text`: strings and lists of whole shingles, no tables, no prefix sums.
 """
@@ -47,7 +47,7 @@ any_text = st.one_of(texts, few_words)
 
 @dataclass(frozen=True)
 class Rules:
-    """What the oracle needs of a recipe, and the recipe itself."""
+    """The rules of a recipe that the oracle needs, and the recipe itself."""
 
     scheme: str = "word"
     k: int = 3
@@ -84,7 +84,7 @@ all_rules = st.builds(
 
 
 def shingles(text: str, rules: Rules) -> list[str]:
-    """The shingles in order, repeated ones too."""
+    """The shingles in order, with repetitions."""
     folded = fold(text, rules)
     k = 1 if rules.scheme == "bag" else rules.k
     if rules.scheme == "char":

@@ -12,7 +12,7 @@ Matrix = NDArray[np.uint64]
 
 
 class Batch(NamedTuple):
-    """What a family sketches: document i has ids[offsets[i]:offsets[i + 1]]."""
+    """Documents as a family sketches them: document i has ids[offsets[i]:offsets[i + 1]]."""
 
     ids: NDArray[np.uint64]
     offsets: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""A collection whose index is replaced, and what its generations answer."""
+"""A collection that is reindexed, and the pairs of its generations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def words(number: int, edition: int = 0) -> str:
 
 
 def stories(count: int, edition: int = 0) -> list[Document]:
-    """That many of them."""
+    """Documents with these texts."""
     return [Document(f"d{number}", body=words(number, edition)) for number in range(count)]
 
 
@@ -40,7 +40,7 @@ def fill(url: str) -> None:
 
 
 def jaccard_pairs(texts: dict[str, str], threshold: float) -> set[tuple[str, str]]:
-    """The pairs of ids whose sets of words are that similar, counted in plain Python."""
+    """The pairs of ids whose sets of words reach the threshold, in plain Python."""
     sets = {name: set(body.split()) for name, body in texts.items()}
     return {
         (min(a, b), max(a, b))
@@ -50,7 +50,7 @@ def jaccard_pairs(texts: dict[str, str], threshold: float) -> set[tuple[str, str
 
 
 def texts_of(database: Database, collection: str = "default") -> dict[str, str]:
-    """All documents of a collection."""
+    """The texts of all documents of a collection."""
     query = text(
         "SELECT external_id, body FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
         "WHERE name = :name"
@@ -98,11 +98,11 @@ def leaf_tables(database: Database) -> int:
 
 
 class Killed(Exception):
-    """What ends the work of a test."""
+    """Raised in place of a kill."""
 
 
 class StoppedAt:
-    """Progress that ends the work when a step is first told of."""
+    """A progress callback that raises Killed at the first report of a step."""
 
     def __init__(self, step: str) -> None:
         self.step = step
@@ -115,7 +115,7 @@ class StoppedAt:
 
 @contextmanager
 def opened(url: str) -> Iterator[tuple[Database, Reindex]]:
-    """A database and what can be done to the generations of its collection."""
+    """A database, and the reindex operations of its collection."""
     with Database.connect(url) as database:
         yield database, Reindex(database, "default")
 

@@ -1,4 +1,4 @@
-"""Random changes of the pairs, twins and clusters of a generation, by hand: whatever SQL may do to its tables."""
+"""Random changes of the pairs, twins and clusters of a generation, written in SQL."""
 
 import random
 
@@ -24,7 +24,7 @@ def scramble(connection: Application, rng: random.Random) -> None:
     """A few random changes of pairs, twins and clusters, in one transaction."""
     for _ in range(rng.choice([1, 1, 2, 4])):
         suffix = rng.choice(["", "_1"])
-        # The heads of a pair are never of one family, so that each pair of documents is either.
+        # The heads of a pair never belong to one family, so that two documents are either twins or a pair.
         left, right = rng.choice([(a, b) for a in range(1, 14) for b in range(a + 1, 15, 2)])
         match rng.choice(["pair", "twin", "clusters", "clusters", "undone"]):
             case "pair":
@@ -42,7 +42,7 @@ def scramble(connection: Application, rng: random.Random) -> None:
 
 
 def regroup(connection: Application, rng: random.Random, suffix: str, doc_ids: list[int]) -> None:
-    """Put documents and their mates into other clusters, each named after its first, or into none."""
+    """Move documents and the members of their clusters into other clusters, named after the first, or none."""
     rows = connection.execute(
         "SELECT doc_id FROM nearsim.cluster_member WHERE cluster_id IN"
         " (SELECT cluster_id FROM nearsim.cluster_member WHERE doc_id = ANY(%s))",

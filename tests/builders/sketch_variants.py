@@ -1,4 +1,4 @@
-"""The families that the laws are tested on, and what each needs for it: batches, and pairs of a known similarity.
+"""The sketch families of the conformance suite, with batches and pairs of known similarity for each.
 
 A new family is one more line in VARIANTS; a new metric one more entry in PAIRS, CASES, SIMILARITIES and SENSITIVITIES.
 """
@@ -38,7 +38,7 @@ PAIRS_OF: Mapping[str, Callable[[float, int, int, int], Pairs]] = {
     "cosine": cosine_pairs,
     "euclidean": euclidean_pairs,
 }
-# Similarities and the sizes of pairs on which estimates are tested: small documents too.
+# Similarities and set sizes for tests of estimates, small documents included.
 _OF_SETS = ((0.5, 10), (0.7, 10), (0.25, 80), (60 / 86, 86), (0.2, 1000), (0.7, 800), (0.9, 640))
 CASES: Mapping[str, tuple[tuple[float, int], ...]] = {
     "jaccard": _OF_SETS,
@@ -90,7 +90,7 @@ class Variant:
         return self.name not in ("fast_similarity", "bottom_k")
 
     def batch(self, documents: list[list[int]]) -> Batch:
-        """Documents of these ids, which weigh, if they weigh, from 1 to 7 by the id."""
+        """Documents of these ids, with weights from 1 to 7 by id for weighted families."""
         if self.metric == "jaccard":
             return Batch(*ragged(documents))
         ids, offsets = ragged([sorted(set(own)) for own in documents])

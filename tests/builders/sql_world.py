@@ -1,4 +1,4 @@
-"""A small collection, indexed, and what brute force in Python knows of it."""
+"""A small indexed collection, with expected results from brute force in Python."""
 
 import random
 import re
@@ -30,7 +30,7 @@ EMPTY, ALONE = "empty", "alone"
 
 
 def write_documents(seed: int) -> list[Document]:
-    """Families of edited texts, copies in capitals (twins) and with other numbers among them, one alone, one empty."""
+    """Families of edited texts with twins (in capitals), copies with other numbers, a single and an empty text."""
     rng = random.Random(seed)
     words = [f"word{letter}{other}" for letter in "abcdefgh" for other in "ijklmnop"]
     texts = [" ".join(rng.choices(words, k=20)) for _ in range(8)]
@@ -48,7 +48,7 @@ def write_documents(seed: int) -> list[Document]:
 
 @dataclass
 class World:
-    """An indexed collection; documents are told by doc_id. `texts` are their bodies, which alone are compared."""
+    """An indexed collection. `texts` are the compared bodies, by doc_id."""
 
     index: Index
     profile: Profile
@@ -68,14 +68,14 @@ class World:
     def build(
         cls, index: Index, rules: list[str], documents: list[Document], profile: str = "default"
     ) -> "World":
-        """Make the profile, add the documents, and read back their doc_ids."""
+        """Create the profile, add the documents, and read their doc_ids."""
         made = index.create_profile(profile, override(Recipe(), rules))
         index.add(documents)
         return cls.read(index, made, documents)
 
     @classmethod
     def read(cls, index: Index, profile: Profile, documents: list[Document]) -> "World":
-        """What is known of documents that are indexed already."""
+        """The world of documents that are already indexed."""
         bodies = {one.external_id: one.body or "" for one in documents}
         with index.database.engine.begin() as connection:
             rows = driver(connection).execute(
@@ -109,32 +109,32 @@ class World:
         return intersection / union if union else 0.0
 
     def estimate(self, one: int, other: int) -> float:
-        """What the sketches say of the similarity, 0 where one has no features."""
+        """The similarity estimated from the sketches, 0 if a document has no features."""
         if not (self.features[one] and self.features[other]):
             return 0.0
         return float(self._encoder.family.estimate(self.sketches[one][None], self.sketches[other][None])[0])
 
     def shared(self, one: int, other: int) -> int:
-        """How many bands are shared, 0 where one has no features."""
+        """The number of shared bands, 0 if a document has no features."""
         if not (self.features[one] and self.features[other]):
             return 0
         return int(self._encoder.shared_bands(self.sketches[one][None], self.sketches[other][None])[0])
 
     def bands(self, one: int, other: int) -> list[int]:
-        """The numbers of the shared bands, none where one has no features."""
+        """The shared bands, empty if a document has no features."""
         if not (self.features[one] and self.features[other]):
             return []
         keys = self._encoder.band_keys(np.stack([self.sketches[one], self.sketches[other]]))
         return np.flatnonzero(keys[0] == keys[1]).tolist()
 
     def is_pair(self, one: int, other: int) -> bool:
-        """Whether the recipe makes a pair of two documents, where no bucket is over its limit."""
+        """Whether two documents are a pair under the recipe, if no bucket exceeds its limit."""
         if not self.meets(one, other):
             return False
         return self.similarity(one, other) >= self.profile.recipe.match.threshold
 
     def meets(self, one: int, other: int) -> bool:
-        """Whether the shared bands are those that the recipe asks for."""
+        """Whether the shared bands satisfy the amplification of the recipe."""
         if self.profile.recipe.match.amplification is None:
             return self.shared(one, other) >= self.profile.recipe.match.min_shared_bands
         matched = np.zeros((1, self.profile.bands), bool)
@@ -158,7 +158,7 @@ class World:
 
 @contextmanager
 def world(url: str, *rules: str, seed: int = 1) -> Iterator[World]:
-    """The usual collection, with a retired generation attached."""
+    """The default collection, with a retired generation attached."""
     with Index.connect(url) as index:
         built = World.build(index, [*RULES, *rules], write_documents(seed))
         built.retire(["shingle.k=1", "match.threshold=0.2"])
@@ -166,14 +166,14 @@ def world(url: str, *rules: str, seed: int = 1) -> Iterator[World]:
 
 
 def fill(url: str) -> None:
-    """Make the usual collection by the usual rules."""
+    """Create the default collection with the default rules."""
     with world(url):
         pass
 
 
 @contextmanager
 def filled(url: str) -> Iterator[World]:
-    """The usual collection in a database that has it already."""
+    """The default collection in a database that already contains it."""
     with Index.connect(url) as index:
         profile = index.serving().context.encoder.profile
         yield World.read(index, profile, write_documents(1))

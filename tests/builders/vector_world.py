@@ -1,4 +1,4 @@
-"""Made-up vectors around a few directions, and what is alike among them by brute force."""
+"""Random vectors around a few directions, and their pairs by brute force."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ Pairs = set[tuple[str, str]]
 
 
 def recipe(**match: object) -> Recipe:
-    """Bands so many that nothing at the threshold is missed."""
+    """A recipe with so many bands that no pair at the threshold is missed."""
     return from_mapping(
         {
             "sketch": {"family": "hyperplane", "input": "vector", "k": 1024},
@@ -26,7 +26,7 @@ def recipe(**match: object) -> Recipe:
 
 
 def made_up(directions: int = 8, members: int = 6, dimensions: int = 24, seed: int = 3) -> Vectors:
-    """Around each direction vectors that are more and less like each other, of any length; the last one is a twin."""
+    """Vectors of any length at growing distances from each direction; the last of each is a twin of the first."""
     rng = np.random.default_rng(seed)
     vectors = {}
     for direction in range(directions):
@@ -39,7 +39,7 @@ def made_up(directions: int = 8, members: int = 6, dimensions: int = 24, seed: i
 
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
-    """In double precision, to 12 decimals."""
+    """The cosine in double precision, rounded to 12 decimals."""
     one, other = left.astype(np.float64), right.astype(np.float64)
     return round(float(one @ other / np.sqrt((one @ one) * (other @ other))), 12)
 
@@ -56,5 +56,5 @@ def alike(vectors: Vectors) -> Pairs:
 
 
 def found(index: Index) -> Pairs:
-    """The pairs that the index answers."""
+    """The pairs of the index."""
     return {(min(one.left, one.right), max(one.left, one.right)) for one in index.pairs()}

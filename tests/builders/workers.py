@@ -1,4 +1,4 @@
-"""Worker processes, applications that write beside them, and how to wait for what they come to."""
+"""Worker processes, concurrent applications, and waiting for conditions in the database."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ class WorkerLog:
 
 
 class WorkerProcess:
-    """`nearsim worker` in a process of its own, and what it says on standard error."""
+    """`nearsim worker` in a process of its own, with its lines on standard error."""
 
     def __init__(self, url: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
@@ -64,63 +64,63 @@ class WorkerProcess:
             text=True,
         )
         self.lines: list[str] = []
-        self._heard: Queue[str] = Queue()
+        self._unread: Queue[str] = Queue()
         self._listener = Thread(target=self._listen)
         self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self._heard.put(line.rstrip())
+            self._unread.put(line.rstrip())
 
-    def says(self, words: str) -> str:
-        """Wait for a line with these words."""
+    def wait_for_line(self, words: str) -> str:
+        """Wait for a line that contains these words, and return it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         for line in self.lines:
             if words in line:
                 return line
         while time.monotonic() < deadline:
             with suppress(Empty):
-                self.lines.append(self._heard.get(timeout=0.5))
+                self.lines.append(self._unread.get(timeout=0.5))
                 if words in self.lines[-1]:
                     return self.lines[-1]
-        raise AssertionError(f"the worker never said {words!r}, but {self.lines}")
+        raise AssertionError(f"the worker printed no line with {words!r}: {self.lines}")
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
         self.process.send_signal(number)
 
-    def ends(self) -> int:
-        """Wait until it ends; returns its exit code."""
+    def wait(self) -> int:
+        """Wait until it exits; return the exit code."""
         code = self.process.wait(PATIENCE_SECONDS)
         self._listener.join()
-        while not self._heard.empty():
-            self.lines.append(self._heard.get())
+        while not self._unread.empty():
+            self.lines.append(self._unread.get())
         return code
 
 
 @contextmanager
 def running(url: str, *arguments: str) -> Iterator[WorkerProcess]:
-    """A worker that is gone after the block."""
+    """A worker process that is killed at the end of the block."""
     worker = WorkerProcess(url, *arguments)
     try:
         yield worker
     finally:
         worker.process.kill()
-        worker.ends()
+        worker.wait()
         assert worker.process.stderr is not None
         worker.process.stderr.close()
 
 
 @contextmanager
 def application(url: str) -> Iterator[Application]:
-    """Another application's connection, each of its statements committed at once."""
+    """The connection of another application, in autocommit."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
 
 
 def ask(connection: Application, question: str) -> object:
-    """The one value that answers a question."""
+    """The single value that a query returns."""
     row = connection.execute(question.encode()).fetchone()
     assert row is not None
     return row[0]

@@ -146,9 +146,11 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
         return
     with running(url) as worker, application(url) as looking:
-        worker.says("the build of generation 2 of profile default of collection default was left behind")
+        worker.wait_for_line(
+            "the build of generation 2 of profile default of collection default was left behind"
+        )
         nearsim.succeed("reindex", "resume", "--detach")
-        worker.says("has caught up; compare: nearsim reindex diff; then: nearsim reindex promote")
+        worker.wait_for_line("has caught up; compare: nearsim reindex diff; then: nearsim reindex promote")
         wait_until(looking, "SELECT state = 'ready' FROM nearsim.generation WHERE generation_id = 2")
         assert len([line for line in worker.lines if "left behind" in line]) == 1
 
@@ -158,10 +160,10 @@ def test_a_worker_that_is_killed_is_followed_by_the_next(nearsim: CommandLine, u
         holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
         nearsim.succeed("reindex", "start", "--detach")
         with running(url) as first:
-            first.says("building profile default of collection default (generation 2)")
+            first.wait_for_line("building profile default of collection default (generation 2)")
             wait_until(looking, BLOCKED)
             first.signal(signal.SIGKILL)
-            first.ends()
+            first.wait()
         holding.rollback()
         nearsim.succeed("worker", "--once", "--quiet")
     (status,) = [

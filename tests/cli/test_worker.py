@@ -68,7 +68,7 @@ def test_two_workers_and_a_writer_come_to_what_a_fresh_build_finds(
         wait_until(other, IDLE)
         for worker in (one, two):
             worker.signal(signal.SIGTERM)
-        assert [one.ends(), two.ends()] == [0, 0]
+        assert [one.wait(), two.wait()] == [0, 0]
     with Index.connect(database_url, profile="default") as index:
         found = {frozenset((pair.left, pair.right)) for pair in index.pairs()}
         index.create_profile("fresh", Recipe())
@@ -90,7 +90,7 @@ def test_a_worker_that_is_told_to_stop_finishes_its_batch(
             worker.signal(signal.SIGCONT)
             wait_until(other, BLOCKED)
             worker.signal(number)
-        assert worker.ends() == code
+        assert worker.wait() == code
     assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
     assert ask(other, "SELECT count(*) FROM nearsim.work WHERE stage = 'sign' OR lease_id IS NOT NULL") == 0
     assert ask(other, "SELECT count(*) FROM nearsim.signature") == 100
@@ -98,7 +98,7 @@ def test_a_worker_that_is_told_to_stop_finishes_its_batch(
 
 def test_health_and_metrics(database_url: str, other: Application) -> None:
     with running(database_url, "--http", "0", "--json") as worker:
-        address = json.loads(worker.says("starts"))["http"]
+        address = json.loads(worker.wait_for_line("starts"))["http"]
         other.execute(INSERT, (0, 99))
         wait_until(other, "SELECT count(*) = 150 FROM nearsim.similar_pair")
         wait_until(other, IDLE)
@@ -116,17 +116,17 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
         assert get(f"{address}/nothing")[0] == 404
         port = address.rsplit(":", 1)[1]
         with running(database_url, "--http", port) as refused:
-            assert refused.ends() == 1
+            assert refused.wait() == 1
             assert f"error: cannot serve at 127.0.0.1, port {port}" in refused.lines[-1]
         with running(database_url, "--http", port, "--json") as refused:
-            assert refused.ends() == 1
+            assert refused.wait() == 1
             told = json.loads(refused.lines[-1])
             assert told["level"] == "error" and f"port {port}" in told["message"]
     with running(database_url, "--http", "0", "--quiet") as quiet:
-        address = quiet.says("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+        address = quiet.wait_for_line("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
         assert get(f"{address}/metrics")[0] == 200
         quiet.signal(signal.SIGTERM)
-        assert quiet.ends() == 0 and len(quiet.lines) == 1
+        assert quiet.wait() == 0 and len(quiet.lines) == 1
 
 
 @pytest.mark.slow("kills a server")
@@ -141,7 +141,7 @@ def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
         engine.dispose()
         prepare(cluster.dsn("living"))
         with running(cluster.dsn("living"), "--http", "0") as worker:
-            address = worker.says("metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+            address = worker.wait_for_line("metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
             with application(cluster.dsn("living")) as other:
                 other.execute(INSERT, (0, 99))
                 wait_until(other, IDLE)
@@ -149,18 +149,18 @@ def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
             assert state is not None
             state.process.kill()
             state.process.wait(20)
-            assert "retrying" in worker.says("error: ")
+            assert "retrying" in worker.wait_for_line("error: ")
             assert get(f"{address}/healthz")[0] == 503
             assert "nearsim_backlog{" not in get(f"{address}/metrics")[1]
             cluster.start()
-            worker.says("reconnected")
+            worker.wait_for_line("reconnected")
             with application(cluster.dsn("living")) as other:
                 other.execute(INSERT, (100, 199))
                 wait_until(other, IDLE)
                 assert ask(other, "SELECT count(*) FROM nearsim.similar_pair") == 300
             assert sum("error: " in line for line in worker.lines) == 1
             worker.signal(signal.SIGTERM)
-            assert worker.ends() == 0
+            assert worker.wait() == 0
         cluster.stop()
 
 

@@ -148,7 +148,7 @@ def play(world: World, monitor: psycopg.Connection[tuple[Any, ...]], seed: int) 
         assert world.index.warnings[warned:] == []
         check(world)
     except BaseException as error:
-        error.add_note(f"seed {seed}, after these steps:\n{schedule.told()}")
+        error.add_note(f"seed {seed}, after these steps:\n{schedule.listing()}")
         raise
     return schedule
 

@@ -349,7 +349,7 @@ def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, se
         schedule = Schedule(rng, monitor)
         schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
         index.build()
-        assert traces(database_url, doc_id) == {}, schedule.told()
+        assert traces(database_url, doc_id) == {}, schedule.listing()
         assert_whole(index)
         engine.dispose()
 

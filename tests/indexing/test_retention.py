@@ -349,10 +349,10 @@ def test_nothing_slips_through_whatever_the_order(
                 [timedelta(days=AGE_DAYS)],
             ).fetchall()
         kept = [row[0] for row in inside]
-        assert indexed(database_url) == set(kept), schedule.told()
+        assert indexed(database_url) == set(kept), schedule.listing()
         assert_bands_are_exact(index)
         expected = {frozenset(pair) for pair in combinations(kept, 2) if {*pair} & {*kept[:2]}}
-        assert expected <= set(stored_pairs(index)), schedule.told()
+        assert expected <= set(stored_pairs(index)), schedule.listing()
     engine.dispose()
 
 

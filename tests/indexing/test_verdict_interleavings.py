@@ -98,7 +98,7 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
         assert kept == world.run((MEMBERS, ()))
         assert world.run((TORN, ())) == []
     except BaseException as error:
-        error.add_note(f"seed {seed}, after these steps:\n{schedule.told()}")
+        error.add_note(f"seed {seed}, after these steps:\n{schedule.listing()}")
         raise
     return len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
 

@@ -205,8 +205,8 @@ def test_two_workers_answer_each_probe_once(database_url: str, index: Index, oth
     )
     bodies = [*texts().values()] * 5
     with running(database_url) as one, running(database_url) as two:
-        one.says("starts")
-        two.says("starts")
+        one.wait_for_line("starts")
+        two.wait_for_line("starts")
         numbers = [put(other, body) for body in bodies]
         for number, body in zip(numbers, bodies, strict=True):
             assert other.execute(READ, (number,)).fetchall() == checked(index, body)
@@ -224,10 +224,10 @@ def test_a_killed_worker_leaves_its_probes_to_the_next(
         number = put(other, body)
         wait_until(other, BLOCKED)
         killed.process.kill()
-        killed.ends()
+        killed.wait()
     assert ask(other, "SELECT count(answered_at) FROM nearsim.probe") == 0
     with running(database_url, "--once") as another:
-        assert another.ends() == 0
+        assert another.wait() == 0
     assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []
 
 
@@ -334,5 +334,5 @@ def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other
             number = put(other, body)
             wait_until(other, BLOCKED)
             other.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE NOT granted")
-        worker.says("retrying until the server answers")
+        worker.wait_for_line("retrying until the server answers")
         assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []

@@ -98,14 +98,14 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     with running(database_url) as killed:
         stop_in_the_middle(database_url, other, killed)
         killed.signal(signal.SIGKILL)
-        killed.ends()
+        killed.wait()
     with engine.connect() as connection:
         wait_until(other, "SELECT NOT (" + BLOCKED + ")")
         assert leases.free_lost_work(connection) == 200
         connection.commit()
     assert ask(other, "SELECT array_agg(DISTINCT attempts)::text FROM nearsim.work") == "{1}"
     with running(database_url, "--once") as another:
-        assert another.ends() == 0
+        assert another.wait() == 0
     assert pairs(database_url) == PAIRS
     assert ask(other, IDLE)
 
@@ -120,11 +120,11 @@ def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
         assert pairs(database_url) == PAIRS
         before = ask(other, SIGNED)
         silent.signal(signal.SIGCONT)
-        silent.says("this worker's lease expired")
+        silent.wait_for_line("this worker's lease expired")
         wait_until(other, IDLE)
         assert ask(other, SIGNED) == before
         silent.signal(signal.SIGTERM)
-        assert silent.ends() == 0
+        assert silent.wait() == 0
     assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
 
 

@@ -134,7 +134,7 @@ def test_a_worker_drops_what_was_held(database_url: str) -> None:
     with Database.connect(database_url) as database, running(database_url) as worker:
         with reader(database_url, "similar_pair_1"):
             assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
-        worker.says("dropped generation 1")
+        worker.wait_for_line("dropped generation 1")
         with application(database_url) as other:
             wait_until(other, "SELECT NOT EXISTS (SELECT FROM nearsim.generation WHERE generation_id = 1)")
         assert nothing_is_left(database)

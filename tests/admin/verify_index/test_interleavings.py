@@ -48,5 +48,5 @@ def _play(world: World, monitor: "psycopg.Connection[tuple[object, ...]]", rng: 
         drained = verify_index(world.index.database, world.index.collection, sample=None).found
         assert (drained.faults, drained.changing) == ((), 0)
     except BaseException as error:
-        error.add_note(f"after these steps:\n{schedule.told()}")
+        error.add_note(f"after these steps:\n{schedule.listing()}")
         raise
