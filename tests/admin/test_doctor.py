@@ -1,4 +1,4 @@
-"""What the doctor says of an embedded server that cannot work."""
+"""Findings of the doctor for an embedded server that cannot work."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Collections kept apart: what a reader of one tenant can find out about another."""
+"""Isolation: what a reader of one tenant can learn about another."""
 
 import json
 import re

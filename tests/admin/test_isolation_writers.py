@@ -1,4 +1,4 @@
-"""Collections kept apart: what a writer of one tenant can do to another, and who sees everything."""
+"""Isolation: what a writer of one tenant can do to another, and which users see everything."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a report reads from the database, against brute force in Python."""
+"""The data of a report against brute force in Python."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The score of suspicion on clusters made by hand."""
+"""The suspicion score of clusters written by hand."""
 
 from dataclasses import replace
 

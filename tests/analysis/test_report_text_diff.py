@@ -1,4 +1,4 @@
-"""Two texts side by side: what is marked, what is cut, and what numbers differ."""
+"""Two texts side by side: what is marked, what is cut, and which numbers differ."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Checks and labels against scipy and brute force."""
+"""Checks and labels against SciPy and brute force."""
 
 import math
 from pathlib import Path

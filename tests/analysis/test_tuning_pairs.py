@@ -1,4 +1,4 @@
-"""The weighted sample of pairs against brute force, and the histogram that is drawn from it."""
+"""The weighted sample of pairs against brute force, and its histogram."""
 
 from dataclasses import replace
 

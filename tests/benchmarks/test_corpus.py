@@ -1,4 +1,4 @@
-"""The corpus generators keep the promises that benchmark figures rest on."""
+"""The corpus generators guarantee the properties that benchmark figures rely on."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""The benchmark of families counts what it says: against plain Python and SciPy, on tiny inputs."""
+"""The benchmark of families against plain Python and SciPy, on tiny inputs."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The stress run's checks report what is wrong, one thing at a time, and its writers end where it expects."""
+"""The stress run: each check reports its fault alone, and writers end in the expected state."""
 
 from collections.abc import Callable
 from dataclasses import replace

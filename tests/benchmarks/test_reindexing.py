@@ -1,4 +1,4 @@
-"""The load on a reindex is what it is said to be, and what it judges by tells right from wrong."""
+"""The reindexing benchmark: the load it applies, and the verdicts on its measurements."""
 
 from collections.abc import Set
 from itertools import islice, pairwise

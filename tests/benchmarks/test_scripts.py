@@ -1,4 +1,4 @@
-"""The benchmark scripts count what they say: each against brute force in plain Python, on tiny inputs."""
+"""The benchmark scripts against brute force in plain Python, on tiny inputs."""
 
 import csv
 import gzip

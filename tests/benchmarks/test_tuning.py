@@ -1,4 +1,4 @@
-"""The script that compares what tune promises with what its profile keeps."""
+"""The script that compares the promises of tune with the built profile."""
 
 import json
 from pathlib import Path

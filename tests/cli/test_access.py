@@ -1,4 +1,4 @@
-"""nearsim db grant, revoke and isolation, and the command line in the hands of readers and writers."""
+"""nearsim db grant, revoke and isolation, and commands run by readers and writers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Commands that people are told to run."""
+"""Commands suggested in messages."""
 
 import pytest
 

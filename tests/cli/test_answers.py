@@ -1,4 +1,4 @@
-"""nearsim pairs, clusters and similar: the same answers for people and for machines."""
+"""nearsim pairs, clusters and similar: the same results as tables and for machines."""
 
 import csv
 import json

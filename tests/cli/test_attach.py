@@ -1,4 +1,4 @@
-"""`nearsim attach`, `sweep` and `detach` as people and programs call them."""
+"""nearsim attach, sweep and detach."""
 
 from collections.abc import Iterator
 

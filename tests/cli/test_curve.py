@@ -1,4 +1,4 @@
-"""nearsim curve: constructions and profiles, drawn with characters, as pictures and as JSON."""
+"""nearsim curve: constructions and profiles, as characters, pictures and JSON."""
 
 import re
 import shlex

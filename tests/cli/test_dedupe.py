@@ -1,4 +1,4 @@
-"""nearsim dedupe: files in, the same without near-duplicates out, and nothing left behind."""
+"""nearsim dedupe: files in, the same without near-duplicates out, and no leftovers."""
 
 import gzip
 import json

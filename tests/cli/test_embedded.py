@@ -1,4 +1,4 @@
-"""The command line without NEARSIM_DATABASE_URL: the embedded server comes when it is needed."""
+"""The command line without NEARSIM_DATABASE_URL: the embedded server starts on demand."""
 
 from collections.abc import Iterator
 from pathlib import Path

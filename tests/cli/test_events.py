@@ -1,4 +1,4 @@
-"""`nearsim events`: shown, followed from process to process, and removed."""
+"""nearsim events: listing, following across processes, and pruning."""
 
 import json
 import os

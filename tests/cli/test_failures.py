@@ -1,4 +1,4 @@
-"""A server that went away because its disk is full: the message says so."""
+"""Messages for a server that stopped because its disk is full."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the command line says without a database."""
+"""The command line without a database: help and usage errors."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""nearsim ingest and build: documents in, with every record accounted for."""
+"""nearsim ingest and build: every record is accounted for."""
 
 import gzip
 import json

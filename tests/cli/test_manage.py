@@ -1,4 +1,4 @@
-"""Documents, collections, profiles and the database, managed from the command line."""
+"""Commands for documents, collections, profiles and the database."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What commands show of pairs that have a distance, and of those whose metric counts no features."""
+"""Output for pairs with a distance, and for metrics that count no features."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Windows and purges from the command line."""
+"""Retention and purges on the command line."""
 
 import json
 from pathlib import Path

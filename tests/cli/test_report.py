@@ -1,4 +1,4 @@
-"""nearsim report: one page that needs nothing else, whatever is in the texts."""
+"""nearsim report: one self-contained page, whatever the texts contain."""
 
 import json
 import sys

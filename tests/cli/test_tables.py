@@ -1,4 +1,4 @@
-"""Tables on terminals: ids and numbers are whole whatever the width."""
+"""Tables on terminals: ids and numbers are never truncated."""
 
 import io
 

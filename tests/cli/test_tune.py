@@ -1,4 +1,4 @@
-"""The command tune on files and on a collection."""
+"""nearsim tune on files and on a collection."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Vectors on the command line: in documents and beside them, of every kind of file."""
+"""Vectors on the command line: in documents and in separate files of every format."""
 
 import json
 from pathlib import Path

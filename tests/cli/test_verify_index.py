@@ -1,4 +1,4 @@
-"""The command verify-index."""
+"""nearsim verify-index."""
 
 import psycopg
 

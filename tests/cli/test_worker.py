@@ -1,4 +1,4 @@
-"""`nearsim worker` as processes that run, stop and lose their database; `nearsim work` on what they set aside."""
+"""nearsim worker as processes that run, stop and lose their database; nearsim work for set-aside work."""
 
 import json
 import signal

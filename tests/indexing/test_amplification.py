@@ -1,4 +1,4 @@
-"""How often pairs of a known similarity become candidates, through the whole store, against the algebra."""
+"""Candidate rates of pairs of known similarity, through the whole store, against the algebra."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Every way to write a document is noted in `change`, and nothing more than that is done about it."""
+"""Change capture: every way to write a document adds a row to `change`, and does nothing else."""
 
 from collections.abc import Iterator
 from typing import Any

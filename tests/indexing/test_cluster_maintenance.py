@@ -1,4 +1,4 @@
-"""Clusters that follow their pairs: however they are joined and relinked, they are those of a whole link."""
+"""Incremental clusters: however they are joined and relinked, they equal those of a full link."""
 
 import random
 from collections.abc import Callable, Iterator

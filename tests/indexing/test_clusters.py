@@ -1,4 +1,4 @@
-"""Which documents are tied together, and which of them stays."""
+"""Which documents a cluster contains, and which one survives."""
 
 from datetime import UTC, datetime
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Dropping an index: nobody waits, and nothing stays behind."""
+"""Dropping an index: sessions do not wait, and nothing stays behind."""
 
 import pytest
 from sqlalchemy import Engine, text

@@ -1,4 +1,4 @@
-"""A generation is committed before its build's snapshot is taken: no document falls between generations."""
+"""A generation is committed before the snapshot of its build, so that no document is missed."""
 
 import random
 import threading

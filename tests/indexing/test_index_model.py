@@ -1,4 +1,4 @@
-"""The index against a brute-force model: after any writes, edits and deletes it is as a fresh build would be."""
+"""The index against a brute-force model: after any writes it equals a fresh build."""
 
 import random
 from collections import defaultdict

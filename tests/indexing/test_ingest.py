@@ -1,4 +1,4 @@
-"""Documents on their way in: every record accounted for, and nothing done twice."""
+"""Ingesting: every record is accounted for, and no work is done twice."""
 
 import gzip
 import json

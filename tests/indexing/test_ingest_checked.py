@@ -1,4 +1,4 @@
-"""Adding under `on_duplicate`: decided before, and right with any number of callers at the same time."""
+"""Adding under `on_duplicate`: decided before the insert, and correct with any number of concurrent callers."""
 
 import json
 import os

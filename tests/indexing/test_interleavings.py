@@ -1,4 +1,4 @@
-"""Any interleaving of writers and workers, statement by statement and with crashes, ends as one process would."""
+"""Any interleaving of writers and workers, statement by statement and with crashes, ends like a serial run."""
 
 import random
 from collections import defaultdict

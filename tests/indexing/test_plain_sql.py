@@ -1,4 +1,4 @@
-"""Documents written in plain SQL by somebody else, taken in by `build`."""
+"""Documents written in plain SQL by other applications, indexed by `build`."""
 
 import threading
 from collections.abc import Sequence

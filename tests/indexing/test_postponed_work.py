@@ -1,4 +1,4 @@
-"""A command that brings an index up to date waits for what was put off for a moment."""
+"""A command that catches up waits for work that is postponed for a moment."""
 
 from sqlalchemy import Connection, text
 

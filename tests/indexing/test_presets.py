@@ -1,4 +1,4 @@
-"""Every preset that ships, on the sample of news stories: what it reports is true, and it finds what there is."""
+"""Every shipped preset on the sample of news stories: correct similarities and the promised recall."""
 
 import json
 from itertools import combinations

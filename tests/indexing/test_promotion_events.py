@@ -1,4 +1,4 @@
-"""A generation that goes live is told of in slices, while whatever happens to it goes on: each thing once, in order."""
+"""Events of a promoted generation are published in batches, each once and in order, under concurrent changes."""
 
 import random
 from collections.abc import Iterator

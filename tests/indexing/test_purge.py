@@ -1,4 +1,4 @@
-"""Purging: a text that was purged is nowhere, whatever was being done with it."""
+"""Purging: no trace of the text is left, whatever else runs at the time."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""kill -9 anywhere, run again: the same result."""
+"""Ingest processes that are killed anywhere and run again: the same result."""
 
 import json
 import os

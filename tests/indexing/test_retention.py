@@ -1,4 +1,4 @@
-"""The window: what is too old is not in the index, and the index is as if it had never been there."""
+"""Retention: the index equals one that never contained the expired documents."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Vectors of owners: stored as they are given, compared as they are now, whoever writes them."""
+"""Vectors of documents: stored unchanged, compared in their current version, whoever writes them."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Verdicts among writers and workers, statement by statement: clusters end as those of a whole link."""
+"""Verdicts among writers and workers, statement by statement: clusters end like those of a full link."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Verdicts: what people may decide, and that clusters obey them however they came to be."""
+"""Verdicts: which are allowed, and that clusters obey them in every order of events."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Families that weigh features, from texts and vectors to pairs, look-ups and result sets; against brute force."""
+"""Weighted families, from texts and vectors to pairs, lookups and result sets, against brute force."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""JSON lines: which lines become documents, and why the others do not."""
+"""JSON lines: which lines become documents, and why others are rejected."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Parquet: which rows become documents, with what values, and why the others do not."""
+"""Parquet: which rows become documents, with which values, and why others are rejected."""
 
 import datetime
 import sys

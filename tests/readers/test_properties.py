@@ -1,4 +1,4 @@
-"""What holds for all input: what is written is read again, and no bytes make a reader fail."""
+"""Properties of all input: written files read back equal, and no bytes make a reader fail."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Files of every kind and compression: what is refused at once, damage, and progress."""
+"""Files of every format and compression: refusals, damage and progress."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""Text files and folders of them: a document each."""
+"""Text files and folders of them: one document per file."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""Vectors in files beside the documents: joined by position or by id, and what is said where they do not fit."""
+"""Vectors in separate files: joined by position or by id, and messages for mismatches."""
 
 import json
 from collections.abc import Sequence

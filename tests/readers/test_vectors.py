@@ -1,4 +1,4 @@
-"""Vectors in documents: what is taken of JSON lines, CSV and programs, and why the rest is not."""
+"""Vectors in documents: which values of JSON lines, CSV and programs are accepted, and why others are rejected."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Everything in the schema says what it is, in the database itself."""
+"""Every object in the schema has a comment."""
 
 from sqlalchemy import Connection, text
 

@@ -1,4 +1,4 @@
-"""The invariants that the database itself keeps, each tried by breaking it."""
+"""The database's constraints, each tested by violating it."""
 
 from collections.abc import Iterator
 

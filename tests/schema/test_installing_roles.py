@@ -1,4 +1,4 @@
-"""Servers where the roles are not there yet: who may make them, who may not, and two who do at once."""
+"""Servers without the roles: which users may create them, and two installations at once."""
 
 import itertools
 from collections.abc import Iterator

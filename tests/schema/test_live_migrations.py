@@ -1,4 +1,4 @@
-"""Upgrades of a schema in use: a transaction stays open that has read everything, and other sessions go on."""
+"""Upgrades of a schema in use: sessions continue beside a transaction that has read every table."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The migrations are the truth of the schema: they go up and down, and the metadata says the same."""
+"""The migrations go up and down and agree with the metadata."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The mapped classes: what they map, what the ORM writes through them, and that Alembic leaves ours alone."""
+"""The mapped classes: their tables, writes through the ORM, and Alembic's autogenerate."""
 
 import re
 from collections.abc import Callable, Iterator

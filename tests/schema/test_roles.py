@@ -1,4 +1,4 @@
-"""Roles: what each may do, found by trying; who owns what."""
+"""Roles: what each may do, tested by doing it; ownership."""
 
 import itertools
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""The cache of result sets."""
+"""The caches behind result sets."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Looking up a document before it is added: what it would be paired with, with nothing written."""
+"""Checking a document before it is added: the pairs it would get, without writing anything."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Events: what is told is what changed, once, in the order of commits, whatever was done and by whom."""
+"""Events: each change is published once, in commit order, whichever session made it."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Reading events: from where one was, as they come, through lost databases, and never past what was removed."""
+"""Reading events: from a position, as they arrive, across lost connections, and never past pruned ones."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Several profiles on one collection: what is said of them together is what brute force finds for each."""
+"""Several profiles on one collection: combined results against brute force for each."""
 
 import random
 from collections.abc import Iterator

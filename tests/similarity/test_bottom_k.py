@@ -1,4 +1,4 @@
-"""What bottom-k does beyond the laws of all families."""
+"""Properties of bottom-k beyond the conformance suite."""
 
 import importlib.util
 import math

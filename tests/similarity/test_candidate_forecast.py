@@ -1,4 +1,4 @@
-"""The forecast of candidates, against counting them all."""
+"""The forecast of candidates against a full count."""
 
 from itertools import combinations
 

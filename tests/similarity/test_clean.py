@@ -1,4 +1,4 @@
-"""What PostgreSQL cannot hold is replaced and counted; nothing else changes."""
+"""Characters that PostgreSQL cannot store are replaced and counted; nothing else changes."""
 
 import json
 from math import inf, nan

@@ -1,4 +1,4 @@
-"""What dart_minhash keeps for weights, beyond the laws of all families."""
+"""Properties of dart_minhash with weights, beyond the conformance suite."""
 
 import importlib.util
 import math

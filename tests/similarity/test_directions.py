@@ -1,4 +1,4 @@
-"""What hyperplane and projection do beyond the laws of all families."""
+"""Properties of hyperplane and projection beyond the conformance suite."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Encoding: counts, digests, sketches and features of batches, however they are cut into chunks."""
+"""Encoding: counts, digests, sketches and features of batches, for every division into chunks."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

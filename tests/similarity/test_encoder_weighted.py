@@ -1,4 +1,4 @@
-"""From texts and vectors to the sketches of families that weigh, against exact measures in plain Python."""
+"""From texts and vectors to the sketches of weighted families, against exact measures in plain Python."""
 
 import importlib.util
 import math

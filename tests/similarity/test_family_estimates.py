@@ -1,4 +1,4 @@
-"""The laws of what sketches say of similarity, against theory, for every sketch family."""
+"""Estimates of every sketch family against theory: bias, variance, collision probability."""
 
 import math
 import zlib

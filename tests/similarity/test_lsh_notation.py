@@ -1,4 +1,4 @@
-"""Amplifications as text: read, refused with the place of the mistake, and written back."""
+"""Amplifications as text: parsing, errors with their position, and writing."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What MinHash can do beyond the laws of all families."""
+"""Properties of MinHash beyond the conformance suite."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Profiles: bands chosen, fingerprints that change with all that decides, and what is told of a profile."""
+"""Profiles: chosen bands, fingerprints that change with every deciding setting, and descriptions."""
 
 import json
 import math

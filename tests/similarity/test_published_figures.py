@@ -1,4 +1,4 @@
-"""The figures that others have published of their sketches, bands and curves, where they are right."""
+"""Published figures for sketches, bands and curves, where they are correct."""
 
 import importlib.util
 import zlib

@@ -1,4 +1,4 @@
-"""Recipes: defaults, what is refused and why, overriding, and round trips."""
+"""Recipes: defaults, refusals with their reason, overrides, and round trips."""
 
 import json
 import tomllib

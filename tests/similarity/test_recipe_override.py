@@ -1,4 +1,4 @@
-"""Single keys of a recipe changed, as --set does it."""
+"""Overrides of single keys of a recipe, as --set makes them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Known pitfalls are told with their reason, and nothing is told of what is well."""
+"""Known pitfalls produce a warning with its reason; sound recipes produce none."""
 
 import numpy as np
 import pytest

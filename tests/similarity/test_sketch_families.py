@@ -1,4 +1,4 @@
-"""The laws that every sketch family keeps, whatever its functions and its back end."""
+"""The conformance suite: properties of every sketch family, with all options and back ends."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Amplifications in SQL say what the package says."""
+"""Amplifications in SQL agree with the package."""
 
 from itertools import combinations
 

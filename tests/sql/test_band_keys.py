@@ -1,4 +1,4 @@
-"""Band keys computed in SQL are the package's, bit for bit, and those in the index."""
+"""Band keys computed in SQL equal the package's and those in the index."""
 
 from typing import Any
 

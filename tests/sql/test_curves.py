@@ -1,4 +1,4 @@
-"""The S-curve and the estimate in SQL say what the package says."""
+"""The S-curve and the estimate in SQL agree with the package."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""dedupe in SQL against the rule written down in Python."""
+"""dedupe in SQL against its rule in Python."""
 
 import random
 from itertools import combinations

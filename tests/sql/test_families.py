@@ -1,4 +1,4 @@
-"""What SQL makes of sketches is what the package makes of them, for every family."""
+"""Sketches in SQL agree with the package, for every family."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What runs with the rights of its owner tells nothing to who may not read the generation."""
+"""Security definer functions reveal nothing to users who may not read the generation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Views read live generations and nothing else, and a condition on one document reads little."""
+"""Views read live generations only, and a condition on one document reads few rows."""
 
 import json
 from collections.abc import Iterator

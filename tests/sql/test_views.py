@@ -1,4 +1,4 @@
-"""What the views show is what brute force finds in the documents, a retired generation attached or not."""
+"""The views against brute force over the documents, with and without a retired generation."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator

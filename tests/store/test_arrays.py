@@ -1,4 +1,4 @@
-"""Packed arrays against what psycopg itself makes of lists."""
+"""Packed arrays against psycopg's own lists."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""docker-compose.yml has the form that it must have; no engine is needed to say so."""
+"""docker-compose.yml is valid, checked without a container engine."""
 
 from importlib.metadata import version
 from pathlib import Path

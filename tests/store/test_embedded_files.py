@@ -1,4 +1,4 @@
-"""Where the embedded server keeps its files, its programs and its socket."""
+"""Paths of the embedded server's files, programs and socket."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Telling a running server from what a killed one left, and an idle server from a used one."""
+"""Telling a running server from leftovers of a killed one, and an idle server from a used one."""
 
 import fcntl
 import os

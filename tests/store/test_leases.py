@@ -1,4 +1,4 @@
-"""Leases: who has which work, and what becomes of it when a worker fails, dies or is taken for dead."""
+"""Leases: which worker has which work, and what happens when it fails, dies or stops its heartbeat."""
 
 import threading
 from collections.abc import Iterator, Sequence

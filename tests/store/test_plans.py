@@ -1,4 +1,4 @@
-"""What the planner does with the queries that must stay fast: indexes used, rows bounded."""
+"""Plans of the queries that must stay fast: indexes used, rows bounded."""
 
 import json
 from collections.abc import Iterator

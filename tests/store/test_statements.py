@@ -1,4 +1,4 @@
-"""The SQL blocks of the store: each with a name of its own, a purpose and a caller."""
+"""The SQL blocks of the store: each has a unique name, a purpose and a caller."""
 
 import re
 from collections import Counter

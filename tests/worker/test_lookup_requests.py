@@ -1,4 +1,4 @@
-"""Asking by text from SQL: what a worker answers, and what is said where none does."""
+"""Lookup requests from SQL: answers of a worker, and errors without one."""
 
 import random
 from collections.abc import Iterator

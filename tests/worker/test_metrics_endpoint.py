@@ -1,4 +1,4 @@
-"""When a worker counts as healthy, by the test's own clock; its metrics and its services."""
+"""Health of a worker under a clock of the test; its metrics and services."""
 
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.service import Schedule, Service

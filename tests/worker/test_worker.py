@@ -1,4 +1,4 @@
-"""Workers that die, fall silent or meet what cannot be done: nothing is lost, nothing is stored twice or late."""
+"""Workers that die, stop responding or meet impossible work: nothing is lost, stored twice or stored late."""
 
 import signal
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What an application notices of being followed: nothing, whatever it does to its table."""
+"""Effects of attaching on the application: none, whatever it does to its table."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""A collection that follows a table: the index is that of an ingested twin, and the application never notices."""
+"""An attached collection: its index equals that of a collection that ingested the same rows."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A table that is not followed any more has nothing of ours, and the collection goes or stands by itself."""
+"""Detaching: nothing of nearsim stays on the table, and the collection is deleted or kept on its own."""
 
 from collections.abc import Callable
 

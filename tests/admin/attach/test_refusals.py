@@ -1,4 +1,4 @@
-"""Tables that cannot be followed, and what is refused of collections that follow one."""
+"""Tables that cannot be attached, and operations that attached collections refuse."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""A table that logical replication fills is followed as any other: what is copied and applied fires the triggers."""
+"""An attached table that logical replication fills: copied and applied rows fire the triggers."""
 
 from collections.abc import Iterator
 

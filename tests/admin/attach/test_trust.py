@@ -1,4 +1,4 @@
-"""What whoever owns a followed table can change it into afterwards: no code of theirs runs with others' rights."""
+"""Later changes by the owner of an attached table: none runs code of the owner with other users' rights."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Generations are dropped without anybody waiting, and nothing stays behind."""
+"""Dropping generations: sessions do not wait, and no table or row stays behind."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

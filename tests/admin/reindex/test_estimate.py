@@ -1,4 +1,4 @@
-"""What is left of a build, by what its stages took."""
+"""Estimate of the remaining time of a build from the duration of its stages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reindexing where more than documents counts: verdicts, a window, a table that is followed."""
+"""Reindexing with verdicts, retention and attached tables."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How much may differ: limits as people write them, decided exactly."""
+"""Limits on differences: how they are written, and exact decisions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What could be lost, or stay, where a build or a purge is interrupted, or meets another; and what waits for nobody."""
+"""Interrupted and concurrent builds and purges: nothing is lost, nothing stays behind, no session waits."""
 
 from collections.abc import Iterator
 from threading import Thread

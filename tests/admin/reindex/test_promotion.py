@@ -1,4 +1,4 @@
-"""The switch from one generation to another: readers see either, and nobody waits for it."""
+"""Promotion: readers see one generation or the other, and do not wait."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Reindexing: begun, stopped in every stage, resumed, promoted, taken back."""
+"""Reindexing: start, stop in every stage, resume, promote, roll back."""
 
 from collections.abc import Iterator
 

@@ -1,10 +1,9 @@
-"""An index is replaced under 200 writes a second and constant searches: searches and writes continue. 50,000 documents
-on the newest major, which takes some minutes, 5,000 on each of the others.
+"""Reindexing under 200 writes a second and constant searches: 50,000 documents on the newest major, else 5,000.
 
-Asserted is what nearsim itself makes others wait for, which the machine's noise does not change: searchers and writers
-wait for a lock for 50 ms at most, or the server refuses them, and so a search fails; the sampler sees which locks are
-held. How long each search took as well depends on who else has the processor: benchmarks/reindexing tells that, and
-here only the bulk of them is held to the bound.
+The test asserts what nearsim itself makes other sessions wait for, which does not depend on the machine's load:
+searchers and writers have a lock_timeout of 50 ms, so that a longer wait fails, and a sampler records which locks are
+held. The duration of searches does depend on the load; benchmarks/reindexing measures it, and here only the 95th
+percentile is bounded.
 """
 
 import pytest

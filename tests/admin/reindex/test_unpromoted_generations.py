@@ -1,4 +1,4 @@
-"""Generations that are built beside others, paused, left behind, given up: what all the rest makes of them."""
+"""Generations that are built, paused, abandoned or orphaned, and every other operation meanwhile."""
 
 from collections.abc import Callable, Iterator
 from threading import Thread

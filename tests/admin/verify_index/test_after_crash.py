@@ -1,4 +1,4 @@
-"""A server of its own is killed, and its disk spoiled: what an audit tells of the index, and that it is replaced."""
+"""A crashed server and a damaged disk: what verify-index finds, and that the repair replaces the index."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whenever an audit looks, statement by statement beside writers and workers, a sound index has no faults."""
+"""verify-index beside writers and workers, statement by statement: a sound index has no faults."""
 
 import random
 

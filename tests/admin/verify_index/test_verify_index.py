@@ -1,4 +1,4 @@
-"""Faults found in an index that was broken on purpose, and their repair."""
+"""Deliberately damaged indexes: what verify-index finds and how it repairs them."""
 
 from collections.abc import Iterator
 from typing import Any, LiteralString
