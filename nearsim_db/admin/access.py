@@ -1,4 +1,4 @@
-"""Who may do what: memberships in the roles of nearsim, and collections kept apart."""
+"""Access: memberships in nearsim's roles, and isolation of collections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from nearsim_db.store.driver.engine import again_after_conflicts
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Whether collections are kept apart, who was granted which, and what other roles may read all the same.
+    """Whether collections are isolated, grants of collections, and privileges that bypass the isolation.
 
-    `ungranted` are readers and writers who see nothing, as they were granted no collection.
+    `ungranted` are readers and writers without a grant, who see nothing.
     """
 
     isolated: bool
@@ -25,10 +25,10 @@ class Isolation:
 
 
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Make a user a member of a role, and let it see these collections too; False if it was a member already.
+    """Grant a user a role, and access to collections; return False if it had the role already.
 
-    Roles that are missing on the server are made. Raises NotFoundError for an unknown user or collection, and
-    DatabaseError where the own user may not.
+    Roles that the server lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if
+    the connected user may not grant.
     """
     with database.transaction() as connection:
         chosen = [catalog.get_collection(connection, name).collection_id for name in collections]
@@ -40,9 +40,9 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
 
 
 def revoke(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Take a role away from a user, and with its last role all its collections; or only these collections.
+    """Revoke a role from a user, and with its last role all its collections; or only some collections.
 
-    False if there was nothing to take away.
+    Returns False if there was nothing to revoke.
     """
     with database.transaction() as connection:
         if collections:
@@ -57,20 +57,20 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 
 
 def set_isolation(database: Database, *, wanted: bool) -> None:
-    """Keep collections apart for readers and writers from now on, or no longer."""
+    """Turn the isolation of collections for readers and writers on or off."""
     with database.transaction() as connection:
         again_after_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
 
 
 def missing_roles(database: Database) -> list[str]:
-    """The roles that the server does not have."""
+    """Return the roles that the server lacks."""
     with database.transaction() as connection:
-        found = access.read_roles(connection)
-    return [] if found is None else found.missing
+        roles = access.read_roles(connection)
+    return [] if roles is None else roles.missing
 
 
 def read_isolation(database: Database) -> Isolation:
-    """How collections are kept apart."""
+    """Read the isolation of collections and its grants."""
     with database.transaction() as connection:
         roles = access.read_roles(connection)
         return Isolation(

@@ -150,9 +150,9 @@ def test_isolation_is_switched_and_shown(filled: CommandLine, user: str, url: st
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": STORM}])
     filled.succeed("ingest", other, "--collection", "other", "--quiet")
     filled.succeed("db", "grant", name, "reader", "--collection", "other", "--quiet")
-    assert "not kept apart" in filled.succeed("db", "isolation", "status").out
+    assert "not isolated" in filled.succeed("db", "isolation", "status").out
     shown = filled.succeed("db", "isolation", "on").out
-    assert "collections are kept apart" in shown and f"other        {name}" in shown
+    assert "collections are isolated" in shown and f"other        {name}" in shown
     status = filled.succeed("db", "isolation", "status", "--json").document()
     # The roles are those of the server, so that other tests may have some there.
     assert name not in status.pop("ungranted")
@@ -194,7 +194,7 @@ def test_who_sees_nothing_is_listed(filled: CommandLine, user: str, url: str) ->
         names = {user_of(one) for one in (user, group, member)}
         assert listed() == set()
         warned = filled.succeed("db", "isolation", "on").err
-        assert "granted no collection and see nothing" in warned and all(name in warned for name in names)
+        assert "without a granted collection" in warned and all(name in warned for name in names)
         assert names <= listed() and not {user_of(admin), user_of(above)} & listed()
         own = as_user(filled, member).succeed("db", "isolation", "status", "--json").document()
         assert own["ungranted"] == [user_of(member)]

@@ -195,7 +195,7 @@ def test_what_was_set_aside_is_listed_retried_and_discarded(
     assert nearsim.succeed("work", "list", "--json", "--limit", "1").document()["work"][0]["attempts"] == 5
     assert nearsim.succeed("work", "list", "--stage", "search").out.splitlines() == [
         "no documents in the work queue",
-        "1 change of documents waits to be dispatched: a worker or nearsim build takes it in",
+        "1 change of documents waits to be dispatched: a worker or nearsim build processes it",
     ]
     shown = nearsim.succeed("work", "list", "--collection", "default").out.splitlines()
     assert shown[0].split()[:4] == ["id", "collection", "profile", "stage"]
@@ -211,7 +211,9 @@ def test_what_was_set_aside_is_listed_retried_and_discarded(
     assert nearsim.succeed("work", "discard", "d4", "--json", "--yes").document() == {"discarded": ["d4"]}
     assert nearsim.run("work", "retry").exit_code == 2
     nearsim.succeed("work", "retry", "--all")
-    assert nearsim.succeed("work", "retry", "--all", "--collection", "default").err.startswith("due again: 2")
+    assert nearsim.succeed("work", "retry", "--all", "--collection", "default").err.startswith(
+        "to be retried: 2"
+    )
     nearsim.succeed("worker", "--once")
     assert ask(other, "SELECT NOT EXISTS (SELECT FROM nearsim.work)")
     assert nearsim.succeed("work", "discard", "--all", "--yes").err == "nothing to discard\n"

@@ -1,4 +1,4 @@
-"""Reindex without stopping: a generation is built beside the live one, compared, promoted, and can be taken back."""
+"""Reindex without downtime: build a generation beside the live one, compare, promote, roll back."""
 
 from nearsim_db.admin.reindex.diff_result import Difference
 from nearsim_db.admin.reindex.limits import Limit, Limits

@@ -1,4 +1,4 @@
-"""Commands on who may do what: db grant, db revoke, db isolation."""
+"""Commands on access: db grant, db revoke, db isolation."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -16,25 +16,28 @@ if TYPE_CHECKING:
 _ROLES: "dict[str, Role]" = {"reader": "reader", "writer": "writer", "admin": "admin"}
 _PREFIX = "nearsim_"
 
-User = Annotated[
-    str, typer.Argument(metavar="USER", help="A user or group of the server.", show_default=False)
-]
+User = Annotated[str, typer.Argument(metavar="USER", help="User or group of the server.", show_default=False)]
 RoleName = Annotated[
     str,
     typer.Argument(
-        metavar="ROLE", help="reader, writer or admin; also with nearsim_ before it.", show_default=False
+        metavar="ROLE",
+        help="reader, writer or admin, with or without the prefix nearsim_.",
+        show_default=False,
     ),
 ]
 Collections = Annotated[
     list[str] | None,
     typer.Option(
-        "--collection", "-c", metavar="NAME", help="A collection, for where they are kept apart (repeat)."
+        "--collection",
+        "-c",
+        metavar="NAME",
+        help="Also grant access to this collection, if collections are isolated (repeat).",
     ),
 ]
 
 
-class Wish(StrEnum):
-    """What to do about keeping collections apart."""
+class Action(StrEnum):
+    """What to do about the isolation of collections."""
 
     ON = "on"
     OFF = "off"
@@ -48,11 +51,11 @@ def grant(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Let a user of the server read, write documents, or do everything.
+    """Grant a user of the server the role reader, writer or admin.
 
-    A reader asks; a writer writes documents and verdicts too; an admin builds indexes, runs workers, purges and grants.
-    The roles nearsim_reader, nearsim_writer and nearsim_admin are made on the server if they are not there yet; they
-    hold for all its databases. With --collection the user sees these collections where they are kept apart.
+    Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
+    The roles nearsim_reader, nearsim_writer and nearsim_admin are created on the server if missing; they apply to all
+    its databases. With --collection, the user also sees these collections when collections are isolated.
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
@@ -60,7 +63,7 @@ def grant(
 
     chosen = _role(role)
     if collection and chosen == "admin":
-        raise UsageError("an admin sees all collections; grant reader or writer with --collection")
+        raise UsageError("an admin sees all collections; use --collection with reader or writer")
     with open_database() as database:
         is_new = access.grant(database, user, chosen, collection or ())
     if as_json:
@@ -79,9 +82,9 @@ def revoke(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take a role away from a user of the server, or with --collection only what it sees and writes there.
+    """Revoke a role from a user of the server, or with --collection only access to these collections.
 
-    With its last role a user also loses all collections it was granted in this database.
+    With its last role, a user also loses all collections granted to it in this database.
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
@@ -107,13 +110,18 @@ def revoke(
 
 
 def isolation(
-    wish: Annotated[Wish, typer.Argument(metavar="on|off|status", help="What to do.", show_default=False)],
+    action: Annotated[
+        Action,
+        typer.Argument(
+            metavar="on|off|status", help="Turn isolation on or off, or show it.", show_default=False
+        ),
+    ],
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Keep collections apart: readers and writers then see only those that they were granted.
+    """Isolate collections: readers and writers then see only those granted to them.
 
-    Grant them before: nearsim db grant USER reader --collection NAME. Admins see everything all the same.
+    Grant collections first: nearsim db grant USER reader --collection NAME. Admins always see all collections.
     """
     from dataclasses import asdict
 
@@ -122,40 +130,40 @@ def isolation(
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
-        if wish is not Wish.STATUS:
-            access.set_isolation(database, wanted=wish is Wish.ON)
-        found = access.read_isolation(database)
+        if action is not Action.STATUS:
+            access.set_isolation(database, wanted=action is Action.ON)
+        state = access.read_isolation(database)
     if as_json:
-        terminal.print_json(asdict(found))
+        terminal.print_json(asdict(state))
     elif not quiet:
-        _print_isolation(found)
+        _print_isolation(state)
 
 
-def _role(given: str) -> "Role":
+def _role(name: str) -> "Role":
     try:
-        return _ROLES[given.removeprefix(_PREFIX)]
+        return _ROLES[name.removeprefix(_PREFIX)]
     except KeyError:
-        raise UsageError(f"there is no role {given!r}; there are: {', '.join(_ROLES)}") from None
+        raise UsageError(f"there is no role {name!r}; there are: {', '.join(_ROLES)}") from None
 
 
-def _print_isolation(found: "Isolation") -> None:
+def _print_isolation(state: "Isolation") -> None:
     from nearsim_db.cli.output import tables, terminal
 
-    if found.access:
-        rows = [[one.collection, one.role, one.may_write] for one in found.access]
+    if state.access:
+        rows = [[one.collection, one.role, one.may_write] for one in state.access]
         tables.print_table(["collection", "role", "may_write"], rows)
         terminal.print_line()
-    if not found.isolated:
-        terminal.print_line("collections are not kept apart: every reader sees all of them")
+    if not state.isolated:
+        terminal.print_line("collections are not isolated: every reader sees all of them")
         return
-    terminal.print_line("collections are kept apart: readers and writers see those that they were granted")
-    if found.openings:
-        readable = ", ".join(sorted({f"{one.table} ({one.role})" for one in found.openings}))
+    terminal.print_line("collections are isolated: readers and writers see only those granted to them")
+    if state.openings:
+        readable = ", ".join(sorted({f"{one.table} ({one.role})" for one in state.openings}))
         terminal.print_warning(
-            f"{count_of(len(found.openings), 'right')} granted by hand on what is to be hidden: {readable}"
+            f"{count_of(len(state.openings), 'privilege')} granted by hand bypass the isolation: {readable}"
         )
-    if found.ungranted:
+    if state.ungranted:
         terminal.print_warning(
-            f"these were granted no collection and see nothing: {', '.join(found.ungranted)}; "
+            f"without a granted collection, these see nothing: {', '.join(state.ungranted)}; "
             "nearsim db grant USER ROLE --collection NAME"
         )

@@ -1,4 +1,4 @@
-"""The command doctor."""
+"""The command doctor: checks with advice."""
 
 import typer
 

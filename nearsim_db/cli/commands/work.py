@@ -1,4 +1,4 @@
-"""Commands on what is still to be done: list, retry, discard."""
+"""Commands on the work queue: list, retry, discard."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from nearsim_db.store.database import Database
     from nearsim_db.store.work.work_items import WorkItem
 
-work = typer.Typer(
-    no_args_is_help=True, help="Show what workers have still to do, and decide on what they set aside."
-)
+work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
 
 
 class Stage(StrEnum):
-    """The stages of work."""
+    """Stages of work, as the option names them."""
 
     COMPARE = "compare"
     SIGN = "sign"
@@ -39,9 +37,9 @@ Collection = Annotated[
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Ids as the list shows them.", show_default=False),
+    typer.Argument(metavar="[ID]...", help="Ids as nearsim work list shows them.", show_default=False),
 ]
-All = Annotated[bool, typer.Option("--all", help="All that failed or was set aside.")]
+All = Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")]
 
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
@@ -49,17 +47,17 @@ def list_work(
     collection: Collection = None,
     stage: Annotated[Stage | None, typer.Option("--stage", help="Only this stage.")] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only what went wrong: failing, or set aside.")
+        bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,
     format: options.AnswerFormat = None,
     limit: options.Limit = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show work that waits, is being done, fails, or was set aside after the last attempt.
+    """Show work that is waiting, in progress, failing, or was set aside after its last attempt.
 
-    Work for an index that is being built, or whose build is paused, is held until that goes on or is done.
-    Documents that are gone are shown by their number after a #; #0 is a whole index.
+    Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
+    #7; #0 is a whole index.
     """
     from contextlib import closing
     from itertools import islice
@@ -91,9 +89,9 @@ def retry(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make documents that failed or were set aside due now; a worker takes them up.
+    """Retry documents that failed or were set aside: a worker takes them next.
 
-    Ends with exit code 1 if some of the ids neither failed nor were set aside; the others are due all the same.
+    The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
@@ -105,8 +103,8 @@ def retry(
     if as_json:
         terminal.print_json({"retried": sorted(found)})
     elif not quiet:
-        terminal.print_info(f"due again: {len(found):,}" if found else "nothing to retry")
-    _complain_of_unknown(wanted, found)
+        terminal.print_info(f"to be retried: {len(found):,}" if found else "nothing to retry")
+    _refuse_unknown(wanted, found)
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
@@ -118,10 +116,10 @@ def discard(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take documents that failed or were set aside off the queue for good; on a terminal it asks first.
+    """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
 
-    Until they change again they stay out of the index, or without part of their pairs, or in it by an older text. Ends
-    with exit code 1 if some of the ids neither failed nor were set aside; the others are discarded all the same.
+    Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit
+    code is 1 if some of the ids neither failed nor were set aside; the rest are discarded.
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
@@ -131,16 +129,17 @@ def discard(
     every = "all documents that failed or were set aside"
     shown = every if wanted is None else count_of(len(wanted), "document")
     confirm(
-        f"Take {shown} off the queue? What is in the index of them stays until they change again.", yes=yes
+        f"Remove {shown} from the queue? Their index entries stay as they are until they change again.",
+        yes=yes,
     )
     with open_database() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
     if as_json:
         terminal.print_json({"discarded": sorted(found)})
     elif not quiet:
-        stays = "what is in the index of them stays until they change again"
+        stays = "their index entries stay as they are until they change again"
         terminal.print_info(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
-    _complain_of_unknown(wanted, found)
+    _refuse_unknown(wanted, found)
 
 
 def _items(
@@ -175,12 +174,12 @@ def _print_totals(states: Counter[str], changes: int) -> None:
     from nearsim_db.cli.output import terminal
 
     if states:
-        named = ("waiting", "held", "being done", "failing", "set aside")
-        terminal.print_line(", ".join(f"{state} {states[state]:,}" for state in named if states[state]))
+        order = ("waiting", "held", "being done", "failing", "set aside")
+        terminal.print_line(", ".join(f"{state} {states[state]:,}" for state in order if states[state]))
     if changes:
         wait, them = ("waits", "it") if changes == 1 else ("wait", "them")
-        told = f"{count_of(changes, 'change')} of documents {wait} to be dispatched"
-        terminal.print_line(f"{told}: a worker or nearsim build takes {them} in")
+        waiting = f"{count_of(changes, 'change')} of documents {wait} to be dispatched"
+        terminal.print_line(f"{waiting}: a worker or nearsim build processes {them}")
 
 
 def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":
@@ -193,15 +192,15 @@ def _collection_id(database: "Database", name: str | None) -> "CollectionId | No
 
 
 def _wanted(ids: list[str] | None, everything: bool) -> list[str] | None:
-    """The ids, or None for all."""
+    """Return the ids, None for all."""
     if bool(ids) == everything:
         raise UsageError("give either ids or --all")
     return None if everything else ids
 
 
-def _complain_of_unknown(wanted: list[str] | None, found: list[str]) -> None:
+def _refuse_unknown(wanted: list[str] | None, found: list[str]) -> None:
     unknown = sorted(set(wanted or ()) - set(found))
     if unknown:
         raise NotFoundError(
-            f"nothing failed or is set aside of {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
+            f"neither failed nor set aside: {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
         )
