@@ -88,7 +88,7 @@ class Database:
         engine = open_engine(url or database_url())
         try:
             with translated():
-                return revisions.upgrade(engine, patience_seconds=patience_seconds, told=told)
+                return revisions.upgrade(engine, patience_seconds=patience_seconds, report=told)
         finally:
             engine.dispose()
 

@@ -1,6 +1,9 @@
 """The files of migrations/schema: all of them are applied, and a database made from other contents is refused."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import psycopg
@@ -69,3 +72,17 @@ def test_a_database_of_a_development_version_is_refused(database_url: str, chang
     checks = nearsim.run("doctor", "--json").document()["checks"]
     (problem,) = [check for check in checks if check["verdict"] == "problem"]
     assert problem["check"] == "schema" and "development version" in problem["finding"]
+
+
+def test_alembic_refuses_a_database_of_a_development_version(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(MADE_BY_OTHERS["an older revision 0001"].encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "NEARSIM_DATABASE_URL": database_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "development version of nearsim" in done.stderr

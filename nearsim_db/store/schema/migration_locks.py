@@ -1,4 +1,4 @@
-"""What migrations do with tables that are in use, so that their readers and writers go on."""
+"""Migrations of tables in use: short lock waits, concurrent indexes, and validation after the last revision."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,8 +14,8 @@ from nearsim_db.store.driver.statements import statement
 
 
 @contextmanager
-def own_session(engine: Engine, **options: Any) -> Iterator[Connection]:
-    """A connection that ends with the block, and with it what was set in its session."""
+def separate_session(engine: Engine, **options: Any) -> Iterator[Connection]:
+    """A connection that is closed after the block, so that its session settings do not persist."""
     with engine.connect().execution_options(**options) as connection:
         try:
             yield connection
@@ -23,17 +23,17 @@ def own_session(engine: Engine, **options: Any) -> Iterator[Connection]:
             connection.invalidate()
 
 
-def limit_upgrade(connection: Connection, milliseconds: int) -> None:
-    """In this session a lock is waited for only so long."""
+def set_upgrade_limits(connection: Connection, milliseconds: int) -> None:
+    """Limit the session's lock waits."""
     parameters = {"milliseconds": str(milliseconds)}
     driver(connection).execute(statement("set_upgrade_limits"), parameters)
 
 
 def build_indexes(commands: Mapping[str, str]) -> None:
-    """Build indexes, given by name as CREATE INDEX CONCURRENTLY, unless they are there.
+    """Build missing or invalid indexes, passed as CREATE INDEX CONCURRENTLY by name.
 
-    What the migration did before is committed first, so it has to be done in a way that can be repeated. Where all is
-    installed in one transaction the tables are empty, and indexes are built without CONCURRENTLY.
+    Earlier statements of the migration are committed first, so they must be repeatable. A first installation is one
+    transaction with empty tables; there indexes are built without CONCURRENTLY.
     """
     if not _is_live():
         for command in commands.values():
@@ -42,7 +42,7 @@ def build_indexes(commands: Mapping[str, str]) -> None:
     with op.get_context().autocommit_block():
         connection = autocommitting(op.get_bind())
         before = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
-        # Nobody waits behind this, so it may wait itself.
+        # No session queues behind this, so it may wait.
         patience = int(op.get_context().opts["patience_seconds"] * 1000)
         connection.execute(statement("limit_lock_wait"), {"milliseconds": str(max(patience, 1))})
         try:
@@ -58,36 +58,36 @@ def build_indexes(commands: Mapping[str, str]) -> None:
 
 
 def commit_so_far() -> None:
-    """Commit what the migration did until here, and give its locks back; it has to be able to begin after this, too."""
+    """Commit the migration so far and release its locks; the migration must be able to start again after this point."""
     with op.get_context().autocommit_block() if _is_live() else nullcontext():
         pass
 
 
 def validate_constraints(engine: Engine, patience_seconds: float) -> None:
-    """Check old rows against the constraints that were added NOT VALID; nobody but a VACUUM is waited for."""
-    with own_session(engine, isolation_level="AUTOCOMMIT") as connection:
+    """Validate constraints that were added NOT VALID; waits only for VACUUM and schema changes."""
+    with separate_session(engine, isolation_level="AUTOCOMMIT") as connection:
         inner = autocommitting(connection)
-        limit_upgrade(connection, max(int(patience_seconds * 1000), 1))
+        set_upgrade_limits(connection, max(int(patience_seconds * 1000), 1))
         for schema, table, name in inner.execute(statement("list_unvalidated")).fetchall():
             place, constraint = sql.Identifier(str(schema), str(table)), sql.Identifier(str(name))
             inner.execute(statement("validate_constraint", table=place, constraint=constraint))
 
 
 def count_unvalidated(connection: Connection) -> int:
-    """How many constraints were added and not yet checked on old rows."""
+    """Return the number of constraints that are not validated on old rows."""
     return len(driver(connection).execute(statement("list_unvalidated")).fetchall())
 
 
-def read_waited_for(connection: Connection, waited_seconds: float) -> list[str]:
-    """The sessions whose transactions stand in the way of one that has waited so long."""
+def list_blockers(connection: Connection, waited_seconds: float) -> list[str]:
+    """Return the sessions that block an upgrade which has waited so long."""
     parameters = {"waited": f"{waited_seconds} seconds"}
     return [str(row[0]) for row in driver(connection).execute(statement("list_upgrade_blockers"), parameters)]
 
 
-def read_upgrader(connection: Connection) -> str:
-    """The session that changes the schema right now."""
+def find_upgrader(connection: Connection) -> str:
+    """Return the session that holds the upgrade lock."""
     found = driver(connection).execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
-    return str(found[0]) if found else "nobody any more"
+    return str(found[0]) if found else "a session that has ended"
 
 
 def _is_live() -> bool:

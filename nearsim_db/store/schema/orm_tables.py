@@ -13,7 +13,7 @@ from nearsim_db.store.schema import tables
 
 
 class Base(DeclarativeBase):
-    """What all classes of tables have in common."""
+    """Base of the mapped tables."""
 
     metadata = tables.metadata
 
@@ -30,7 +30,7 @@ class Collection(Base):
 
 
 class Document(Base):
-    """A text with its owner's own `external_id`; what is written here a worker or `nearsim build` takes in."""
+    """A document under its owner's `external_id`; a worker or `nearsim build` indexes what is written here."""
 
     __table__ = tables.document
     doc_id: Mapped[int]
@@ -66,7 +66,7 @@ class Profile(Base):
 
 
 class Generation(Base):
-    """One build of a profile, with its whole recipe; the one in state "live" answers."""
+    """One build of a profile's index, with its complete recipe; the one in state "live" answers queries."""
 
     __table__ = tables.generation
     generation_id: Mapped[int]
@@ -94,7 +94,7 @@ class Generation(Base):
 
 
 class Signature(Base):
-    """A document in a generation: its features counted and digested, its sketch, the head of its twins."""
+    """An indexed document: number and digest of features, sketch, and head of its twins."""
 
     __table__ = tables.signature
     __mapper_args__ = {"primary_key": [tables.signature.c.generation_id, tables.signature.c.doc_id]}
@@ -122,7 +122,7 @@ class Band(Base):
 
 
 class SimilarPair(Base):
-    """A verified pair of heads; `Pairs` has those of their twins, too."""
+    """A verified pair of heads; `Pairs` includes the pairs of their twins."""
 
     __table__ = tables.similar_pair
     __mapper_args__ = {
@@ -145,7 +145,7 @@ class SimilarPair(Base):
 
 
 class ClusterMember(Base):
-    """A document of a cluster, and whether it is the one that survives."""
+    """A document of a cluster, and whether it is the one to keep."""
 
     __table__ = tables.cluster_member
     __mapper_args__ = {"primary_key": [tables.cluster_member.c.generation_id, tables.cluster_member.c.doc_id]}
@@ -156,7 +156,7 @@ class ClusterMember(Base):
 
 
 class Verdict(Base):
-    """What a person decided about a pair of documents; it stands until it is undone."""
+    """A person's verdict on a pair of documents, in force until it is undone."""
 
     __table__ = tables.verdict
     verdict_id: Mapped[int]
@@ -174,7 +174,7 @@ class Verdict(Base):
 
 
 class Event(Base):
-    """What happened to a pair, a cluster or its survivor."""
+    """A change of a pair, a cluster or its survivor."""
 
     __table__ = tables.event
     event_id: Mapped[int]
@@ -194,7 +194,7 @@ class Event(Base):
 
 
 class Probe(Base):
-    """A text that somebody asks about; a worker answers it."""
+    """A lookup request, answered by a worker."""
 
     __table__ = tables.probe
     probe_id: Mapped[int]
@@ -215,7 +215,7 @@ class Probe(Base):
 
 
 class ProbeMatch(Base):
-    """A document that a worker found for a probe."""
+    """A matching document of a lookup request."""
 
     __table__ = tables.probe_match
     probe_id: Mapped[int]
@@ -229,11 +229,11 @@ class ProbeMatch(Base):
 
 
 def include_name(name: str | None, type_: str, parent_names: object) -> bool:
-    """For the `env.py` of an application: its autogenerate does not look into the schemas of nearsim."""
+    """For the `env.py` of an application: autogenerate skips nearsim's schemas."""
     return not (type_ == "schema" and name in (tables.SCHEMA, tables.INDEX_SCHEMA))
 
 
 def include_object(object: Any, name: str | None, type_: str, reflected: bool, compare_to: object) -> bool:
-    """For the `env.py` of an application: its autogenerate neither creates, drops nor changes what is of nearsim."""
+    """For the `env.py` of an application: autogenerate neither creates, drops nor changes nearsim's objects."""
     table = object if type_ == "table" else object.table
     return bool(table.schema not in (tables.SCHEMA, tables.INDEX_SCHEMA))

@@ -1,4 +1,4 @@
-"""The views as mapped classes, in a metadata of their own: nothing ever creates, drops or compares them. Read only."""
+"""The views as mapped classes, read only, in a separate metadata that is never created, dropped or compared."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar
@@ -30,7 +30,7 @@ _BigKey = Annotated[int, mapped_column(BigInteger, primary_key=True)]
 
 
 class View(DeclarativeBase):
-    """What all classes of views have in common; each shows live generations only."""
+    """Base of the mapped views, which show live generations only."""
 
     metadata = MetaData(schema=SCHEMA)
     type_annotation_map: ClassVar = {
@@ -52,7 +52,7 @@ def _refuse(mapper: object, connection: object, target: object) -> None:
 
 
 class Documents(View):
-    """Every document once for each live profile of its collection, with how it stands there."""
+    """Every document once per live profile of its collection, with its state in the index."""
 
     __tablename__ = "documents"
     collection: Mapped[str]
@@ -107,7 +107,7 @@ class Pairs(View):
 
 
 class CombinedPairs(View):
-    """Two documents that are a pair under any live profile of their collection, once, with these profiles."""
+    """Pairs of all live profiles of a collection, each once with the profiles that have it."""
 
     __tablename__ = "combined_pairs"
     collection: Mapped[str]
@@ -126,7 +126,7 @@ class CombinedPairs(View):
 
 
 class Clusters(View):
-    """Documents tied together by pairs: how many, and which of them to keep."""
+    """Clusters of documents connected by pairs: size and document to keep."""
 
     __tablename__ = "clusters"
     collection: Mapped[str]
@@ -145,7 +145,7 @@ class Clusters(View):
 
 
 class Duplicates(View):
-    """Every document that a cluster could do without, beside the one to keep."""
+    """Duplicates: every document of a cluster except the one to keep, with that one."""
 
     __tablename__ = "duplicates"
     collection: Mapped[str]
@@ -183,7 +183,7 @@ class Buckets(View):
 
 
 class LiveGenerations(View):
-    """The generation that answers for each profile, with the parts of its recipe that matter most."""
+    """The live generation of each profile, with the main parts of its recipe."""
 
     __tablename__ = "live_generations"
     generation_id: Mapped[_Key]
@@ -205,7 +205,7 @@ class LiveGenerations(View):
 
 
 class Profiles(View):
-    """Every profile with the generation that answers for it, else its newest, and what the build of that counted."""
+    """All profiles: recipe, live (else newest) generation and counts of its build."""
 
     __tablename__ = "profiles"
     collection: Mapped[str]
@@ -235,7 +235,7 @@ class Profiles(View):
 
 
 class Generations(View):
-    """Every build of every profile, in whatever state."""
+    """All builds of all profiles in any state."""
 
     __tablename__ = "generations"
     collection: Mapped[str]
@@ -262,7 +262,7 @@ class Generations(View):
 
 
 class Backlog(View):
-    """What is still to do, by generation and stage, and writes that no generation was told of yet (stage "change")."""
+    """Queued work by generation and stage, and captured changes not yet dispatched (stage "change")."""
 
     __tablename__ = "backlog"
     collection: Mapped[str | None]
@@ -280,7 +280,7 @@ class Backlog(View):
 
 
 class Verdicts(View):
-    """What people decided about two documents, be they a pair or not; those with `undone_at` None stand."""
+    """Verdicts of people on two documents, in force while `undone_at` is None."""
 
     __tablename__ = "verdicts"
     collection: Mapped[str]
@@ -302,7 +302,7 @@ class Verdicts(View):
 
 
 class Functions(View):
-    """The functions of the schema that are meant to be called, with their arguments."""
+    """Functions for callers, with their arguments."""
 
     __tablename__ = "functions"
     name: Mapped[_Name] = mapped_column(primary_key=True)
@@ -312,7 +312,7 @@ class Functions(View):
 
 
 class Events(View):
-    """What happened to pairs, clusters and their survivors, with the names that documents have now."""
+    """Changes of pairs, clusters and their survivors, with the documents' current external_ids."""
 
     __tablename__ = "events"
     event_id: Mapped[_BigKey]

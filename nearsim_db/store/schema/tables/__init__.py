@@ -42,5 +42,5 @@ __all__ = [
 
 
 def is_ours(name: str | None, kind: str, parents: object) -> bool:
-    """For Alembic: look at the schema nearsim and nothing else in the database."""
+    """Limit Alembic to the schema nearsim; partitions in nearsim_index are not compared."""
     return name == SCHEMA if kind == "schema" else True

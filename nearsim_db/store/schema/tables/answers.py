@@ -1,4 +1,4 @@
-"""What people decide and ask, and what is told of changes."""
+"""Verdicts, events and lookup requests."""
 
 from sqlalchemy import (
     REAL,

@@ -1,4 +1,4 @@
-"""What all tables share: the schema, the metadata, and columns that hold a moment."""
+"""Shared by all tables: schemas, metadata and timestamp columns."""
 
 from sqlalchemy import Column, DateTime, MetaData, text
 
@@ -9,7 +9,7 @@ NOW = text("now()")
 
 
 def moment(name: str, comment: str, *, required: bool = True) -> Column[object]:
-    """A timestamptz column; one that is required is now() by default."""
+    """Return a timestamptz column; a required one defaults to now()."""
     return Column(
         name,
         DateTime(timezone=True),

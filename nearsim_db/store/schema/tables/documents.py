@@ -1,4 +1,4 @@
-"""What applications write: collections, documents, and the tables that collections follow."""
+"""Collections, documents, grants and attached tables."""
 
 from sqlalchemy import (
     REAL,

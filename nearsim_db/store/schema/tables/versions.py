@@ -1,4 +1,4 @@
-"""What the schema says of itself."""
+"""The schema's own version."""
 
 from sqlalchemy import Boolean, CheckConstraint, Column, PrimaryKeyConstraint, Table, Text, text
 

@@ -1,4 +1,4 @@
-"""What is still to be done, and who is at it."""
+"""Captured changes, the work queue and its leases."""
 
 from sqlalchemy import (
     BigInteger,
