@@ -1,6 +1,6 @@
-"""Writes the reference in docs/sql.md, from the comments in the schema and the files in docs/queries.
+"""Write the reference in docs/sql.md from the comments in the schema and the files in docs/queries.
 
-python -m docs.generate_sql     # or make docs; with a server of its own, of the newest major at hand
+python -m docs.generate_sql     # or make docs; starts a server of the newest installed major
 """
 
 import re
@@ -33,7 +33,7 @@ ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) 
 
 
 def render(connection: Connection, page: str) -> str:
-    """The page with its generated parts as the schema has them."""
+    """Return the page with its generated parts replaced from the schema."""
     functions: dict[bool, list[str]] = {True: [], False: []}
     for is_called, *described in connection.execute(text(_FUNCTIONS)):
         functions[is_called].append(_function(*described))
@@ -54,7 +54,7 @@ def render(connection: Connection, page: str) -> str:
 
 
 def query(path: Path) -> str:
-    """A worked query under its title, which is the file's first line."""
+    """Return a worked query under its title, the first line of its file."""
     title, _, rest = path.read_text("utf-8").partition("\n")
     return f"### {title.removeprefix('-- ')}\n\n```sql\n{rest.strip()}\n```\n\n[{path.name}](queries/{path.name})"
 
@@ -62,26 +62,26 @@ def query(path: Path) -> str:
 def _relations(connection: Connection, kinds: Sequence[str]) -> str:
     found = connection.execute(text(_RELATIONS), {"kinds": list(kinds)})
     return "\n\n".join(
-        f"### nearsim.{name}\n\n{told}.\n\n" + _table(("column", "type", "what it is"), columns)
-        for name, told, columns in found
+        f"### nearsim.{name}\n\n{comment}.\n\n" + _table(("column", "type", "what it is"), columns)
+        for name, comment, columns in found
     )
 
 
 def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [list(heads), *([f"`{name}`", kind, told.replace("|", "\\|")] for name, kind, told in rows)]
+    lines = [list(heads), *([f"`{name}`", kind, comment.replace("|", "\\|")] for name, kind, comment in rows)]
     lines.insert(1, ["---"] * 3)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _function(name: str, arguments: str, result: str | None, told: str) -> str:
+def _function(name: str, arguments: str, result: str | None, comment: str) -> str:
     plain = re.sub(r"\bnearsim\.|::[a-z ]+(?=,|\)|$)", "", f"{name}({arguments})")
-    # A procedure returns nothing.
+    # Procedures have no result type.
     head = f"`CALL {plain}`" if result is None else f"`{plain}` returns `{result.replace('nearsim.', '')}`"
-    return f"- {head}. {told}."
+    return f"- {head}. {comment}."
 
 
 def main() -> None:
-    """Bring the page up to date."""
+    """Regenerate the page."""
     with own_server(max(binaries_by_major())) as cluster:
         engine = open_engine(cluster.dsn())
         with engine.connect() as connection:
