@@ -182,7 +182,7 @@ class Index(Queries):
             collection_id = catalog.ensure_collection(connection, self.collection).collection_id
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
-            has_documents = documents.any_document(connection, collection_id)
+            has_documents = documents.has_documents(connection, collection_id)
         if has_documents:
             self._catch_up.update(collection_id)
         return profile

@@ -8,7 +8,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store import access, catalog
 from nearsim_db.store.access import Access, Opening, Role
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import again_after_conflicts
+from nearsim_db.store.driver.engine import retry_conflicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 def set_isolation(database: Database, *, wanted: bool) -> None:
     """Turn the isolation of collections for readers and writers on or off."""
     with database.transaction() as connection:
-        again_after_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
+        retry_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
 
 
 def missing_roles(database: Database) -> list[str]:
@@ -76,6 +76,6 @@ def read_isolation(database: Database) -> Isolation:
         return Isolation(
             roles is not None and roles.isolated,
             tuple(access.list_access(connection)),
-            tuple(access.list_openings(connection)),
-            tuple(access.list_ungranted(connection)),
+            tuple(access.list_manual_grants(connection)),
+            tuple(access.list_roles_without_collections(connection)),
         )

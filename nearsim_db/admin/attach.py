@@ -36,9 +36,9 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
-        tables.refuse_relation(relation)
-        resolved = tables.name_columns(connection, relation, columns)
-        tables.refuse_columns(connection, relation, resolved)
+        tables.check_table(relation)
+        resolved = tables.resolve_columns(connection, relation, columns)
+        tables.check_columns(connection, relation, resolved)
         warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():
@@ -54,7 +54,7 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
     """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured."""
     collection = catalog.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
-    if before is None and documents.any_document(connection, collection.collection_id):
+    if before is None and documents.has_documents(connection, collection.collection_id):
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"
         )

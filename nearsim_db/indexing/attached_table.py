@@ -16,8 +16,8 @@ from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeout, is_passing
-from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
+from nearsim_db.store.driver.engine import is_lock_timeout, is_transient, retry_conflicts
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 2_000
@@ -52,36 +52,36 @@ def catch_up(engine: Engine) -> int:
     """
     applied = 0
     with engine.connect() as connection:
-        collection_ids = attachments.find_noted(connection)
+        collection_ids = attachments.find_changed_sources(connection)
         connection.rollback()
         for collection_id in collection_ids:
             taken = _CHANGES_PER_BATCH
             while taken == _CHANGES_PER_BATCH:
-                taken = again_after_conflicts(connection, partial(_apply_changes, connection, collection_id))
+                taken = retry_conflicts(connection, partial(_apply_changes, connection, collection_id))
                 applied += taken
     return applied
 
 
 def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     """Apply a batch of changes in one transaction; return its size."""
-    hold_lock(connection, Lock.FOLLOW, collection_id)
-    changed = attachments.take_noted(connection, collection_id, _CHANGES_PER_BATCH)
+    take_transaction_lock(connection, Lock.FOLLOW, collection_id)
+    changed = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:
         if None in changed:
-            attachments.want_sweep(connection, collection_id)
+            attachments.request_sweep(connection, collection_id)
         attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
         try:
             with connection.begin_nested():
                 source = source_rows.get_source(connection, collection_id)
-                source_rows.follow_ids(connection, source, [id for id in changed if id is not None])
+                source_rows.update_ids(connection, source, [id for id in changed if id is not None])
         except Exception as error:
             if is_lock_timeout(error):  # the table is being altered, and the changes can wait
                 connection.rollback()
                 return 0
-            if is_passing(error):
+            if is_transient(error):
                 raise
-            attachments.note_trouble(connection, collection_id, str(error))
+            attachments.record_trouble(connection, collection_id, str(error))
     connection.commit()
     return len(changed)
 
@@ -109,13 +109,13 @@ def sweep(
             return _sweep(connection, collection_id, progress, meanwhile, stopping)
         except Exception as error:
             connection.rollback()
-            if not is_passing(error):
-                attachments.note_trouble(connection, collection_id, str(error))
+            if not is_transient(error):
+                attachments.record_trouble(connection, collection_id, str(error))
                 connection.commit()
             raise
         finally:
             connection.rollback()
-            give_lock_back(connection, Lock.SWEEP, collection_id)
+            release_lock(connection, Lock.SWEEP, collection_id)
             connection.commit()
 
 
@@ -131,7 +131,7 @@ def _sweep(
     swept, done = SweepResult(), 0
     start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
     while start is not None:
-        start, new, changed = again_after_conflicts(
+        start, new, changed = retry_conflicts(
             connection, partial(_compare_rows, connection, collection_id, start)
         )
         swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + _ROWS_PER_SLICE
@@ -141,7 +141,7 @@ def _sweep(
             return None
     after: int | None = 0
     while after is not None:
-        after, gone = again_after_conflicts(
+        after, gone = retry_conflicts(
             connection, partial(_compare_documents, connection, collection_id, after)
         )
         swept.gone += gone
@@ -149,7 +149,7 @@ def _sweep(
         if stopping():
             return None
     swept.unusable = source_rows.count_unusable(connection, source_rows.get_source(connection, collection_id))
-    attachments.end_sweep(connection, collection_id, began, swept.unusable)
+    attachments.finish_sweep(connection, collection_id, began, swept.unusable)
     connection.commit()
     return swept
 
@@ -163,7 +163,7 @@ def _compare_rows(
     """
     source = _lock_source(connection, collection_id)
     following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
-    new, changed = source_rows.follow_slice(connection, source, start, _ROWS_PER_SLICE)
+    new, changed = source_rows.update_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
     return following, new, changed
 
@@ -173,13 +173,13 @@ def _compare_documents(
 ) -> tuple[int | None, int]:
     """Delete the documents of a slice that have no row; return its last doc_id, None at the end, and how many."""
     source = _lock_source(connection, collection_id)
-    last, gone = source_rows.delete_gone(connection, source, after, _DOCUMENTS_PER_SLICE)
+    last, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
     return last, gone
 
 
 def _lock_source(connection: Connection, collection_id: CollectionId) -> Source:
-    hold_lock(connection, Lock.FOLLOW, collection_id)
+    take_transaction_lock(connection, Lock.FOLLOW, collection_id)
     return source_rows.get_source(connection, collection_id)
 
 
@@ -246,16 +246,16 @@ def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
         after: int | None = 0
         done = 0
         while after is not None:
-            after = again_after_conflicts(connection, partial(_copy_batch, connection, collection_id, after))
+            after = retry_conflicts(connection, partial(_copy_batch, connection, collection_id, after))
             done += _TEXTS_PER_BATCH
             progress("keep", done, None)
-        attachments.forget(connection, collection_id)
+        attachments.delete_attachment(connection, collection_id)
         connection.commit()
 
 
 def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> int | None:
     source = _lock_source(connection, collection_id)
-    last = source_rows.keep_texts(connection, source, after, _TEXTS_PER_BATCH)
+    last = source_rows.copy_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
     return last
 
@@ -268,7 +268,7 @@ def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_i
             source = source_rows.find_source(connection, collection_id)
         except NotFoundError:
             return
-        existing = [] if source is None else source_rows.find_still_there(connection, source, external_ids)
+        existing = [] if source is None else source_rows.find_existing_ids(connection, source, external_ids)
     if existing and source is not None:
         raise ConflictError(
             f"table {source.relation.shown} still has {', '.join(map(repr, existing[:5]))}: delete the rows there "

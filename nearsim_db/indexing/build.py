@@ -62,7 +62,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     retention.begin(writing, context.leaves, age)
     writing.commit()
     total = catalog.count_documents(writing, generation.collection_id)
-    total -= documents.count_outside(writing, generation.collection_id, age)
+    total -= documents.count_past_retention(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
     catalog.add_figures(writing, generation, {"documents": total})
@@ -100,7 +100,7 @@ def _load_bands(
     family = context.encoder.family
     _forecast(writing, context)
     build_progress.commit(writing, context.generation)
-    bands.empty_bands(writing, context.leaves)
+    bands.truncate_bands(writing, context.leaves)
     heads, total = 0, signatures.count_heads(writing, context.leaves)
     sketches = signatures.stream_head_sketches(
         reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH

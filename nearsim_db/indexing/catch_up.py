@@ -14,7 +14,7 @@ from nearsim_db.store import catalog, generations
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translated
-from nearsim_db.store.generations import WORKABLE
+from nearsim_db.store.generations import MAINTAINED
 
 
 class CatchUp:
@@ -43,7 +43,7 @@ class CatchUp:
             for generation in self.ensure_built(collection_id):
                 if generation.state == "live":
                     self.catch_up(generation)
-                elif generation.state in WORKABLE:
+                elif generation.state in MAINTAINED:
                     with self.skip_irreproducible():
                         self.catch_up(generation)
 

@@ -11,7 +11,7 @@ from nearsim_db.store.catalog import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 
 
 def open_database(url: str | None = None) -> Database:
@@ -39,7 +39,7 @@ def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
             yield collection
         finally:
             _drop(database, collection)
-            give_lock_back(lease, Lock.LEASE, collection.collection_id)
+            release_lock(lease, Lock.LEASE, collection.collection_id)
             lease.commit()
 
 
@@ -50,7 +50,7 @@ def delete_collection(database: Database, name: str) -> int:
     """
     with database.transaction() as connection:
         collection = catalog.get_collection(connection, name)
-        generations.stop(connection, catalog.list_generations(connection, collection.collection_id))
+        generations.mark_abandoned(connection, catalog.list_generations(connection, collection.collection_id))
     with database.builder(collection.collection_id):
         attached_table.drop_triggers(database.engine, collection.collection_id)
         documents = database.count_documents(collection)

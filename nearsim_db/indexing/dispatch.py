@@ -5,7 +5,7 @@ from functools import partial
 from nearsim_db.indexing import attached_table
 from nearsim_db.store import catalog
 from nearsim_db.store.driver import Engine, notify
-from nearsim_db.store.driver.engine import again_after_conflicts
+from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 20_000
@@ -20,7 +20,7 @@ def dispatch_changes(engine: Engine) -> int:
     dispatched, taken = attached_table.catch_up(engine), _CHANGES_PER_BATCH
     with engine.connect() as connection:
         while taken == _CHANGES_PER_BATCH:
-            taken, truncated = again_after_conflicts(
+            taken, truncated = retry_conflicts(
                 connection, partial(queue.dispatch, connection, _CHANGES_PER_BATCH)
             )
             if truncated:

@@ -13,8 +13,8 @@ from nearsim_db.store import catalog, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts, is_lock_timeout, translated
-from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock, take_lock
+from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translated
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
@@ -39,7 +39,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
     with translated(), suppress(NotFoundError):
         with engine.begin() as connection:
             catalog.reread(connection, generation)
-            generations.give_up(connection, generation, _DROPPABLE, drop=True)
+            generations.abandon(connection, generation, _DROPPABLE, drop=True)
         return finish(engine, generation, patience_seconds)
     return Dropped(generation, True, [])
 
@@ -52,7 +52,7 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
             _retry_for(patience_seconds, partial(_detach, connection, generation))
             _retry_for(patience_seconds, partial(_drop, engine, generation))
         except RetryError:
-            return Dropped(generation, False, partitions.read_holders(connection, generation.leaves))
+            return Dropped(generation, False, partitions.list_lock_holders(connection, generation.leaves))
     return Dropped(generation, True, [])
 
 
@@ -70,16 +70,16 @@ def _detach(connection: Connection, generation: Generation) -> None:
     if not take_lock(connection, Lock.DROP, 0, wait=False):
         raise _Busy
     try:
-        partitions.wait_shortly(connection, _TABLE_MILLISECONDS)
+        partitions.limit_lock_wait(connection, _TABLE_MILLISECONDS)
         partitions.detach(connection, generation.leaves)
     finally:
-        partitions.wait_shortly(connection, 0)
-        give_lock_back(connection, Lock.DROP, 0)
+        partitions.limit_lock_wait(connection, 0)
+        release_lock(connection, Lock.DROP, 0)
 
 
 def _drop(engine: Engine, generation: Generation) -> None:
     with engine.connect() as connection, suppress(NotFoundError):
-        again_after_conflicts(connection, partial(_drop_locked, connection, generation))
+        retry_conflicts(connection, partial(_drop_locked, connection, generation))
         connection.commit()
 
 
@@ -87,7 +87,7 @@ def _drop_locked(connection: Connection, generation: Generation) -> None:
     """Wait for builds, stores and links first: they lock the tables in another order than DROP."""
     limit_lock_wait(connection, _BUILDER_MILLISECONDS)
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
-        hold_lock(connection, lock, generation.generation_id)
+        take_transaction_lock(connection, lock, generation.generation_id)
     limit_lock_wait(connection, _TABLE_MILLISECONDS)
     catalog.reread(connection, generation)
     catalog.drop_generation(connection, generation)

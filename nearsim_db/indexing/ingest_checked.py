@@ -29,7 +29,7 @@ from nearsim_db.store import document_writes, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Outcome
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import again_after_conflicts
+from nearsim_db.store.driver.engine import retry_conflicts
 
 
 class DuplicateFinder(Protocol):
@@ -75,7 +75,7 @@ class CheckedIngest(Ingest):
                 progress("read", self.summary.read, None)
 
     def _write_one(self, connection: Connection, record: ReadDocument) -> None:
-        matches, outcome = again_after_conflicts(connection, partial(self._add, connection, record.document))
+        matches, outcome = retry_conflicts(connection, partial(self._add, connection, record.document))
         if matches:
             self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
         if outcome is None:

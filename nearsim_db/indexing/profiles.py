@@ -60,7 +60,7 @@ def drop(database: Database, collection: Collection, name: str) -> None:
     with database.transaction() as connection:
         if name not in catalog.profile_names(connection, collection_id):
             raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
-        generations.stop(connection, _of_profile(connection, collection_id, name))
+        generations.mark_abandoned(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
         with database.transaction() as connection:
             existing = _of_profile(connection, collection_id, name)

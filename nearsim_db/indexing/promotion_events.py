@@ -9,8 +9,8 @@ from nearsim_db.indexing.settle import settle
 from nearsim_db.records import Progress
 from nearsim_db.store import events
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.engine import is_transient, retry_conflicts
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import WHOLE
@@ -31,10 +31,10 @@ def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
         connection.commit()
         for _ in batches:
             try:
-                again_after_conflicts(connection, partial(publish_slice, connection, leaves, lease_id))
+                retry_conflicts(connection, partial(publish_promotion_batch, connection, leaves, lease_id))
             except Exception as error:
                 connection.rollback()
-                if is_passing(error):
+                if is_transient(error):
                     raise
                 reason = f"{type(error).__name__}: {error}"
                 queue.fail(connection, leaves, "tell", lease_id, [WHOLE], reason)
@@ -42,14 +42,14 @@ def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
     return len(batches)
 
 
-def publish_slice(connection: Connection, leaves: Leaves, lease_id: int) -> None:
+def publish_promotion_batch(connection: Connection, leaves: Leaves, lease_id: int) -> None:
     """Publish the next pairs and clusters in one transaction; what remains stays queued."""
     # Purging texts and dropping the generation take this lock exclusively.
-    hold_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
+    take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
     # The same lock order as a promotion: the generation, its work, then EVENT.
-    events.hold_telling(connection, leaves)
-    if queue.hold(connection, leaves, "tell", lease_id, WHOLE):
-        if events.tell_slice(connection, leaves, _ROWS_PER_SLICE):
+    events.lock_generation(connection, leaves)
+    if queue.lock_work(connection, leaves, "tell", lease_id, WHOLE):
+        if events.publish_promotion_batch(connection, leaves, _ROWS_PER_SLICE):
             queue.continue_later(connection, leaves, "tell", lease_id, WHOLE, 0)
         else:
             queue.finish(connection, leaves, "tell", lease_id, [WHOLE])

@@ -17,8 +17,8 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import catalog, events, lookup_requests, purges, signatures, verdicts
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts
-from nearsim_db.store.driver.locks import Lock, hold_lock, try_lock
+from nearsim_db.store.driver.engine import retry_conflicts
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.purges import Traces
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
@@ -107,7 +107,7 @@ def purge(
     wanted = set(external_ids)
     in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
     with engine.connect() as connection:
-        run = partial(again_after_conflicts, connection)
+        run = partial(retry_conflicts, connection)
         removed: _Removed = run(
             partial(_purge_collection, connection, collection_id, sorted(wanted), contexts)
         )
@@ -152,9 +152,9 @@ def _purge_collection(
     _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)
     removed.probes = lookup_requests.drop_all(connection, collection_id)
     _purge_verdicts(connection, removed)
-    removed.at = purges.note_purge(connection, collection_id)
+    removed.at = purges.record_purge(connection, collection_id)
     # A generation committed after they were listed is built from what existed before this transaction commits.
-    purges.note_deleted(connection, collection_id, removed.ids)
+    purges.capture_deletes(connection, collection_id, removed.ids)
     connection.commit()
     return removed
 
@@ -223,25 +223,25 @@ def _purge_generation(
     id = generation.generation_id
     if generation.is_first_build:
         # Its builder may have read the documents already; what it stores of them is removed when it is done.
-        if purges.have_tables(connection, generation.leaves):
+        if purges.has_tables(connection, generation.leaves):
             queue.queue_work(connection, generation.leaves, "sign", ids)
             removed.traces[id] = generation, Traces(0, 0, 0, 0)
         return
-    if _is_unfinished(generation) and not try_lock(connection, Lock.REINDEX, id):
+    if _is_unfinished(generation) and not try_transaction_lock(connection, Lock.REINDEX, id):
         queue.queue_work(connection, generation.leaves, "sign", ids)
         removed.later.append(generation)
         return
     # Dropping the generation takes these locks too; and its build may have finished before they are granted.
-    hold_lock(connection, Lock.STORE, id)
-    hold_lock(connection, Lock.LINK, id)
-    if not purges.have_tables(connection, generation.leaves):
+    take_transaction_lock(connection, Lock.STORE, id)
+    take_transaction_lock(connection, Lock.LINK, id)
+    if not purges.has_tables(connection, generation.leaves):
         return
     generation = catalog.reread(connection, generation)
     removed.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
         # A build at these stages loads all bands again when it is resumed.
-        traces = purges.strike_out(connection, generation.leaves, ids)
+        traces = purges.delete_document_rows(connection, generation.leaves, ids)
     else:
         traces = _remove_exactly(connection, context, ids)
     # Removing them queued the clusters around them, which are updated already, or not linked yet.

@@ -10,9 +10,9 @@ from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, retention
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts
-from nearsim_db.store.driver.locks import Lock, hold_lock
-from nearsim_db.store.retention import Edge
+from nearsim_db.store.driver.engine import retry_conflicts
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.retention import Cutoffs
 from nearsim_db.store.work import queue
 
 _DOCUMENTS_PER_SLICE = 2_000
@@ -28,7 +28,7 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
     if age is None:
         return 0
     with engine.connect() as connection:
-        edge = again_after_conflicts(connection, partial(_find_edge, connection, context, age))
+        edge = retry_conflicts(connection, partial(_find_edge, connection, context, age))
         if edge is None:
             return 0
         collection_id = context.generation.collection_id
@@ -36,9 +36,9 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
         connection.commit()
         for at in range(0, len(expired), _DOCUMENTS_PER_SLICE):
             leaving = expired[at : at + _DOCUMENTS_PER_SLICE]
-            again_after_conflicts(connection, partial(_remove, connection, context, leaving, age))
+            retry_conflicts(connection, partial(_remove, connection, context, leaving, age))
             meanwhile()
-        retention.move_through(connection, context.leaves, edge.through)
+        retention.advance(connection, context.leaves, edge.through)
         connection.commit()
     return len(expired)
 
@@ -48,21 +48,21 @@ def refuse_outside(
 ) -> None:
     """Raise NotFoundError for a document that is not indexed because it is too old."""
     retain = profile.recipe.retain
-    if len(documents.find_outside(connection, generation.collection_id, [doc_id], retain.seconds)):
+    if len(documents.find_past_retention(connection, generation.collection_id, [doc_id], retain.seconds)):
         raise NotFoundError(
             f"document {external_id!r} is outside of the window of profile {generation.profile!r}, which has "
             f"documents of the last {retain.age}"
         )
 
 
-def _find_edge(connection: Connection, context: Context, age: int) -> Edge | None:
+def _find_edge(connection: Connection, context: Context, age: int) -> Cutoffs | None:
     """Return the edge of the window at a moment when no process is storing signatures.
 
     Signatures stored before are committed, so the sweep sees them; a process that stores later checks the window by a
     later clock and queues documents that left it. So none is missed that is read inside the window and stored outside.
     """
-    hold_lock(connection, Lock.STORE, context.generation.generation_id)
-    edge = retention.read_edge(connection, context.leaves, age)
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
+    edge = retention.read_cutoffs(connection, context.leaves, age)
     connection.commit()
     return edge
 
@@ -74,6 +74,6 @@ def _remove(connection: Connection, context: Context, leaving: list[int], age: i
     """
     steps.store_signatures(connection, context, leaving, steps.sign_documents(context, []))
     # Documents whose date was changed meanwhile may have been signed again before this slice removed them.
-    outside = documents.find_outside(connection, context.generation.collection_id, leaving, age)
+    outside = documents.find_past_retention(connection, context.generation.collection_id, leaving, age)
     queue.queue_work(connection, context.leaves, "sign", sorted(set(leaving) - set(outside.tolist())))
     connection.commit()

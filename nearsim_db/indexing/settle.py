@@ -7,7 +7,7 @@ from functools import partial
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import Progress
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts
+from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
 from nearsim_db.store.work.queue import Stage
@@ -51,15 +51,15 @@ def _settle_stage(
 ) -> None:
     before, done = queue.server_time(connection), 0
     # Work queued from now on is not waited for: other clients may write faster than this ends.
-    while queue.unfinished(connection, leaves, stage, before):
+    while queue.has_unfinished_work(connection, leaves, stage, before):
         connection.commit()
         taken = do_batch()
         if taken:
             done += taken
             progress(_PROGRESS_STEPS[stage], done, None)
             continue
-        again_after_conflicts(connection, partial(leases.free_lost_work, connection))
-        if not leases.beat(connection, lease_id):
+        retry_conflicts(connection, partial(leases.release_lost_work, connection))
+        if not leases.renew_lease(connection, lease_id):
             raise DatabaseError(
                 "this process's lease expired because it sent no heartbeat; run the same command again"
             )

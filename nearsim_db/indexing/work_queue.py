@@ -22,8 +22,8 @@ from nearsim_db.similarity.batches import VerifiedPairs, joined
 from nearsim_db.store import catalog, documents, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import again_after_conflicts, is_passing
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.engine import is_transient, retry_conflicts
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import STAGES, WHOLE, Stage, Task
 
@@ -63,12 +63,10 @@ def work_batch(engine: Engine, context: Context, stage: Stage, lease_id: int) ->
             try:
                 if any(task.is_deadly for task in tasks):
                     raise NearsimError("each worker that took this task died or lost its lease")
-                again_after_conflicts(
-                    connection, partial(_do_tasks, connection, context, stage, lease_id, tasks)
-                )
+                retry_conflicts(connection, partial(_do_tasks, connection, context, stage, lease_id, tasks))
             except Exception as error:
                 connection.rollback()
-                if is_passing(error):
+                if is_transient(error):
                     raise
                 if not _is_dropped(connection, context):
                     _record_failure(connection, context, stage, lease_id, tasks, error)
@@ -93,7 +91,7 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     """Sign documents that changed, and remove those that were deleted or are outside the retention window."""
     doc_ids = [task.doc_id for task in tasks]
     collection_id, age = context.collection_id, context.retained_seconds
-    current = signatures.read_current(connection, context.leaves, collection_id, doc_ids, age)
+    current = signatures.find_current(connection, context.leaves, collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
     with closing(
         documents.stream_documents(
@@ -102,7 +100,7 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     ) as batches:
         rows = joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
     missing = np.setdiff1d(changed, rows.doc_ids)
-    attachments.doubt_texts(connection, collection_id, missing.tolist(), age)
+    attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()
     leased = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
     mine = np.intersect1d(leased, changed)
@@ -111,7 +109,7 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
         steps.store_signatures(connection, context, mine.tolist(), stored)
         # A retention sweep may have passed since they were read. Under the lock taken by store_signatures, a document
         # inside the window is one that no sweep has missed.
-        outside = documents.find_outside(connection, collection_id, mine, age)
+        outside = documents.find_past_retention(connection, collection_id, mine, age)
         queue.queue_work(connection, context.leaves, "sign", np.intersect1d(outside, rows.doc_ids))
     connection.commit()
 
@@ -121,7 +119,7 @@ def _search(connection: Connection, context: Context, lease_id: int, tasks: list
     doc_ids = [task.doc_id for task in tasks]
     candidates, anchors = steps.search_candidates(connection, context, doc_ids)
     verified = _verify(connection, context, candidates)
-    hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     queue.finish(connection, context.leaves, "search", lease_id, doc_ids)
     queue.queue_work(connection, context.leaves, "anchor", anchors)
     _store_pairs(connection, context, verified)
@@ -134,7 +132,7 @@ def _search_full_buckets(connection: Connection, context: Context, lease_id: int
             connection, context, task.doc_id, task.reached, _MEMBERS_PER_BATCH
         )
         verified = _verify(connection, context, candidates)
-        hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+        take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
         if len(candidates) < _MEMBERS_PER_BATCH:
             queue.finish(connection, context.leaves, "anchor", lease_id, [task.doc_id])
         else:
@@ -177,14 +175,14 @@ def _requeue_stale(connection: Connection, context: Context) -> None:
     A signed document that was deleted is queued to leave the index; one that is no longer signed has left it.
     """
     signed = signatures.read_signed(connection, context.leaves, sorted(context.stale))
-    existing = documents.find_there(connection, context.collection_id, sorted(signed))
+    existing = documents.find_existing(connection, context.collection_id, sorted(signed))
     queue.queue_work(connection, context.leaves, "search", sorted(existing), _RETRY_SECONDS)
     queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - existing), _RETRY_SECONDS)
-    attachments.note_texts(connection, sorted(existing))
+    attachments.queue_text_checks(connection, sorted(existing))
 
 
 def _update_clusters(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-    hold_lock(connection, Lock.LINK, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
     leased = queue.finish(connection, context.leaves, "link", lease_id, [task.doc_id for task in tasks])
     if WHOLE in leased:
         steps.rebuild_clusters(connection, context)
@@ -194,7 +192,7 @@ def _update_clusters(connection: Connection, context: Context, lease_id: int, ta
 
 
 def _publish(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-    promotion_events.publish_slice(connection, context.leaves, lease_id)
+    promotion_events.publish_promotion_batch(connection, context.leaves, lease_id)
 
 
 def _is_dropped(connection: Connection, context: Context) -> bool:

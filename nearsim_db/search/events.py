@@ -12,7 +12,7 @@ from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import catalog, events
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
-from nearsim_db.store.driver.engine import again_after_conflicts, translated
+from nearsim_db.store.driver.engine import retry_conflicts, translated
 from nearsim_db.store.events import Event, Kind, Wanted
 
 __all__ = ["Event", "Follower", "Kind", "Wanted", "choose", "kept_seconds", "prune", "read"]
@@ -167,7 +167,7 @@ def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:
     removed = 0
     with translated(), engine.connect() as connection:
         while most is None or removed < most:
-            pruned = again_after_conflicts(
+            pruned = retry_conflicts(
                 connection, partial(events.prune, connection, age_seconds, _PRUNED_PER_BATCH)
             )
             connection.commit()

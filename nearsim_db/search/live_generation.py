@@ -74,7 +74,7 @@ def choose_live(
     generation = choose_newest(connection, collection, generations, profile)
     if generation.state == "live":
         return generation
-    if generation.state == "building" and documents.any_document(connection, generation.collection_id):
+    if generation.state == "building" and documents.has_documents(connection, generation.collection_id):
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"

@@ -96,7 +96,7 @@ class Lookups:
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return index.context, []
-            lookups.hold_stripes(connection, index.context.leaves, encoded.keys)
+            lookups.lock_stripes(connection, index.context.leaves, encoded.keys)
             found = look_up(connection, index, encoded)
             if found is None:
                 raise GenerationReplacedError

@@ -151,12 +151,12 @@ def list_access(connection: Connection) -> list[Access]:
     return fetch_all(connection, Access, statement("list_access"))
 
 
-def list_openings(connection: Connection) -> list[Opening]:
+def list_manual_grants(connection: Connection) -> list[Opening]:
     """Return the rights granted by hand on tables hidden by isolation."""
     return fetch_all(connection, Opening, statement("list_manual_grants"))
 
 
-def list_ungranted(connection: Connection) -> list[str]:
+def list_roles_without_collections(connection: Connection) -> list[str]:
     """Return readers and writers that see nothing, as isolation is on and no collection is granted to them."""
     return fetch_values(connection, statement("list_roles_without_collections"))
 

@@ -18,7 +18,7 @@ Ids = NDArray[np.int64]
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
 
-def empty_bands(connection: Connection, leaves: Leaves) -> None:
+def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     """Empty the band table."""
     driver(connection).execute(statement("truncate_bands", leaves))
 

@@ -123,11 +123,11 @@ def list_unindexed(connection: Connection) -> list[Collection]:
     profile, document = tables.profile, tables.document
     profiled = set(connection.execute(select(profile.c.collection_id).distinct()).scalars())
     bare = [one for one in list_collections(connection) if one.collection_id not in profiled]
-    any_document = select(document.c.doc_id).limit(1)
+    has_documents = select(document.c.doc_id).limit(1)
     return [
         one
         for one in bare
-        if connection.execute(any_document.where(document.c.collection_id == one.collection_id)).first()
+        if connection.execute(has_documents.where(document.c.collection_id == one.collection_id)).first()
     ]
 
 

@@ -105,7 +105,7 @@ def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDA
     return np.frombuffer(content, ">f8").astype(np.float64)
 
 
-def read_family_firsts(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
+def read_first_twins(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
     """Return the first twin of each number for some heads."""
     parameters = {"doc_ids": packed_ids(heads)}
     return np.array(fetch_values(connection, statement("read_first_twins", leaves), parameters), np.int64)

@@ -17,14 +17,14 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store import access, catalog
 from nearsim_db.store.catalog import Collection
 from nearsim_db.store.driver.engine import (
-    again_after_conflicts,
     check_server,
     is_missing_table,
-    is_passing,
+    is_transient,
     open_engine,
+    retry_conflicts,
     translated,
 )
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.server_settings import server_version
 from nearsim_db.store.schema import revisions
 from nearsim_db.store.settings import Settings, from_environment
@@ -159,7 +159,7 @@ class Database:
         except Exception as error:
             if is_missing_table(error):
                 return None
-            if not is_passing(error):
+            if not is_transient(error):
                 raise
         # The server may have been started anew since the connection was last used.
         with self.reading() as connection:
@@ -182,20 +182,20 @@ class Database:
                 yield
             finally:
                 if taken:
-                    give_lock_back(connection, Lock.BUILD, collection_id)
+                    release_lock(connection, Lock.BUILD, collection_id)
                     connection.commit()
 
     @contextmanager
     def lease(self) -> Iterator[int]:
         """Work under a lease: what is taken under it is free for others when this process ends, however it ends."""
         with translated(), self.engine.connect() as connection:
-            again_after_conflicts(connection, partial(leases.free_lost_work, connection))
+            retry_conflicts(connection, partial(leases.release_lost_work, connection))
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
             connection.commit()
             try:
                 yield lease_id
             finally:
-                again_after_conflicts(connection, partial(leases.close_lease, connection, lease_id))
+                retry_conflicts(connection, partial(leases.close_lease, connection, lease_id))
                 connection.commit()
 
     def collections(self) -> list[Collection]:

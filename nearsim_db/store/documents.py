@@ -158,7 +158,7 @@ def _stream(
             yield batch
 
 
-def find_outside(
+def find_past_retention(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int] | Ids, age_seconds: int | None
 ) -> Ids:
     """Return the documents older than the age now, in order; none without an age."""
@@ -168,13 +168,13 @@ def find_outside(
     return np.array(fetch_values(connection, statement("list_past_retention"), parameters), np.int64)
 
 
-def find_there(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
+def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
     """Return the doc_ids that exist in the collection."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return set(fetch_values(connection, statement("find_existing_documents"), parameters))
 
 
-def count_outside(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
+def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
     """Return the number of a collection's documents older than the age; 0 without an age."""
     if age_seconds is None:
         return 0
@@ -242,7 +242,7 @@ def find_document(
     return stored
 
 
-def any_document(connection: Connection, collection_id: CollectionId) -> bool:
+def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has documents."""
     table = tables.document
     one = select(table.c.doc_id).where(table.c.collection_id == collection_id).limit(1)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -88,19 +88,19 @@ def read_events(
     return fetch_all(connection, _event, statement("read_events"), parameters)
 
 
-def hold_telling(connection: Connection, leaves: Leaves) -> None:
+def lock_generation(connection: Connection, leaves: Leaves) -> None:
     """Lock a generation against publishing its events, promoting or retiring it until the transaction ends."""
     driver(connection).execute(statement("lock_generation", leaves))
 
 
-def tell_slice(connection: Connection, leaves: Leaves, most: int) -> bool:
+def publish_promotion_batch(connection: Connection, leaves: Leaves, most: int) -> bool:
     """Publish up to `most` pairs and clusters of a promoted generation; return whether more may be left."""
-    return bool(fetch_value(connection, statement("tell_slice", leaves), {"most": most}))
+    return bool(fetch_value(connection, statement("publish_promotion_batch", leaves), {"most": most}))
 
 
 def prune(connection: Connection, age_seconds: int, most: int) -> int:
     """Delete up to `most` events older than an age; return their number."""
-    hold_lock(connection, Lock.EVENT, _PRUNING)
+    take_transaction_lock(connection, Lock.EVENT, _PRUNING)
     parameters = {"age": age_seconds, "most": most}
     return int(fetch_value(connection, statement("prune_events"), parameters))
 

@@ -10,13 +10,13 @@ from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.locks import Lock, is_taken
+from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.rows import fetch_row, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import tables
 
 COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
-WORKABLE: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
+MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
 
 _PROMOTION_WAIT_MILLISECONDS = 25
 _WORDS: dict[State | None, str] = {
@@ -31,7 +31,7 @@ _WORDS: dict[State | None, str] = {
 }
 
 
-def move(
+def change_state(
     connection: Connection, generation: Generation, state: State, before: Sequence[State], **values: object
 ) -> None:
     """Move a generation from one of some states to another. Raises ConflictError if it is in none of them."""
@@ -55,20 +55,20 @@ def _refuse(
     now = replace(generation, state=state)
     attended = is_attended(connection, now)
     raise ConflictError(
-        f"{subject} {word(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}"
+        f"{subject} {state_label(now, attended=attended)}, not {wanted}; {remedy(now, attended=attended)}"
     )
 
 
-def word(generation: Generation, *, attended: bool) -> str:
+def state_label(generation: Generation, *, attended: bool) -> str:
     """Return its state in words; `attended`: a process is building it now."""
     if generation.dropping:
         return "being dropped"
-    return "left behind" if is_left(generation, attended=attended) else _WORDS[generation.state]
+    return "left behind" if is_unattended(generation, attended=attended) else _WORDS[generation.state]
 
 
 def remedy(generation: Generation, *, attended: bool) -> str:
     """Return what to do when its state is not the required one."""
-    if generation.state == "paused" or is_left(generation, attended=attended):
+    if generation.state == "paused" or is_unattended(generation, attended=attended):
         resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
         return f"to go on: {resume}; to give it up: {abandon}"
     return f"see: {generation.advice('reindex status')}"
@@ -77,19 +77,19 @@ def remedy(generation: Generation, *, attended: bool) -> str:
 def finish_build(connection: Connection, generation: Generation) -> None:
     """Make the first generation of a profile live after its build; another one catches up with the documents."""
     if generation.replaces is None:
-        move(connection, generation, "live", ["building"], live_at=func.now())
+        change_state(connection, generation, "live", ["building"], live_at=func.now())
     else:
-        move(connection, generation, "catching_up", ["building"])
+        change_state(connection, generation, "catching_up", ["building"])
 
 
-def hold(connection: Connection, profile_id: ProfileId) -> None:
+def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
     """Lock the states of a profile's generations, and the start of a new one, until the transaction ends."""
     driver(connection).execute(statement("lock_generations"), {"profile_id": profile_id})
 
 
 def make_ready(connection: Connection, generation: Generation) -> None:
     """Mark a generation as ready to be promoted. Raises ConflictError if it is not catching up."""
-    move(connection, generation, "ready", ["catching_up"], ready_at=func.clock_timestamp())
+    change_state(connection, generation, "ready", ["catching_up"], ready_at=func.clock_timestamp())
 
 
 def read_state(connection: Connection, generation: Generation) -> State | None:
@@ -103,20 +103,20 @@ def read_state(connection: Connection, generation: Generation) -> State | None:
 def is_attended(connection: Connection, generation: Generation) -> bool:
     """Whether a process is building it now."""
     if generation.replaces is None:
-        return is_taken(connection, Lock.BUILD, generation.collection_id)
-    return is_taken(connection, Lock.REINDEX, generation.generation_id)
+        return is_lock_taken(connection, Lock.BUILD, generation.collection_id)
+    return is_lock_taken(connection, Lock.REINDEX, generation.generation_id)
 
 
-def is_left(generation: Generation, *, attended: bool) -> bool:
+def is_unattended(generation: Generation, *, attended: bool) -> bool:
     """Whether its build has no process any more, and a person has to resume or abandon it."""
     begun = generation.state == "building" and generation.replaces is not None
     return begun and not generation.detached and not attended
 
 
-def find_left(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
+def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """Return the generations of a collection, or of all, whose build has no process any more."""
     found = catalog.list_generations(connection, collection_id)
-    return [one for one in found if is_left(one, attended=False) and not is_attended(connection, one)]
+    return [one for one in found if is_unattended(one, attended=False) and not is_attended(connection, one)]
 
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
@@ -148,14 +148,14 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
     return None if retired is None else GenerationId(retired)
 
 
-def stop(connection: Connection, stopped: Sequence[Generation]) -> None:
+def mark_abandoned(connection: Connection, stopped: Sequence[Generation]) -> None:
     """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
     table = tables.generation
     ids = [one.generation_id for one in stopped]
     connection.execute(update(table).where(table.c.generation_id.in_(ids)).values(state="abandoned"))
 
 
-def give_up(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
+def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
-    move(connection, generation, "abandoned", before, dropping=drop)
+    change_state(connection, generation, "abandoned", before, dropping=drop)
     driver(connection).execute(statement("clear_queue", generation.leaves))

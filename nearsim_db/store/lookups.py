@@ -59,7 +59,7 @@ def read_twins(
     return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
 
 
-def hold_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
+def lock_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
     """Lock out other lookups followed by a write that share a bucket, until the transaction ends.
 
     `keys` are the bucket hashes, uint64. All callers lock the stripes in the same order.

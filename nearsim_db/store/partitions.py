@@ -4,7 +4,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import Connection
 
-from nearsim_db.store.driver.engine import autocommitting, damage_in, driver
+from nearsim_db.store.driver.engine import autocommitting, corruption_message, driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
 
@@ -80,7 +80,7 @@ def analyze_parents(connection: Connection) -> None:
     try:
         inner.execute(statement("analyze_parents", only=only))
     except psycopg.Error as error:
-        if damage_in(error) is None:
+        if corruption_message(error) is None:
             raise
 
 
@@ -90,7 +90,7 @@ def analyze_outgrown(connection: Connection) -> None:
         analyze_parents(connection)
 
 
-def wait_shortly(connection: Connection, milliseconds: int) -> None:
+def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the session's lock waits; 0 removes the limit."""
     parameters = {"milliseconds": str(milliseconds)}
     driver(connection).execute(statement("limit_lock_wait"), parameters)
@@ -102,7 +102,7 @@ def read_bytes(connection: Connection, leaves: Leaves) -> int:
     return int(fetch_value(connection, statement("read_leaf_bytes"), {"tables": tables}))
 
 
-def read_holders(connection: Connection, leaves: Leaves) -> list[str]:
+def list_lock_holders(connection: Connection, leaves: Leaves) -> list[str]:
     """Return the sessions that use a generation's tables, or the parents these have to be detached from."""
     tables = [name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", leaves.qualified(parent))]
     return fetch_values(connection, statement("list_lock_holders"), {"tables": tables})

@@ -43,7 +43,7 @@ def delete_changes(connection: Connection, doc_ids: Ids) -> int:
     return driver(connection).execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
 
 
-def note_deleted(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
+def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
     """Capture the deletion of documents, to be dispatched to every generation."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     driver(connection).execute(statement("capture_deletes"), parameters)
@@ -57,7 +57,7 @@ def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Se
     return inner.execute(statement("purge_work", leaves), parameters).rowcount
 
 
-def have_tables(connection: Connection, leaves: Leaves) -> bool:
+def has_tables(connection: Connection, leaves: Leaves) -> bool:
     """Whether a generation's own tables exist."""
     return bool(fetch_value(connection, statement("has_leaf"), {"leaf": leaves.qualified("signature")}))
 
@@ -74,7 +74,7 @@ def count_traces(
     return fetch_one(connection, Traces, statement("count_traces", leaves), parameters)
 
 
-def strike_out(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
+def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
     """Delete all rows about documents from a generation that is not maintained.
 
     Their twins and clusters are named after other documents; the twins get no band rows before the next build.
@@ -86,7 +86,7 @@ def strike_out(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
     return deleted
 
 
-def note_purge(connection: Connection, collection_id: CollectionId) -> datetime:
+def record_purge(connection: Connection, collection_id: CollectionId) -> datetime:
     """Record a purge, on which processes drop cached features of the collection; return its time."""
     purged_at: datetime = fetch_value(connection, statement("record_purge"), {"collection_id": collection_id})
     return purged_at

@@ -12,7 +12,7 @@ from nearsim_db.store.driver.statements import Leaves, statement
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Cutoffs:
     """Documents dated from `after` (all if None) to before `through` have expired since the previous sweep."""
 
     after: datetime | None
@@ -25,19 +25,19 @@ def begin(connection: Connection, leaves: Leaves, age_seconds: int | None) -> No
         driver(connection).execute(statement("begin_retention", leaves), {"age": age_seconds})
 
 
-def read_edge(connection: Connection, leaves: Leaves, age_seconds: int) -> Edge | None:
+def read_cutoffs(connection: Connection, leaves: Leaves, age_seconds: int) -> Cutoffs | None:
     """Return the dates that a sweep has to cover, by the server's clock; None if the generation is not maintained."""
-    return fetch_first(connection, Edge, statement("read_retention", leaves), {"age": age_seconds})
+    return fetch_first(connection, Cutoffs, statement("read_retention", leaves), {"age": age_seconds})
 
 
 def find_expired(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, edge: Edge
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, edge: Cutoffs
 ) -> list[int]:
     """Return the signed documents that have expired, largest doc_id first."""
     parameters = {"collection_id": collection_id, "after": edge.after, "through": edge.through}
     return fetch_values(connection, statement("find_expired", leaves), parameters)
 
 
-def move_through(connection: Connection, leaves: Leaves, through: datetime) -> None:
+def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
     """Record that a sweep has removed all that expired before a moment."""
     driver(connection).execute(statement("advance_retention", leaves), {"through": through})

@@ -147,18 +147,18 @@ def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) 
     return {doc_id: Signed(*values) for doc_id, *values in rows}
 
 
-def read_first(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
+def read_first_documents(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
     """Return the first document of each digest that has any."""
     return dict(fetch_rows(connection, statement("read_first_documents", leaves), {"digests": list(digests)}))
 
 
-def find_doubles(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
+def find_duplicate_heads(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
     """Return the digests of heads that have another head as well."""
     parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
     return fetch_values(connection, statement("find_duplicate_heads", leaves), parameters)
 
 
-def read_current(
+def find_current(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
@@ -170,7 +170,7 @@ def read_current(
     return set(fetch_values(connection, statement("find_current", leaves), parameters))
 
 
-def move_revisions(
+def update_revisions(
     connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
 ) -> None:
     """Update the revisions of documents whose features did not change."""
@@ -190,7 +190,7 @@ def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[
         driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
 
 
-def choose_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
+def reassign_digests(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
     """Make the smallest doc_id of each digest its head."""
     if digests:
         driver(connection).execute(statement("reassign_digests", leaves), {"digests": list(digests)})

@@ -44,7 +44,7 @@ def stream_verdicts(
     return stream_rows(connection, Verdict, statement("list_verdicts"), parameters, name="nearsim_verdicts")
 
 
-def find_any_veto(connection: Connection, collection_id: CollectionId) -> bool:
+def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has or had a veto."""
     return bool(fetch_value(connection, statement("has_veto"), {"collection_id": collection_id}))
 

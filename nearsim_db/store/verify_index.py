@@ -104,7 +104,7 @@ def read_signed_documents(
     return fetch_all(connection, SignedDocument, command, parameters, binary=True)
 
 
-def find_changing(
+def find_pending_documents(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
@@ -131,7 +131,7 @@ def find_missing_bands(
     return _column(connection, "find_missing_bands", leaves, parameters)
 
 
-def stream_band_sums(
+def stream_band_checksums(
     connection: Connection, leaves: Leaves, batch: int
 ) -> Iterator[tuple[Ids, Ids, NDArray[np.uint64]]]:
     """Yield the doc_ids with band rows, in order, with the number of rows and the XOR of their hashes."""
@@ -163,12 +163,12 @@ def read_pairs_at(
     return fetch_all(connection, StoredPair, statement("read_pairs_at", leaves), parameters, binary=True)
 
 
-def choose_scan(connection: Connection, *, by_index: bool) -> None:
+def set_scan_method(connection: Connection, *, by_index: bool) -> None:
     """Read tables through their indexes, or without them, until the transaction ends."""
     driver(connection).execute(statement("set_scan_method"), {"by_index": by_index})
 
 
-def sum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
+def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
     """Return the number of rows of a table, and the XOR of their hashed keys."""
     first, second = map(sql.Identifier, _KEYS[parent])
     command = statement("checksum_leaf", first=first, second=second, leaf=leaves.table(parent))
@@ -182,7 +182,7 @@ def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> Leaf
     return fetch_first(connection, LeafState, statement("read_leaf_state"), parameters)
 
 
-def find_misshapen(connection: Connection, leaves: Leaves, size: int) -> list[int]:
+def find_malformed_sketches(connection: Connection, leaves: Leaves, size: int) -> list[int]:
     """Return the documents whose sketch has another size in bytes."""
     return _column(connection, "find_malformed_sketches", leaves, {"bytes": size})
 

@@ -7,7 +7,7 @@ import time
 
 from nearsim_db.errors import count_of
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.locks import Lock, give_lock_back
+from nearsim_db.store.driver.locks import Lock, release_lock
 from nearsim_db.store.work import leases
 
 HEARTBEAT_SECONDS = 1.0
@@ -31,10 +31,10 @@ class WorkerLease:
         """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
         if time.monotonic() < self._due_at:
             return
-        is_valid = leases.beat(self._connection, self.lease_id)
+        is_valid = leases.renew_lease(self._connection, self.lease_id)
         self._connection.commit()
         if not is_valid:
-            give_lock_back(self._connection, Lock.WORKER, self.lease_id)
+            release_lock(self._connection, Lock.WORKER, self.lease_id)
             self.lease_id = self._open()
             _log.warning(
                 f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was freed for "
@@ -43,9 +43,9 @@ class WorkerLease:
             )
         self._due_at = time.monotonic() + HEARTBEAT_SECONDS
 
-    def free_lost_work(self) -> None:
+    def release_lost_work(self) -> None:
         """Free the work of workers that died or sent no heartbeat."""
-        freed = leases.free_lost_work(self._connection, self._silence_seconds)
+        freed = leases.release_lost_work(self._connection, self._silence_seconds)
         self._connection.commit()
         if freed:
             _log.warning(

@@ -20,7 +20,7 @@ from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import catalog, lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
-from nearsim_db.store.driver.engine import autocommitting, is_passing, translated
+from nearsim_db.store.driver.engine import autocommitting, is_transient, translated
 from nearsim_db.store.lookup_requests import Answer, Probe, ProbeMatch
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
@@ -131,4 +131,4 @@ def _match(found: Found) -> ProbeMatch:
 def _is_transient(error: Exception) -> bool:
     """Whether the database was lost, so that the request is still to be answered."""
     cause = error.__cause__
-    return is_passing(cause if isinstance(error, DatabaseError) and isinstance(cause, Exception) else error)
+    return is_transient(cause if isinstance(error, DatabaseError) and isinstance(cause, Exception) else error)

@@ -36,7 +36,7 @@ class Notices:
     def log_left_behind(self) -> None:
         """Log builds beside a live index whose process died."""
         with self._scope.engine.connect() as connection:
-            left = generations.find_left(connection, self._scope.collection_id)
+            left = generations.find_unattended(connection, self._scope.collection_id)
         for generation in left:
             if generation.generation_id not in self._left_behind:
                 _log.warning(

@@ -77,7 +77,7 @@ class Session:
         remove_expired = partial(maintenance.remove_expired_documents, scope, keep_alive)
         return [
             Service("heartbeat", HEARTBEAT_SECONDS, keep_alive),
-            Service("lost leases", 1.0, self._lease.free_lost_work),
+            Service("lost leases", 1.0, self._lease.release_lost_work),
             Service("scope", 1.0, scope.refresh),
             Service("lookup requests", 1.0, self._lookups.check),
             Service("old lookup requests", _MAINTENANCE_SECONDS, drop_lookups),
@@ -107,7 +107,7 @@ class Session:
         """Whether any process has work left, except what was set aside or cannot be done here."""
         scope = self._scope
         with scope.engine.connect() as connection:
-            return backlog.is_anything_left(
+            return backlog.has_remaining_work(
                 connection, scope.collection_id, list(self.failures)
             ) or lookup_requests.is_any_waiting(connection, scope.collection)
 

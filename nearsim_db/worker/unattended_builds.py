@@ -15,8 +15,8 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import catalog, documents
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import is_passing
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.engine import is_transient
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
 
@@ -58,7 +58,7 @@ class UnattendedBuilds:
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> None:
         # An empty collection waits for its documents: most arrive together, and are then built in bulk.
-        if generation.is_first_build and not documents.any_document(connection, generation.collection_id):
+        if generation.is_first_build and not documents.has_documents(connection, generation.collection_id):
             return
         lock, id = (
             (Lock.BUILD, int(generation.collection_id))
@@ -74,7 +74,7 @@ class UnattendedBuilds:
             if context is not None and states.get(generation.generation_id) == "building":
                 self._build(context)
         finally:
-            give_lock_back(connection, lock, id)
+            release_lock(connection, lock, id)
             connection.commit()
 
     def _build(self, context: Context) -> None:
@@ -89,7 +89,7 @@ class UnattendedBuilds:
         except _Stopped:
             _log.info(f"the build of {name} was interrupted; the next build resumes it", extra=extra)
         except Exception as error:
-            if is_passing(error):
+            if is_transient(error):
                 raise
             self._record_failure(context, error)
         else:

@@ -331,18 +331,18 @@ def test_the_second_of_two_near_copies_waits_for_the_first(index: Index, databas
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
-        lookups.hold_stripes(one, leaves, mine)
+        lookups.lock_stripes(one, leaves, mine)
         held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
         assert held == (2,)
-        lookups.hold_stripes(two, leaves, apart)
+        lookups.lock_stripes(two, leaves, apart)
         two.rollback()
         two.exec_driver_sql("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            lookups.hold_stripes(two, leaves, shared)
+            lookups.lock_stripes(two, leaves, shared)
         two.rollback()
-        lookups.hold_stripes(two, Leaves(GenerationId(8)), shared)
+        lookups.lock_stripes(two, Leaves(GenerationId(8)), shared)
         one.rollback()
-        lookups.hold_stripes(two, leaves, shared)
+        lookups.lock_stripes(two, leaves, shared)
     engine.dispose()
 
 
@@ -357,7 +357,7 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         start.wait()
         for _ in range(100):
             with engine.connect() as connection:
-                lookups.hold_stripes(connection, leaves, own)
+                lookups.lock_stripes(connection, leaves, own)
                 done += 1
                 connection.rollback()
         return done

@@ -106,7 +106,7 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
         queue.take(holding, leaves, "tell", lost, 1)
         leases.close_lease(holding, lost)
         holding.commit()
-        promotion_events.publish_slice(holding, leaves, lost)
+        promotion_events.publish_promotion_batch(holding, leaves, lost)
         watcher.catch_up()
         assert watcher.consumer.last == told
         index.build()

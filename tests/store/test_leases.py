@@ -14,7 +14,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
-from nearsim_db.store.driver.locks import Lock, give_lock_back, hold_lock
+from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
 
@@ -110,7 +110,7 @@ def test_a_lease_that_was_lost_takes_nothing(index: Index, leaves: Leaves, conne
     lease_id = leases.open_lease(connection, "taken for dead")
     connection.execute(text("DELETE FROM nearsim.lease"))
     assert take(connection, leaves, lease_id) == []
-    assert not leases.beat(connection, lease_id)
+    assert not leases.renew_lease(connection, lease_id)
 
 
 def test_a_worker_that_lost_its_lease_stores_nothing(
@@ -123,7 +123,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
     def overtaken(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
         run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
         with index.database.transaction() as freeing:
-            leases.free_lost_work(freeing)
+            leases.release_lost_work(freeing)
         return sign(context, batch)
 
     with index.database.lease() as lease_id:
@@ -143,9 +143,9 @@ def test_finish_returns_nothing_that_is_another_s_by_now(
     one = leases.open_lease(connection, "one")
     assert take(connection, leaves, one) == [[1, 2, 3]]
     connection.commit()
-    give_lock_back(connection, Lock.WORKER, one)
+    release_lock(connection, Lock.WORKER, one)
     connection.commit()
-    assert leases.free_lost_work(other) == 3
+    assert leases.release_lost_work(other) == 3
     two = leases.open_lease(other, "two")
     assert take(other, leaves, two, 16) == [[1]]  # each may be what the first one died of
     other.commit()
@@ -163,7 +163,7 @@ def test_the_lease_of_a_living_worker_is_not_freed(
     lease_id = leases.open_lease(connection, "alive")
     take(connection, leaves, lease_id)
     connection.commit()
-    assert leases.free_lost_work(other) == 0
+    assert leases.release_lost_work(other) == 0
     other.commit()
     assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
 
@@ -313,9 +313,9 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
         lease_id = leases.open_lease(connection, f"worker {deaths}")
         assert take(connection, leaves, lease_id, 16) == [[2]]
         connection.commit()
-        give_lock_back(connection, Lock.WORKER, lease_id)
+        release_lock(connection, Lock.WORKER, lease_id)
         connection.commit()
-        assert leases.free_lost_work(connection) == 1
+        assert leases.release_lost_work(connection) == 1
         connection.commit()
     assert signed(index) == 3
     with index.database.lease() as lease_id:
@@ -337,17 +337,17 @@ def test_a_worker_that_froze_while_it_stored_stops_nobody(
     connection.commit()
     assert queue.finish(connection, leaves, "sign", frozen, [1]) == [1]
     other.execute(text("SET lock_timeout = '100ms'"))
-    assert leases.free_lost_work(other) == 2
+    assert leases.release_lost_work(other) == 2
     assert read(index, "SELECT count(*) FROM nearsim.lease") == [(1,)]
     other.commit()
     connection.rollback()
-    assert leases.free_lost_work(other) == 1
+    assert leases.release_lost_work(other) == 1
     other.commit()
     assert read(index, "SELECT count(*) FROM nearsim.lease") == [(0,)]
 
 
 def test_who_holds_a_generation_and_freezes_is_ended_by_the_server(connection: Connection) -> None:
-    hold_lock(connection, Lock.STORE, 1)
+    take_transaction_lock(connection, Lock.STORE, 1)
     shown = "SHOW idle_in_transaction_session_timeout"
     assert connection.execute(text(shown)).scalar_one() == "1min"
     connection.rollback()

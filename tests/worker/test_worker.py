@@ -101,7 +101,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         killed.wait()
     with engine.connect() as connection:
         wait_until(other, "SELECT NOT (" + BLOCKED + ")")
-        assert leases.free_lost_work(connection) == 200
+        assert leases.release_lost_work(connection) == 200
         connection.commit()
     assert ask(other, "SELECT array_agg(DISTINCT attempts)::text FROM nearsim.work") == "{1}"
     with running(database_url, "--once") as another:

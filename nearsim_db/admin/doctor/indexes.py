@@ -8,7 +8,7 @@ from nearsim_db.indexing import profiles
 from nearsim_db.store import catalog, documents, generations
 from nearsim_db.store.catalog import Collection, Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.work import backlog, leases, queue
 
 
@@ -41,7 +41,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
 
 
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
-    if not documents.any_document(connection, collection.collection_id):
+    if not documents.has_documents(connection, collection.collection_id):
         return []
     existing = catalog.list_generations(connection, collection.collection_id)
     live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]
@@ -81,7 +81,7 @@ def _check_set_aside(connection: Connection) -> Finding:
 
 
 def _check_reindexes(connection: Connection) -> Iterator[Finding]:
-    left = generations.find_left(connection)
+    left = generations.find_unattended(connection)
     for one in left:
         finding = f"the build of {_describe(one)} was left behind"
         yield Finding("reindexes", "warning", finding, generations.remedy(one, attended=False))
@@ -119,5 +119,5 @@ def _check_temporary(connection: Connection) -> Finding:
 def _is_unlocked(connection: Connection, kind: Lock, collection: Collection) -> bool:
     is_free = take_lock(connection, kind, collection.collection_id, wait=False)
     if is_free:
-        give_lock_back(connection, kind, collection.collection_id)
+        release_lock(connection, kind, collection.collection_id)
     return is_free

@@ -16,8 +16,8 @@ from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
-from nearsim_db.store.generations import WORKABLE
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.generations import MAINTAINED
 
 _PATIENCE_SECONDS = 10.0  # for a process that was paused and finishes its batch
 
@@ -69,11 +69,11 @@ class ForegroundBuild:
                 catch_up.build(generation)
         self.catch_up(generation)
         with self._database.transaction() as connection:
-            generations.hold(connection, generation.profile_id)
+            generations.lock_profile(connection, generation.profile_id)
             state = generations.read_state(connection, generation)
             if state == "catching_up":
                 generations.make_ready(connection, generation)
-            elif state not in WORKABLE:
+            elif state not in MAINTAINED:
                 raise _stopped(generation, state)
             ready = catalog.reread(connection, generation)
         self.unfinished = None
@@ -86,7 +86,7 @@ class ForegroundBuild:
         def report(step: str, done: int, total: int | None) -> None:
             with self._database.transaction() as connection:
                 state = generations.read_state(connection, generation)
-                if state not in WORKABLE:
+                if state not in MAINTAINED:
                     raise _stopped(generation, state)
                 if (measured := rate.measure(step, done)) is not None:
                     catalog.add_figures(connection, generation, {"work_per_second": measured})
@@ -106,7 +106,7 @@ class ForegroundBuild:
         try:
             yield
         finally:
-            give_lock_back(connection, Lock.REINDEX, id)
+            release_lock(connection, Lock.REINDEX, id)
             connection.commit()
 
     @contextmanager

@@ -69,7 +69,7 @@ class Reindex:
         self, connection: Connection, recipe: Recipe | None, settings: list[str] | None, *, detached: bool
     ) -> Generation:
         """Create and commit a generation before its first document is read, so that later changes are queued for it."""
-        generations.hold(connection, self._generations(connection)[0].profile_id)
+        generations.lock_profile(connection, self._generations(connection)[0].profile_id)
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
@@ -91,11 +91,11 @@ class Reindex:
             chosen = select.pending(self._generations(connection))
 
         def prepare(connection: Connection) -> Generation:
-            generations.hold(connection, chosen.profile_id)
+            generations.lock_profile(connection, chosen.profile_id)
             current = catalog.reread(connection, chosen)
             if current.state == "paused":
                 state: State = "catching_up" if current.stage == "done" else "building"
-                generations.move(connection, current, state, ["paused"])
+                generations.change_state(connection, current, state, ["paused"])
             generations.set_detached(connection, current, detached)
             return catalog.reread(connection, current)
 
@@ -108,14 +108,14 @@ class Reindex:
         """Stop a build or its catching up at the next step; changes meanwhile are queued."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
-            generations.move(connection, chosen, "paused", ["building", "catching_up", "ready"])
+            generations.change_state(connection, chosen, "paused", ["building", "catching_up", "ready"])
             return catalog.reread(connection, chosen)
 
     def abandon(self) -> Generation:
         """Abandon the pending generation; its tables exist until it is dropped."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
-            generations.give_up(connection, chosen, generations.COMING, drop=False)
+            generations.abandon(connection, chosen, generations.COMING, drop=False)
             return catalog.reread(connection, chosen)
 
     def diff(

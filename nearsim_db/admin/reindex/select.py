@@ -8,7 +8,7 @@ from nearsim_db.search.live_generation import choose_newest
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import COMING, is_attended, remedy, word
+from nearsim_db.store.generations import COMING, is_attended, remedy, state_label
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
@@ -65,7 +65,7 @@ def refuse_second_pending(connection: Connection, generations: Sequence[Generati
             attended = is_attended(connection, one)
             raise ConflictError(
                 f"generation {one.generation_id} of profile {one.profile!r} is "
-                f"{word(one, attended=attended)}; {_remedy(one, attended=attended)}"
+                f"{state_label(one, attended=attended)}; {_remedy(one, attended=attended)}"
             )
 
 
@@ -81,7 +81,7 @@ def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
     if generation.stage != "done":
         attended = is_attended(connection, generation)
         raise ConflictError(
-            f"generation {generation.generation_id} is {word(generation, attended=attended)} (stage "
+            f"generation {generation.generation_id} is {state_label(generation, attended=attended)} (stage "
             f"{generation.stage}) and can be compared when it is catching up or ready; "
             f"{remedy(generation, attended=attended)}"
         )

@@ -11,7 +11,7 @@ from nearsim_db.indexing import profiles
 from nearsim_db.store import catalog, partitions, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import COMING, WORKABLE, is_attended, is_left, word
+from nearsim_db.store.generations import COMING, MAINTAINED, is_attended, is_unattended, state_label
 from nearsim_db.store.work import leases, queue
 
 
@@ -41,7 +41,7 @@ class Status:
     @property
     def is_left_behind(self) -> bool:
         """Whether the process that built it died, so that a person has to resume or abandon it."""
-        return is_left(self.generation, attended=self.is_attended)
+        return is_unattended(self.generation, attended=self.is_attended)
 
     @property
     def remedy_where_refused(self) -> str | None:
@@ -49,9 +49,9 @@ class Status:
         return profiles.remedy(self.generation) if profiles.is_refused(self.generation) else None
 
     @property
-    def word(self) -> str:
+    def state_label(self) -> str:
         """Its state in words."""
-        return word(self.generation, attended=self.is_attended)
+        return state_label(self.generation, attended=self.is_attended)
 
 
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
@@ -77,7 +77,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
     waits_for_worker = needs_worker and not leases.list_workers(connection)
     done, total = _count_done(connection, generation)
     percent, left = _estimate(connection, generation, live, done, total, waiting)
-    continues = attended or generation.detached or generation.state in WORKABLE
+    continues = attended or generation.detached or generation.state in MAINTAINED
     if generation.state == "paused" or waits_for_worker or not continues:
         left = None
     return Status(

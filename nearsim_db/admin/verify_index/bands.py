@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.admin.verify_index.changing import find_changing
+from nearsim_db.admin.verify_index.changing import find_pending_documents
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
@@ -21,8 +21,8 @@ _HEADS_AT_ONCE = 20_000
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
-    store.choose_scan(connection, by_index=False)
-    actual = _Reader(store.stream_band_sums(connection, context.leaves, _HEADS_AT_ONCE))
+    store.set_scan_method(connection, by_index=False)
+    actual = _Reader(store.stream_band_checksums(connection, context.leaves, _HEADS_AT_ONCE))
     family, done = context.encoder.family, 0
     for doc_ids, sketches in store.stream_heads(
         connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
@@ -76,7 +76,7 @@ def _compare(connection: Connection, findings: Findings, expected: Sums, actual:
     missing = np.concatenate((np.setdiff1d(expected[0], both), both[fewer]))
     stray = np.concatenate((np.setdiff1d(actual[0], both), both[differs & ~fewer]))
     suspects = {int(one) for one in np.concatenate((missing, stray))} - findings.documents
-    changing = find_changing(connection, findings, suspects)
+    changing = find_pending_documents(connection, findings, suspects)
     findings.changing += sum(one in changing for one in suspects)
     has_missing = set(missing.tolist())
     for doc_id in sorted(one for one in suspects if one not in changing):

@@ -19,7 +19,7 @@ from nearsim_db.store import verify_index as store
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import damage_in, translated
+from nearsim_db.store.driver.engine import corruption_message, translated
 
 _DOCUMENTS_AT_ONCE = 1_000
 
@@ -101,7 +101,7 @@ class IndexChecker:
         findings = Findings(generation)
         if isinstance(error, ValueError):
             check_shapes(connection, self.contexts.make(generation), findings)
-        elif damage_in(error) is not None:
+        elif corruption_message(error) is not None:
             check_content(connection, findings, self.progress)
         if not findings.is_damaged and not findings.documents:
             raise error

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.admin.verify_index.changing import find_changing
+from nearsim_db.admin.verify_index.changing import find_pending_documents
 from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
@@ -59,7 +59,7 @@ def _add_faults(
     is_affected = np.isin(smallest, groups)
     order = np.argsort(smallest[is_affected], kind="stable")
     members, of_group = documents[is_affected][order], smallest[is_affected][order]
-    changing = find_changing(connection, findings, members.tolist())
+    changing = find_pending_documents(connection, findings, members.tolist())
     in_wrong_cluster = set(wrong.tolist())
     differing = in_wrong_cluster | set(wrong_survival.tolist())
     for group in np.split(members, np.flatnonzero(np.diff(of_group)) + 1):

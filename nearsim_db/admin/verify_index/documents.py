@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from nearsim_db.admin.verify_index.changing import find_changing
+from nearsim_db.admin.verify_index.changing import find_pending_documents
 from nearsim_db.admin.verify_index.findings import DocumentKind, Findings
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
@@ -100,10 +100,10 @@ def _missing_bands(
 def _add_faults(connection: Connection, findings: Findings, suspects: Sequence[Suspect]) -> None:
     """Record the suspects that no queued work will resolve."""
     involved = {doc_id for _, _, doc_ids in suspects for doc_id in doc_ids}
-    changing = find_changing(connection, findings, involved)
+    changing = find_pending_documents(connection, findings, involved)
     # Searching or linking never deletes a signature.
     stray = {doc_id for kind, doc_id, _ in suspects if kind == "stray_signature"}
-    leaving = find_changing(connection, findings, stray, ("sign", "compare"))
+    leaving = find_pending_documents(connection, findings, stray, ("sign", "compare"))
     for kind, doc_id, doc_ids in suspects:
         if doc_id in leaving if kind == "stray_signature" else any(one in changing for one in doc_ids):
             findings.changing += 1

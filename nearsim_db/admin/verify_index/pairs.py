@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.admin.verify_index.changing import find_changing
+from nearsim_db.admin.verify_index.changing import find_pending_documents
 from nearsim_db.admin.verify_index.findings import Findings, PairKind
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
@@ -102,7 +102,9 @@ def _add_faults(
 ) -> None:
     """Record the suspects that no queued work will resolve, and whose documents have no faults of their own."""
     relevant = [(kind, ends) for kind, ends in suspects if not findings.documents.intersection(ends)]
-    changing = find_changing(connection, findings, {doc_id for _, ends in relevant for doc_id in ends})
+    changing = find_pending_documents(
+        connection, findings, {doc_id for _, ends in relevant for doc_id in ends}
+    )
     for kind, ends in relevant:
         if any(one in changing for one in ends):
             findings.changing += 1

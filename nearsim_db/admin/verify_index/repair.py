@@ -11,8 +11,8 @@ from nearsim_db.store import bands, pairs, signatures
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import again_after_conflicts, translated
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.engine import retry_conflicts, translated
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _FEW = 100  # differences that are repaired in place however small the index is
@@ -31,7 +31,7 @@ def repair_in_place(database: Database, context: Context, findings: Findings) ->
     """Remove what is faulty, and queue the work that makes it again."""
     with translated(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
-            again_after_conflicts(connection, partial(repair, connection, context, findings))
+            retry_conflicts(connection, partial(repair, connection, context, findings))
             connection.commit()
         dispatch_changes(database.engine)
 
@@ -41,7 +41,7 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     if not findings.documents:
         return
     leaves = context.leaves
-    hold_lock(connection, Lock.STORE, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
     removed = sorted({*faulty, *store.read_families(connection, leaves, faulty)})
     pairs.delete_pairs_of(connection, leaves, np.array(removed, np.int64))
@@ -61,7 +61,7 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
     if not findings.missing_pairs and not findings.false_pairs:
         return
     leaves = context.leaves
-    hold_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
     store.delete_pairs(connection, leaves, false)
     queue.queue_work(connection, leaves, "link", np.unique(false))

@@ -5,7 +5,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import damage_in
+from nearsim_db.store.driver.engine import corruption_message
 from nearsim_db.store.driver.statements import PARENTS
 
 _INDEXES = {
@@ -47,10 +47,10 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
         sums = []
         for by_index in (False, True):
             try:
-                store.choose_scan(connection, by_index=by_index)
-                sums.append(store.sum_leaf(connection, leaves, parent))
+                store.set_scan_method(connection, by_index=by_index)
+                sums.append(store.checksum_leaf(connection, leaves, parent))
             except Exception as error:
-                damage = damage_in(error)
+                damage = corruption_message(error)
                 if damage is None:
                     raise
                 findings.add_table("unreadable_table", leaves.name(parent), damage)
@@ -66,7 +66,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
     family = context.encoder.family
-    found = store.find_misshapen(connection, context.leaves, family.k * family.dtype.itemsize)
+    found = store.find_malformed_sketches(connection, context.leaves, family.k * family.dtype.itemsize)
     for doc_id in found:
         findings.add_document("wrong_sketch", doc_id)
     return bool(found)

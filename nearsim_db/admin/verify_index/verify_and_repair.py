@@ -16,7 +16,7 @@ from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
-from nearsim_db.store.generations import WORKABLE
+from nearsim_db.store.generations import MAINTAINED
 
 DEFAULT_SAMPLE = 1_000
 
@@ -114,7 +114,7 @@ class _Repair:
 
     def _repair_in_place(self, findings: Findings) -> None:
         generation = self.generation
-        if generation.state not in WORKABLE:
+        if generation.state not in MAINTAINED:
             raise ConflictError(
                 f"generation {generation.generation_id} is {generation.state}, so no work is done for it; "
                 f"first run: {generation.advice('reindex resume')}"

@@ -50,7 +50,7 @@ def describe(reindex: Reindex, chosen: Sequence[Generation]) -> str:
     profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
     found = Reindex(reindex.database, reindex.collection, profiles).status()
     descriptions = [
-        f"generation {one.generation.generation_id} ({one.word}, {size(one.bytes)}) "
+        f"generation {one.generation.generation_id} ({one.state_label}, {size(one.bytes)}) "
         f"of profile {one.generation.profile}"
         for one in found
         if one.generation.generation_id in ids

@@ -63,7 +63,7 @@ def _row(one: Status) -> list[object]:
     return [
         generation.generation_id,
         generation.profile,
-        one.word,
+        one.state_label,
         _progress(one),
         one.waiting,
         one.set_aside,

@@ -17,7 +17,7 @@ from nearsim_db.similarity.clustering import connected_components, find_split_of
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 
@@ -28,7 +28,7 @@ _FIRST_BATCH = 64
 
 def rebuild_clusters(connection: Connection, context: Context) -> None:
     """Recompute the generation's clusters from its pairs, twins and verdicts."""
-    hold_lock(connection, Lock.LINK, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
     ties = GenerationTies(connection, context)
     stored = clusters.read_members(connection, context.leaves)
     clusters.replace_members(connection, context.leaves, stored, ties.clusters(ties.all()))
@@ -44,18 +44,18 @@ def extend_clusters(connection: Connection, context: Context, edges: Ids) -> Non
     rules = context.encoder.profile.recipe.cluster
     remaining = np.unique(edges)
     if rules.linkage == "connected" and rules.numbers_differ == "link":
-        hold_lock(connection, Lock.LINK, context.generation.generation_id)
+        take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
         remaining = _ClusterUpdate(connection, context).add(edges)
     queue.queue_work(connection, context.leaves, "link", remaining)
 
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
-    hold_lock(connection, Lock.LINK, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
     update = _ClusterUpdate(connection, context)
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
-        changed = np.union1d(changed, clusters.read_family_firsts(connection, context.leaves, changed))
+        changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
     if update.ties.rules.linkage == "representative":
         update.recompute_around(changed)
         return

@@ -11,7 +11,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import bands, pairs, signatures, verdicts
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 
@@ -44,11 +44,11 @@ def store_signatures(
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
-    hold_lock(connection, Lock.STORE, generation_id, shared=True)
+    take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)
     if plan.changing:
         savepoint.rollback()
-        hold_lock(connection, Lock.STORE, generation_id)
+        take_transaction_lock(connection, Lock.STORE, generation_id)
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
@@ -57,7 +57,7 @@ def store_signatures(
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
     """Of several heads that a digest got in a race, keep the first; the rest become its twins."""
-    hold_lock(connection, Lock.STORE, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     removed = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
     _exchange_bands(connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool)))
     queue.queue_work(connection, context.leaves, "link", removed.doc_ids)
@@ -90,7 +90,7 @@ def _find_heads(
     Where a digest gets another head, every document is its own head until heads are chosen.
     """
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
-    first = signatures.read_first(
+    first = signatures.read_first_documents(
         connection, context.leaves, list({one for one in digests if one is not None})
     )
     digested = [
@@ -108,7 +108,7 @@ def _find_heads(
 
 def _apply(connection: Connection, context: Context, plan: _Plan) -> None:
     leaves, fresh = context.leaves, plan.fresh
-    signatures.move_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
+    signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
     signatures.delete_signatures(connection, leaves, plan.removed)
     signatures.write_signatures(connection, leaves, fresh, plan.heads)
@@ -134,7 +134,7 @@ def _choose_heads(
     connection: Connection, context: Context, digests: Sequence[UUID], old: Signatures
 ) -> tuple[Signatures, Signatures]:
     """Make the smallest doc_id of each digest its head; return the heads it lost and gained."""
-    signatures.choose_heads(connection, context.leaves, digests)
+    signatures.reassign_digests(connection, context.leaves, digests)
     new = _read_heads(connection, context, digests)
     before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
     after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))

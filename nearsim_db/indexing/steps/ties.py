@@ -34,7 +34,7 @@ class GenerationTies:
         self._connection = connection
         self._leaves = context.leaves
         self._collection_id = context.generation.collection_id
-        self._has_vetoes = verdicts.find_any_veto(connection, self._collection_id)
+        self._has_vetoes = verdicts.has_veto(connection, self._collection_id)
 
     @property
     def same_numbers(self) -> bool:

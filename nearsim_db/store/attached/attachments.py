@@ -143,29 +143,29 @@ def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
     driver(connection).execute(statement("set_detaching"), {"collection_id": collection_id})
 
 
-def forget(connection: Connection, collection_id: CollectionId) -> None:
+def delete_attachment(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the attachment."""
     driver(connection).execute(statement("delete_attachment"), {"collection_id": collection_id})
 
 
-def find_noted(connection: Connection) -> list[CollectionId]:
+def find_changed_sources(connection: Connection) -> list[CollectionId]:
     """Return the collections with captured changes of source rows."""
     return fetch_values(connection, statement("find_changed_sources"))
 
 
-def take_noted(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
+def take_source_changes(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
     """Take captured changes of source rows: ids, and None for the whole table."""
     parameters = {"collection_id": collection_id, "batch": batch}
     return fetch_values(connection, statement("take_source_changes"), parameters)
 
 
-def note_texts(connection: Connection, doc_ids: Sequence[int]) -> None:
+def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
     """Queue documents whose texts are in an attached table to be compared with it."""
     if doc_ids:
         driver(connection).execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
 
 
-def doubt_texts(
+def invalidate_texts(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], age_seconds: int | None
 ) -> None:
     """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
@@ -174,12 +174,12 @@ def doubt_texts(
         driver(connection).execute(statement("invalidate_texts"), parameters)
 
 
-def want_sweep(connection: Connection, collection_id: CollectionId) -> None:
+def request_sweep(connection: Connection, collection_id: CollectionId) -> None:
     """Request a sweep of the whole table."""
     driver(connection).execute(statement("request_sweep"), {"collection_id": collection_id})
 
 
-def note_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
+def record_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
     """Record why a table cannot be read now."""
     parameters = {"collection_id": collection_id, "trouble": trouble}
     driver(connection).execute(statement("record_trouble"), parameters)
@@ -190,7 +190,7 @@ def find_due_sweeps(connection: Connection, collection_id: CollectionId | None =
     return fetch_values(connection, statement("find_due_sweeps"), {"collection_id": collection_id})
 
 
-def end_sweep(connection: Connection, collection_id: CollectionId, began: datetime, unusable: int) -> None:
+def finish_sweep(connection: Connection, collection_id: CollectionId, began: datetime, unusable: int) -> None:
     """Record a finished sweep."""
     parameters = {"collection_id": collection_id, "began": began, "unusable": unusable}
     driver(connection).execute(statement("finish_sweep"), parameters)

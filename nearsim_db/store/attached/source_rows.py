@@ -75,7 +75,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
     return source
 
 
-def follow_ids(connection: Connection, source: Source, ids: Sequence[str]) -> None:
+def update_ids(connection: Connection, source: Source, ids: Sequence[str]) -> None:
     """Update the documents of some ids from their rows."""
     parameters = {"collection_id": source.collection_id, "ids": list(ids)}
     _write(connection, source, "select_rows_by_id", parameters)
@@ -95,7 +95,7 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
     return found
 
 
-def follow_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int]:
+def update_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int]:
     """Update documents from a slice of rows; return how many were inserted and how many updated."""
     parameters = {"collection_id": source.collection_id, "start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters)
@@ -109,7 +109,7 @@ def _write(
     return inserted, updated
 
 
-def delete_gone(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
+def delete_orphans(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
     """Delete documents without a row in the next slice of doc_ids; return its last doc_id and the number deleted."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
     last, deleted = fetch_row(connection, source.statement("delete_orphans_in_slice"), parameters)
@@ -121,7 +121,7 @@ def count_unusable(connection: Connection, source: Source) -> int:
     return int(fetch_value(connection, source.statement("count_unusable_rows")))
 
 
-def keep_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
+def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
     """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
     last: int | None = fetch_value(connection, source.statement("copy_texts"), parameters)
@@ -134,6 +134,6 @@ def read_body(connection: Connection, source: Source, doc_id: int) -> str | None
     return body
 
 
-def find_still_there(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
+def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
     """Return the ids that have a row."""
     return fetch_values(connection, source.statement("find_existing_ids"), {"ids": list(ids)})

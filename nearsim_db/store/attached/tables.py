@@ -126,7 +126,7 @@ def read_columns(connection: Connection, relation: Relation) -> dict[str, Column
     }
 
 
-def name_columns(connection: Connection, relation: Relation, requested: Columns) -> Columns:
+def resolve_columns(connection: Connection, relation: Relation, requested: Columns) -> Columns:
     """Resolve column names against the catalog. Raises NotFoundError, listing the columns of the table."""
     available = read_columns(connection, relation)
     found: dict[str, str] = {}
@@ -140,14 +140,14 @@ def name_columns(connection: Connection, relation: Relation, requested: Columns)
     return Columns(**found)
 
 
-def refuse_relation(relation: Relation) -> None:
+def check_table(relation: Relation) -> None:
     """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
     reason = _unfit(relation) or _not_allowed(relation)
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
 
-def refuse_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
+def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
     """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
     reason = unreadable(connection, relation, columns)
     if reason is None and not read_columns(connection, relation)[columns.id].is_unique:

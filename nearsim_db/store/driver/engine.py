@@ -80,7 +80,7 @@ def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
     return inner
 
 
-def again_after_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
+def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
     """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times."""
     attempts = Retrying(
         retry=retry_if_exception(_is_conflict),
@@ -111,7 +111,7 @@ def is_lock_timeout(error: BaseException) -> bool:
     return isinstance(cause, pg.LockNotAvailable)
 
 
-def is_in_the_way(error: BaseException) -> bool:
+def is_lock_conflict(error: BaseException) -> bool:
     """Whether a change of the schema failed because of another transaction, and can be retried."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
@@ -125,7 +125,7 @@ def is_missing_table(error: Exception) -> bool:
     return isinstance(cause, pg.UndefinedTable)
 
 
-def damage_in(error: BaseException) -> str | None:
+def corruption_message(error: BaseException) -> str | None:
     """Return the server's message about corrupt data; None for any other error."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
@@ -134,7 +134,7 @@ def damage_in(error: BaseException) -> str | None:
     return None
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether an error is of the server or the connection, not of the data being processed."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     # A value that is too large or a query that takes too long may be due to the data.

@@ -38,12 +38,12 @@ def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True)
     return wait or bool(taken)
 
 
-def give_lock_back(connection: Connection, kind: Lock, id: int) -> None:
+def release_lock(connection: Connection, kind: Lock, id: int) -> None:
     """Release a session's lock."""
     connection.execute(text("SELECT pg_advisory_unlock(:kind, :id)"), {"kind": kind.value, "id": id})
 
 
-def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
+def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
     """Take a lock until the transaction, or the savepoint it is taken under, ends.
 
     The server ends a process that is idle in such a transaction for a minute, so that it cannot block all others.
@@ -52,11 +52,11 @@ def hold_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = Fal
     driver(connection).execute(statement(name), {"kind": kind.value, "id": id})
 
 
-def try_lock(connection: Connection, kind: Lock, id: int) -> bool:
+def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
     """Take a lock until the transaction ends; return False if another session holds it."""
     return bool(fetch_value(connection, statement("try_lock"), {"kind": kind.value, "id": id}))
 
 
-def is_taken(connection: Connection, kind: Lock, id: int) -> bool:
+def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
     """Whether any session holds a lock now; asking neither takes the lock nor waits for it."""
     return fetch_value(connection, statement("find_lock"), {"kind": kind.value, "id": id}) is not None

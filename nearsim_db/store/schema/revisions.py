@@ -22,8 +22,8 @@ from tenacity import (
 )
 
 from nearsim_db.errors import SchemaError
-from nearsim_db.store.driver.engine import check_server, is_in_the_way
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.engine import check_server, is_lock_conflict
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.schema import baseline, migration_locks
 from nearsim_db.store.schema.tables import SCHEMA
 
@@ -151,7 +151,7 @@ def upgrade_lock(
         try:
             yield
         finally:
-            give_lock_back(connection, Lock.UPGRADE, 0)
+            release_lock(connection, Lock.UPGRADE, 0)
 
 
 def _apply(engine: Engine, revision: str, patience_seconds: float, report: Report) -> None:
@@ -162,7 +162,7 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
         report(f"revision {revision} waits for {_list_blockers(engine)}")
 
     attempts = Retrying(
-        retry=retry_if_exception(is_in_the_way),
+        retry=retry_if_exception(is_lock_conflict),
         stop=stop_after_delay(patience_seconds),
         wait=wait_random(*_PAUSE_SECONDS),
         before_sleep=report_wait,

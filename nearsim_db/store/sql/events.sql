@@ -18,7 +18,7 @@ ORDER BY event_id LIMIT %(most)s
 -- on generation_pkey.
 SELECT FROM nearsim.generation WHERE generation_id = {generation_id} FOR NO KEY UPDATE
 
--- name: tell_slice
+-- name: publish_promotion_batch
 -- Publish events for a batch of a promoted generation's pairs and clusters; returns whether more may be left.
 SELECT nearsim.publish_promotion_batch({generation_id}, %(most)s)
 

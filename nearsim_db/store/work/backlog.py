@@ -45,7 +45,7 @@ def count_changes(connection: Connection, collection_id: CollectionId | None) ->
     return int(fetch_value(connection, statement("count_changes"), {"collection_id": collection_id}))
 
 
-def is_anything_left(
+def has_remaining_work(
     connection: Connection, collection_id: CollectionId | None, without: list[GenerationId]
 ) -> bool:
     """Whether work remains other than what was set aside, except in the generations in `without`."""

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.locks import Lock, give_lock_back, take_lock
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
@@ -20,10 +20,10 @@ def open_lease(connection: Connection, worker: str) -> int:
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
     driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
-    give_lock_back(connection, Lock.WORKER, lease_id)
+    release_lock(connection, Lock.WORKER, lease_id)
 
 
-def beat(connection: Connection, lease_id: int) -> bool:
+def renew_lease(connection: Connection, lease_id: int) -> bool:
     """Record a heartbeat; False if the lease had expired."""
     return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
 
@@ -33,7 +33,7 @@ def list_workers(connection: Connection) -> list[str]:
     return fetch_values(connection, statement("list_workers"), {"kind": Lock.WORKER.value})
 
 
-def free_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
+def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     inner = driver(connection)
     parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}

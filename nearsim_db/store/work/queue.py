@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.locks import Lock, hold_lock
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -43,14 +43,14 @@ class Task:
 
 def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
     """Turn up to `batch` captured changes into work; return their number, and whether one means every document."""
-    hold_lock(connection, Lock.DISPATCH, 0, shared=True)
+    take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
     changes, whole = fetch_row(connection, statement("dispatch_changes"), {"batch": batch})
     return changes, bool(whole)
 
 
 def await_dispatchers(connection: Connection) -> None:
     """Wait until changes taken by other dispatchers are queued as work."""
-    hold_lock(connection, Lock.DISPATCH, 0)
+    take_transaction_lock(connection, Lock.DISPATCH, 0)
 
 
 def queue_pending(
@@ -107,7 +107,7 @@ def finish(
     return fetch_values(connection, statement("finish_work", leaves), parameters)
 
 
-def hold(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
+def lock_work(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
     """Lock work under a lease until the transaction ends; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
     return driver(connection).execute(statement("lock_work", leaves), parameters).fetchone() is not None
@@ -150,7 +150,7 @@ def server_time(connection: Connection) -> datetime:
     return now
 
 
-def unfinished(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
+def has_unfinished_work(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
     """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
     parameters = {"stage": stage, "before": before}
     return bool(fetch_value(connection, statement("has_unfinished_work", leaves), parameters))

@@ -272,7 +272,7 @@ def test_texts_that_are_not_what_they_were_are_found_when_they_are_read(
 def test_an_interrupted_load_goes_on(
     app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slice_of = source_rows.follow_slice
+    slice_of = source_rows.update_slice
     left = [3]
 
     def interrupted(connection: object, source: Source, start: str, amount: int) -> tuple[int, int]:
@@ -287,7 +287,7 @@ def test_an_interrupted_load_goes_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(attached_table, "_ROWS_PER_SLICE", 2)
-        patched.setattr(source_rows, "follow_slice", interrupted)
+        patched.setattr(source_rows, "update_slice", interrupted)
         left[:] = [1, 1, 1]
         with pytest.raises(KeyboardInterrupt):
             attached(database)

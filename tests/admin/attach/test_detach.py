@@ -55,7 +55,7 @@ def test_what_is_kept_is_not_signed_again(story: Index, app: Application, databa
 def test_an_interrupted_keep_goes_on(
     story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = source_rows.keep_texts
+    copy = source_rows.copy_texts
     left = [1, 1]
 
     def interrupted(connection: object, source: Source, after: int, amount: int) -> int | None:
@@ -66,7 +66,7 @@ def test_an_interrupted_keep_goes_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(attached_table, "_TEXTS_PER_BATCH", 3)
-        patched.setattr(source_rows, "keep_texts", interrupted)
+        patched.setattr(source_rows, "copy_texts", interrupted)
         with pytest.raises(KeyboardInterrupt):
             attach.detach(database, "story", keep=True)
     assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6

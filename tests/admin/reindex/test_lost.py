@@ -157,7 +157,7 @@ def test_what_is_left_of_an_abandoned_generation_waits_for_nobody(url: str) -> N
         with database.transaction() as connection:
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
-            assert not backlog.is_anything_left(connection, None, [])
+            assert not backlog.has_remaining_work(connection, None, [])
             assert list(work_items.stream_work(connection, None, None, failed=False)) == []
         assert run_one(database, text("SELECT count(*) FROM nearsim.backlog")) == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]

@@ -178,7 +178,7 @@ def test_work_that_waits_for_a_build_is_no_backlog(url: str) -> None:
             assert {item.state for item in items} == {"held"}
             view = text("SELECT waiting, due, state FROM nearsim.backlog")
             assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]
-            generations.move(connection, coming(database), "catching_up", ["paused"])
+            generations.change_state(connection, coming(database), "catching_up", ["paused"])
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (9, 0, 0)
             connection.rollback()

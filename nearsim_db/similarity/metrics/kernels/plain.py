@@ -36,10 +36,10 @@ def _sums(
     # The two weights of a shared id are adjacent.
     is_first = np.ones(len(order), bool)
     is_first[1:] = (own_ids[1:] != own_ids[:-1]) | (pair_of[1:] != pair_of[:-1])
-    feature, is_left = np.cumsum(is_first) - 1, order < len(left_at)
+    feature, is_unattended = np.cumsum(is_first) - 1, order < len(left_at)
     one, other = np.zeros((2, int(is_first.sum())))
-    one[feature[is_left]] = weights[places[order[is_left]]]
-    other[feature[~is_left]] = weights[places[order[~is_left]]]
+    one[feature[is_unattended]] = weights[places[order[is_unattended]]]
+    other[feature[~is_unattended]] = weights[places[order[~is_unattended]]]
     terms = (one * other, np.minimum(one, other), np.maximum(one, other), (one - other) * (one - other))
     return [add_up(pair_of[is_first], term, pairs) for term in terms]
 
