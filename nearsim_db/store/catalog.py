@@ -1,4 +1,4 @@
-"""Collections, profiles and generations: the rows that name things."""
+"""Rows of collections, profiles and generations."""
 
 import unicodedata
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ from nearsim_db.store.schema import tables
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
 
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, lone surrogates, separators of lines and paragraphs
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, lone surrogates, line and paragraph separators
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What is to be built: a recipe with every default spelled out, and what was resolved of it."""
+    """Parameters of a build: a recipe with all defaults filled in, and the values resolved from it."""
 
     recipe: dict[str, Any]
     fingerprint: str
@@ -45,10 +45,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One build of a profile's index; `figures` are the counts that its build wrote down.
+    """One build of a profile's index; `figures` are the counts that its build recorded.
 
-    `replaces` is the generation beside which it was begun, None for the first of a profile. The build of a `detached`
-    one is left to workers; one that is `dropping` waits only for who still reads its tables.
+    `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
+    `detached` one; a `dropping` one waits until its tables have no readers.
     """
 
     generation_id: GenerationId
@@ -74,21 +74,21 @@ class Generation:
 
     @property
     def leaves(self) -> Leaves:
-        """The names of its own tables."""
+        """Return the names of its own tables."""
         return Leaves(self.generation_id)
 
     @property
     def is_first_build(self) -> bool:
-        """Whether it is being built with nothing to answer meanwhile, by whoever comes by."""
+        """Whether it is the first build of its profile, which any process may continue."""
         return self.state == "building" and self.replaces is None
 
     def advice(self, command: str, *more: str) -> str:
-        """A command for its profile, to be copied."""
+        """Return a command for its profile, to be copied."""
         return suggested_command(command, self.collection, self.profile, *more)
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    """The collection of that name, or None."""
+    """Return the collection of that name, or None."""
     table = tables.collection
     row = connection.execute(
         select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at).where(
@@ -99,7 +99,7 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
 
 
 def get_collection(connection: Connection, name: str) -> Collection:
-    """The collection of that name. Raises NotFoundError, naming those there are."""
+    """Return the collection of that name. Raises NotFoundError, listing the collections."""
     found = find_collection(connection, name)
     if found is None:
         known = ", ".join(one.name for one in list_collections(connection)) or "none yet"
@@ -108,7 +108,7 @@ def get_collection(connection: Connection, name: str) -> Collection:
 
 
 def list_collections(connection: Connection, *, temporary: bool = False) -> list[Collection]:
-    """All collections by name, either the lasting or the temporary ones."""
+    """Return all collections by name, either the permanent or the temporary ones."""
     table = tables.collection
     rows = connection.execute(
         select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at)
@@ -119,7 +119,7 @@ def list_collections(connection: Connection, *, temporary: bool = False) -> list
 
 
 def list_unindexed(connection: Connection) -> list[Collection]:
-    """The lasting collections that have documents and no profile."""
+    """Return the permanent collections with documents and without a profile."""
     profile, document = tables.profile, tables.document
     profiled = set(connection.execute(select(profile.c.collection_id).distinct()).scalars())
     bare = [one for one in list_collections(connection) if one.collection_id not in profiled]
@@ -132,16 +132,16 @@ def list_unindexed(connection: Connection) -> list[Collection]:
 
 
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
-    """Make a collection. Raises ConflictError when the name is taken or none that can be told from others."""
+    """Create a collection. Raises ConflictError if the name is taken or not allowed."""
     if not _insert_collection(connection, name, temporary=temporary):
         raise ConflictError(f"there is a collection {name!r} already")
     return get_collection(connection, name)
 
 
 def ensure_collection(connection: Connection, name: str) -> Collection:
-    """The collection of that name, made if it is not there; somebody else may be making it at the same time.
+    """Return the collection of that name, creating it if missing; safe under concurrent calls.
 
-    Raises ConflictError when it is not there and the name is none that can be told from others.
+    Raises ConflictError if it is missing and the name is not allowed.
     """
     found = find_collection(connection, name)
     if found is not None:
@@ -167,21 +167,21 @@ def _insert_collection(connection: Connection, name: str, *, temporary: bool) ->
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
-    """Drop a collection with its documents and profiles; their generations must have gone before."""
+    """Delete a collection with its documents and profiles; its generations must have been dropped."""
     connection.execute(
         delete(tables.collection).where(tables.collection.c.collection_id == collection.collection_id)
     )
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:
-    """How many documents a collection holds."""
+    """Return the number of documents in a collection."""
     table = tables.document
     counted = select(func.count()).select_from(table).where(table.c.collection_id == collection_id)
     return connection.execute(counted).scalar_one()
 
 
 def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
-    """When texts were last purged from collections, of those from which any were."""
+    """Return the time of the last purge per collection that had any."""
     table = tables.collection
     rows = connection.execute(
         select(table.c.collection_id, table.c.purged_at).where(table.c.purged_at.is_not(None))
@@ -195,7 +195,7 @@ def create_profile(
     name: str,
     built: Build,
 ) -> Generation:
-    """Make a profile and its first generation, in state `building`. Raises ConflictError when the name is taken."""
+    """Create a profile and its first generation, in state `building`. Raises ConflictError if the name is taken."""
     profile = tables.profile
     taken = select(profile.c.profile_id).where(
         profile.c.collection_id == collection_id, profile.c.name == name
@@ -216,7 +216,7 @@ def create_generation(
     *,
     detached: bool = False,
 ) -> Generation:
-    """Make a generation of a profile, in state `building`, beside the one that it is to replace."""
+    """Create a generation of a profile, in state `building`, beside the one it is to replace."""
     made = insert(tables.generation).values(
         profile_id=profile_id, **asdict(built), replaces=replaces, detached=detached
     )
@@ -225,7 +225,7 @@ def create_generation(
 
 
 def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:
-    """The names of a collection's profiles, of those without a generation, too."""
+    """Return the names of a collection's profiles, including those without a generation."""
     table = tables.profile
     return set(
         connection.execute(select(table.c.name).where(table.c.collection_id == collection_id)).scalars()
@@ -239,7 +239,7 @@ def default_profile(connection: Connection, collection_id: CollectionId) -> str 
 
 
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
-    """Drop a profile; its generations must have gone before."""
+    """Delete a profile; its generations must have been dropped."""
     table = tables.profile
     connection.execute(delete(table).where(table.c.collection_id == collection_id, table.c.name == name))
 
@@ -280,7 +280,7 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
 
 
 def list_live(connection: Connection) -> set[GenerationId]:
-    """The generations that answer."""
+    """Return the live generations."""
     table = tables.generation
     live = select(table.c.generation_id).where(table.c.state == "live")
     return {GenerationId(one) for one in connection.execute(live).scalars()}
@@ -302,7 +302,7 @@ def get_generation(connection: Connection, generation_id: GenerationId) -> Gener
 def set_stage(
     connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0
 ) -> None:
-    """Write down how far a build has come."""
+    """Record the progress of a build."""
     connection.execute(
         update(tables.generation)
         .where(tables.generation.c.generation_id == generation.generation_id)
@@ -311,7 +311,7 @@ def set_stage(
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
-    """Write down counts of a build, beside those already there."""
+    """Add figures of a build to those recorded."""
     table = tables.generation
     connection.execute(
         update(table)
@@ -321,7 +321,7 @@ def add_figures(connection: Connection, generation: Generation, figures: dict[st
 
 
 def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
-    """Add to counts of a generation that several processes keep together."""
+    """Increment figures of a generation that several processes update."""
     if counted:
         parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
         driver(connection).execute(statement("increment_figures"), parameters)

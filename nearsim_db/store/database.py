@@ -1,4 +1,4 @@
-"""A database with nearsim in it: where it is, whether its schema fits, which collections it holds."""
+"""A database with nearsim in it: its connections, its schema, its collections."""
 
 import os
 import socket
@@ -32,21 +32,21 @@ from nearsim_db.store.url import database_url
 from nearsim_db.store.work import leases
 
 _KEPT_FOR_READING = 4
-_EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that brings the schema up to date
+_EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that upgrades the schema
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """The server's version, such as 18.1, and the schema's revision, None where nearsim was never installed."""
+    """The server's version, such as 18.1, and the schema's revision, None if nearsim is not installed."""
 
     version: str
     revision: str | None
 
 
 class Database:
-    """An open database. The driver's errors leave its blocks as those of `nearsim_db.errors`."""
+    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
@@ -57,7 +57,7 @@ class Database:
     def connect(cls, url: str | None = None) -> Self:
         """Open the database at `url`, else at NEARSIM_DATABASE_URL, else the embedded server, started on demand.
 
-        The embedded server's schema is made and brought up to date; that of another server must fit, or SchemaError is
+        The embedded server's schema is created and upgraded; that of another server must match, or SchemaError is
         raised.
         """
         settings = from_environment()
@@ -80,10 +80,11 @@ class Database:
         patience_seconds: float = revisions.PATIENCE_SECONDS,
         told: Callable[[str], None] = lambda message: None,
     ) -> str:
-        """Make the schema at `url` (see `connect`) or bring it up to date; returns the revision it then has.
+        """Create or upgrade the schema at `url` (see `connect`); return its revision.
 
-        Needs the right to create a schema there, or one that is the user's own. Each step waits so long for its locks,
-        others hardly wait for it; see docs/upgrading.md. What it does and waits for is `told`.
+        Needs the right to create a schema, or schemas that the user owns. Each step waits up to `patience_seconds` for
+        its locks, while other sessions hardly wait for it; see docs/upgrading.md. Progress and waits are reported to
+        `told`.
         """
         engine = open_engine(url or database_url())
         try:
@@ -94,7 +95,7 @@ class Database:
 
     @staticmethod
     def inspect(url: str) -> "DatabaseState":
-        """What stands at `url`, whether or not nearsim can use it. Raises UnreachableError if nothing answers."""
+        """Return the versions at `url`, whether or not nearsim can use it. Raises UnreachableError."""
         engine = open_engine(url)
         try:
             with translated(), engine.connect() as connection:
@@ -109,7 +110,7 @@ class Database:
             return access.has_owners_rights(connection)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self._stop_reading()
         self.engine.dispose()
 
@@ -123,15 +124,15 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A connection in a transaction that commits at the end of the block."""
+        """Connect in a transaction that commits at the end of the block."""
         with translated(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection on which each statement is a transaction of its own, kept open for the next block.
+        """Connect in autocommit; the connection is kept for the next block.
 
-        The driver's errors leave the block as they are; after one, the next connection is known to work.
+        Driver errors leave the block untranslated; after one all kept connections are closed.
         """
         try:
             connection = self._reading.pop()
@@ -149,9 +150,9 @@ class Database:
             connection.close()
 
     def ask(self, action: Callable[[Connection], Result | None]) -> Result | None:
-        """What an action reads, also after the server was started anew; None where a table of it is gone.
+        """Return what an action reads, retried once after a restart of the server; None if a table of it was dropped.
 
-        The driver's errors leave it as they are.
+        Driver errors leave it untranslated.
         """
         try:
             with self.reading() as connection:
@@ -161,7 +162,7 @@ class Database:
                 return None
             if not is_transient(error):
                 raise
-        # The server may have been started anew since the connection was last used.
+        # The server may have restarted since the connection was last used.
         with self.reading() as connection:
             return action(connection)
 
@@ -171,9 +172,9 @@ class Database:
 
     @contextmanager
     def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[None]:
-        """Be the only one to build or to drop indexes of a collection, after the one before.
+        """Hold the build lock of a collection, under which its indexes are built and dropped.
 
-        Without `wait` the block runs all the same while somebody else is that.
+        Without `wait` the block runs even if another process holds the build lock.
         """
         with translated(), self.engine.connect() as connection:
             taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
@@ -187,7 +188,7 @@ class Database:
 
     @contextmanager
     def lease(self) -> Iterator[int]:
-        """Work under a lease: what is taken under it is free for others when this process ends, however it ends."""
+        """Work under a lease: work taken under it is released when this process ends, however it ends."""
         with translated(), self.engine.connect() as connection:
             retry_conflicts(connection, partial(leases.release_lost_work, connection))
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
@@ -199,16 +200,16 @@ class Database:
                 connection.commit()
 
     def collections(self) -> list[Collection]:
-        """The lasting collections, by name."""
+        """Return the permanent collections, by name."""
         with self.transaction() as connection:
             return catalog.list_collections(connection)
 
     def count_documents(self, collection: Collection) -> int:
-        """How many documents a collection holds."""
+        """Return the number of documents in a collection."""
         with self.transaction() as connection:
             return catalog.count_documents(connection, collection.collection_id)
 
     def create_collection(self, name: str) -> Collection:
-        """Make a collection. Raises ConflictError when the name is taken, or has outer spaces or control characters."""
+        """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""
         with self.transaction() as connection:
             return catalog.create_collection(connection, name)

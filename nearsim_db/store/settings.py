@@ -1,4 +1,4 @@
-"""What the environment decides; the only module that reads it."""
+"""Settings from the environment; the only module that reads it."""
 
 import os
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from nearsim_db.errors import NearsimError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`database_url` is None when the embedded server is to be used; `home` holds its data.
+    """`database_url` is None to use the embedded server; `home` contains its data.
 
-    Workers remove events older than `keep_events`, an age such as "7 days", or none.
+    Workers delete events older than `keep_events`, an age such as "7 days", or none.
     """
 
     database_url: str | None
@@ -26,7 +26,7 @@ def from_environment() -> Settings:
     home = os.environ.get("NEARSIM_HOME")
     backend = os.environ.get("NEARSIM_BACKEND") or None
     if backend not in (None, "numba", "numpy"):
-        raise NearsimError(f"NEARSIM_BACKEND is {backend!r}; it is numba or numpy")
+        raise NearsimError(f"NEARSIM_BACKEND is {backend!r}; use numba or numpy")
     return Settings(
         database_url=os.environ.get("NEARSIM_DATABASE_URL") or None,
         home=Path(home).expanduser().absolute() if home else default_home(),
@@ -37,7 +37,7 @@ def from_environment() -> Settings:
 
 
 def default_home() -> Path:
-    """The platform's user data folder; for root a system folder, since the server runs as another user."""
+    """Return the platform's user data folder; for root a system folder, as the server runs as another user."""
     if os.geteuid() == 0:
         return Path("/var/lib/nearsim")
     from platformdirs import user_data_path
@@ -49,5 +49,5 @@ def _threads(given: str | None) -> int:
     if given is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not given.isdecimal() or int(given) < 1:
-        raise NearsimError(f"NEARSIM_THREADS is {given!r}; it is a whole number from 1")
+        raise NearsimError(f"NEARSIM_THREADS is {given!r}; use a whole number from 1")
     return int(given)

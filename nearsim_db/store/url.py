@@ -1,4 +1,4 @@
-"""Where the database is: the URL that was given, else the embedded server, started on demand."""
+"""The database URL: the one given, else that of the embedded server, started on demand."""
 
 import re
 
@@ -7,14 +7,14 @@ from nearsim_db.store.settings import from_environment
 
 
 def database_url() -> str:
-    """The URL of the database to use; starts the embedded server when no NEARSIM_DATABASE_URL is set.
+    """Return the URL of the database; starts the embedded server if NEARSIM_DATABASE_URL is not set.
 
-    Raises ServerError when the embedded server is needed and cannot be had.
+    Raises ServerError if the embedded server is needed and cannot be started.
     """
     settings = from_environment()
     return settings.database_url or embedded.ensure_running(settings.home)
 
 
 def psql_url() -> str:
-    """The same as psql takes it: without the name of a Python driver in the scheme."""
+    """Return the URL for psql, without a Python driver in the scheme."""
     return re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", database_url())

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: a server of one's own, started on demand, stopped when nobody uses it."""
+"""The embedded PostgreSQL: a private server, started on demand, stopped when idle."""
 
 from nearsim_db.store.embedded.embedded import ServerStatus, ensure_running, start, status, stop
 

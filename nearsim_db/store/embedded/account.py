@@ -1,4 +1,4 @@
-"""The operating system user that runs the server: the current one or, if that is root, another."""
+"""The operating system user that runs the server: the current one or, for root, another."""
 
 import os
 import pwd
@@ -14,7 +14,7 @@ _NAMES_FOR_ROOT = ("postgres", "nearsim")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user of the operating system, as whom the server's programs run."""
+    """An operating system user that runs the server's programs."""
 
     name: str
     user_id: int
@@ -22,16 +22,16 @@ class Account:
 
     @property
     def is_current(self) -> bool:
-        """Whether this process already runs as that user."""
+        """Whether this process runs as that user."""
         return self.user_id == os.geteuid()
 
     def run(
         self, arguments: Sequence[str], *, text: str = "", open_descriptors: Iterable[int] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as this user, from / and in a bare environment, and wait for it.
+        """Run a program as this user, in / with a minimal environment, and wait for it.
 
-        PGDATA, PGOPTIONS and their like would change what PostgreSQL's programs do, so nothing is inherited.
-        `open_descriptors` stay open in the program and in all that it starts. Raises OSError.
+        PGDATA, PGOPTIONS and the like would change what PostgreSQL's programs do, so nothing is inherited.
+        `open_descriptors` stay open in the program and its children. Raises OSError.
         """
         return subprocess.run(
             arguments,
@@ -54,10 +54,10 @@ class Account:
             os.chown(path, self.user_id, self.group_id, follow_symlinks=False)
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder and its missing parents such that this user can enter them.
+        """Create a folder and its missing parents so that this user can enter them.
 
-        New folders are closed to others, unless root makes them for this user: then all may enter.
-        Existing ones are left as they are. Raises ServerError if this user may not enter, and OSError.
+        New folders are private, unless root creates them for this user: then every user may enter. Existing ones are
+        left as they are. Raises ServerError if this user may not enter, and OSError.
         """
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
@@ -66,7 +66,7 @@ class Account:
         self.require_entry(folder)
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether this user may enter the folder, all of its parents included."""
+        """Whether this user may enter the folder, including all of its parents."""
         return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", str(folder)]).returncode == 0
 
     def require_entry(self, folder: Path) -> None:
@@ -76,12 +76,12 @@ class Account:
         closed = next(path for path in (*reversed(folder.parents), folder) if not self.can_enter(path))
         raise ServerError(
             f"The server runs as user {self.name}, who may not enter {closed}. Choose a NEARSIM_HOME that "
-            "every user may enter (for root, /var/lib/nearsim is the default), or do not run nearsim as root."
+            "every user may enter (for root, /var/lib/nearsim is the default), or run nearsim as an ordinary user."
         )
 
 
 def server_account() -> Account:
-    """The user to run the server as: the current user or, as root, `postgres` or else `nearsim`.
+    """Return the user to run the server as: the current user or, for root, `postgres` or else `nearsim`.
 
     PostgreSQL refuses to run as root. A missing user `nearsim` is created; ServerError if that fails.
     """

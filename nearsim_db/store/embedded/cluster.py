@@ -1,4 +1,4 @@
-"""One PostgreSQL data directory and the server on it, of any major version."""
+"""A PostgreSQL data directory and its server, of any major version."""
 
 import fcntl
 import hashlib
@@ -33,12 +33,12 @@ _LOCK_SECONDS = 30
 
 
 def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
-    """The address of a database behind a socket, as libpq takes it and, its scheme changed, SQLAlchemy."""
+    """Return the URI of a database behind a socket, for libpq and, with its scheme changed, SQLAlchemy."""
     return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(socket_directory), safe='')}&port={PORT}"
 
 
 def socket_path(socket_directory: Path) -> Path:
-    """The socket that a server makes in its socket directory."""
+    """Return the socket that a server creates in its socket directory."""
     return socket_directory / f".s.PGSQL.{PORT}"
 
 
@@ -46,9 +46,9 @@ def socket_path(socket_directory: Path) -> Path:
 class Cluster:
     """A data directory, the programs that serve it, and the folder of its socket; both paths are absolute.
 
-    Anybody who can reach the socket is trusted: it lies in a folder that only the server's user (and root)
-    may enter, which says as much about a client as a password in a file beside it would.
-    `settings` are PostgreSQL's own names and values; each start writes them to nearsim.conf.
+    Any client that can reach the socket is trusted: it is in a folder that only the server's user (and root) may enter,
+    which is as strong as a password in a file beside it. `settings` are PostgreSQL's own names and values, written to
+    nearsim.conf at each start.
     """
 
     binaries: Binaries
@@ -59,20 +59,20 @@ class Cluster:
 
     @property
     def log(self) -> Path:
-        """The server's log, beside the data directory."""
+        """Return the path of the server's log, beside the data directory."""
         return self.data_directory.with_name(f"{self.data_directory.name}.log")
 
     @property
     def name(self) -> str:
-        """What the server's processes carry in their titles: one name for each data directory."""
+        """Return the name in the titles of the server's processes, one per data directory."""
         return f"nearsim-{hashlib.sha256(os.fsencode(self.data_directory)).hexdigest()[:12]}"
 
     def dsn(self, database: str = SUPERUSER) -> str:
-        """The address of a database of this server."""
+        """Return the URI of a database of this server."""
         return connection_uri(self.socket_directory, database)
 
     def status(self) -> Postmaster | None:
-        """The server's first process, or None if it does not run."""
+        """Return the postmaster, or None if the server does not run."""
         return find_postmaster(self.data_directory)
 
     def stop(self) -> bool:
@@ -80,7 +80,7 @@ class Cluster:
         return stop_postmaster(self.data_directory)
 
     def initialise(self, database: str = SUPERUSER) -> None:
-        """Make the data directory, with one database in it, unless it exists; whole or not at all.
+        """Create the data directory with one database unless it exists; complete or not at all.
 
         Raises ServerError if it is of another major version or initdb fails, and OSError.
         """
@@ -99,13 +99,13 @@ class Cluster:
                 self._fill(partial, database, descriptor)
                 partial.rename(self.data_directory)
             finally:
-                # What a program that is still ending writes meanwhile, the next call sweeps.
+                # The next call removes what a terminating program writes after this.
                 shutil.rmtree(partial, ignore_errors=True)
 
     def start(self) -> None:
-        """Start the server, unless it runs, and wait until it takes connections.
+        """Start the server unless it runs, and wait until it accepts connections.
 
-        Clears up after a killed server first. Raises ServerError with the end of the log, and OSError.
+        Cleans up after a killed server first. Raises ServerError with the end of the log, and OSError.
         """
         self._require_version()
         self.account.require_entry(self.data_directory.parent)
@@ -122,7 +122,7 @@ class Cluster:
             self._run("pg_ctl", arguments, descriptor)
 
     def _settled(self) -> bool:
-        """Wait while a start or stop is under way; then tell whether the server takes connections."""
+        """Wait while a start or stop is in progress; return whether the server accepts connections."""
 
         def settled() -> bool:
             postmaster = self.status()
@@ -136,17 +136,17 @@ class Cluster:
 
     @contextmanager
     def _sole_user(self) -> Iterator[int]:
-        """A locked descriptor, which the server's programs inherit: it stays locked until the last one ends.
+        """Lock a file and pass its descriptor to the server's programs: it stays locked until the last of them ends.
 
-        Unlike a process id, this also holds against the initdb of a killed client, and against a server in
-        another container that shares the folder. Raises ServerError after 30 s.
+        Unlike a process id, this also excludes the initdb of a killed client, and a server in another container that
+        shares the folder. Raises ServerError after 30 s.
         """
         path = self.data_directory.with_name(f"{self.data_directory.name}.lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             if not wait_until(lambda: _try_lock(descriptor), _LOCK_SECONDS):
                 raise ServerError(
-                    f"Another server, perhaps one in another container, uses {self.data_directory}. Stop it."
+                    f"Another server, perhaps in another container, uses {self.data_directory}. Stop it."
                 )
             yield descriptor
         finally:
@@ -170,8 +170,8 @@ class Cluster:
         path = self.binaries.program(program)
         done = self.account.run([path, *arguments], text=text, open_descriptors=[descriptor])
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise ServerError(f"PostgreSQL's {program} failed: {said}{log_tail(self.log)}")
+            output = (done.stderr or done.stdout).strip()
+            raise ServerError(f"PostgreSQL's {program} failed: {output}{log_tail(self.log)}")
 
     def _require_version(self) -> None:
         programs = self.binaries.major
@@ -179,17 +179,17 @@ class Cluster:
             data = (self.data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError:
             raise ServerError(
-                f"{self.data_directory} is no PostgreSQL data directory. Move it away to start anew."
+                f"{self.data_directory} is not a PostgreSQL data directory. Move it away to create a new one."
             ) from None
         if data != str(programs):
             raise ServerError(
                 f"The data in {self.data_directory} are of PostgreSQL {data}, but the programs in "
                 f"{self.binaries.directory} are of PostgreSQL {programs}. Dump the data with a server of "
-                f"PostgreSQL {data} to load them into a new one, or move the folder away to start anew."
+                f"PostgreSQL {data} to load them into a new one, or move the folder away to create an empty one."
             )
 
     def _remove_stale_files(self) -> None:
-        # PostgreSQL would take a process id in them for a running server, even if another program has it now.
+        # PostgreSQL would take a recycled process id in them for a running server.
         socket = socket_path(self.socket_directory)
         for path in (self.data_directory / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the embedded server is told: settings that suit bulk loads, one large join, and one machine."""
+"""Settings of the embedded server: for bulk loads, one large join, and a single machine."""
 
 import os
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ _MEBIBYTE = 1024 * 1024
 
 
 def embedded_settings() -> dict[str, str]:
-    """The settings of the embedded server, by PostgreSQL's names; none trades durability for speed.
+    """Return the settings of the embedded server, by PostgreSQL's names; none trades durability for speed.
 
-    It is reached through its socket only and has no replicas: hence no listening address, and the minimal
-    write-ahead log, which spares the rows of a table that is loaded in the transaction that creates it.
+    It is reached only through its socket and has no replicas: hence no listening address, and minimal write-ahead log,
+    which omits the rows of a table loaded in the transaction that creates it.
     """
     memory = memory_bytes() // _MEBIBYTE
     settings = {
@@ -32,9 +32,9 @@ def embedded_settings() -> dict[str, str]:
         "max_wal_senders": "0",
         "log_line_prefix": "%m [%p] ",
         "log_checkpoints": "off",
-        # Its user is called nearsim, so that tables made by hand would else go into the schema of that name.
+        # The user is named nearsim: without this, tables created by hand would go into the schema of that name.
         "search_path": "public",
-        # The statements that fail may carry whole documents.
+        # Failing statements may contain whole documents.
         "log_min_error_statement": "panic",
     }
     if _shared_memory_is_small():
@@ -43,7 +43,7 @@ def embedded_settings() -> dict[str, str]:
 
 
 def memory_bytes() -> int:
-    """The memory of the machine, or of the container where a smaller limit is set."""
+    """Return the memory of the machine, or of the container if its limit is smaller."""
     total = psutil.virtual_memory().total
     try:
         return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
@@ -52,7 +52,7 @@ def memory_bytes() -> int:
 
 
 def _shared_memory_is_small() -> bool:
-    """Whether /dev/shm is too small for parallel joins: container engines give it 64 MB."""
+    """Whether /dev/shm is too small for parallel joins: container engines default to 64 MB."""
     try:
         state = os.statvfs("/dev/shm")
     except OSError:
@@ -61,7 +61,7 @@ def _shared_memory_is_small() -> bool:
 
 
 def render_configuration(settings: Mapping[str, str]) -> str:
-    """A configuration file of PostgreSQL with these settings."""
+    """Return a PostgreSQL configuration file with these settings."""
     lines = [
         "# Written by nearsim at each start; put your own settings into postgresql.conf, below the include."
     ]

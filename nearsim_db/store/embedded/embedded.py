@@ -1,4 +1,4 @@
-"""The embedded server: one for each home, started on demand, shared by every process that asks for it."""
+"""The embedded server: one per home, started on demand, shared by all processes that request it."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ _SOCKET_PATH_BYTES = 107
 class ServerStatus:
     """The state of a home's server.
 
-    `kept`: up until `stop`; `pid`: of its first process; `version`: of the installed programs, such as 18.6.
+    `kept`: runs until `stop`; `pid`: of the postmaster; `version`: of the installed programs, such as 18.6.
     """
 
     running: bool
@@ -40,7 +40,7 @@ class ServerStatus:
 
 
 class ServerHome:
-    """Where the files of one embedded server are: all in the folder `postgresql` of nearsim's home."""
+    """Paths of one embedded server: all in the folder `postgresql` of nearsim's home."""
 
     def __init__(self, home: Path) -> None:
         self.path = home.expanduser().resolve()
@@ -52,18 +52,18 @@ class ServerHome:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock under which the server is started, handed out and stopped. Raises Timeout."""
+        """Hold the lock for starting, handing out and stopping the server. Raises Timeout."""
         with FileLock(self.folder / "lock").acquire(timeout=_LOCK_SECONDS, poll_interval=0.01):
             yield
 
     def watchdog_lock(self) -> FileLock:
-        """The lock that the one watchdog holds as long as it lives."""
+        """Return the lock that the only watchdog holds while it runs."""
         return FileLock(self.folder / "watchdog.lock", timeout=0)
 
     def socket_directory(self, account: Account) -> Path:
-        """A private folder for the socket: in the home, or in /tmp if a socket's path may not be that long.
+        """Return a private folder for the socket: in the home, or in /tmp if the path would be too long for a socket.
 
-        Not in the environment's temporary folder, which differs between processes that share a home.
+        Not in the environment's temporary folder, which may differ between processes that share a home.
         """
         folder = self.folder / "socket"
         if len(os.fsencode(socket_path(folder))) <= _SOCKET_PATH_BYTES:
@@ -75,18 +75,18 @@ class ServerHome:
 def ensure_running(
     home: Path, *, idle_seconds: float = IDLE_SECONDS, overrides: Mapping[str, str] | None = None
 ) -> str:
-    """Start the server of `home`, unless it runs, and return the address of its database `nearsim`.
+    """Start the server of `home` unless it runs, and return the URI of its database `nearsim`.
 
-    The first call makes the data directory. Any number of processes may call this at once. A watchdog stops
-    the server when `idle_seconds` have passed since its last connection and since the last call of this: a
-    program that goes without a connection for longer has to call it again. `overrides` are settings of
-    PostgreSQL for the server if this call starts it. Raises ServerError.
+    The first call creates the data directory. Concurrent calls from any number of processes are safe. A watchdog stops
+    the server `idle_seconds` after its last connection and the last call of this function: a program without a
+    connection for longer has to call again. `overrides` are PostgreSQL settings, used if this call starts the server.
+    Raises ServerError.
     """
     return _hand_out(home, keep=False, idle_seconds=idle_seconds, overrides=overrides or {})
 
 
 def start(home: Path) -> str:
-    """Start the server of `home` and keep it up until `stop`; returns its address. Raises ServerError."""
+    """Start the server of `home` and keep it running until `stop`; return its URI. Raises ServerError."""
     return _hand_out(home, keep=True, idle_seconds=IDLE_SECONDS, overrides={})
 
 
@@ -103,7 +103,7 @@ def stop(home: Path) -> bool:
 
 
 def status(home: Path) -> ServerStatus:
-    """The state of the server of `home`; changes nothing. Raises ServerError if the home may not be read."""
+    """Return the state of the server of `home` without changing it. Raises ServerError if the home is not readable."""
     with _as_server_error(home):
         files = ServerHome(home)
         postmaster = find_postmaster(files.data_directory)
@@ -129,7 +129,7 @@ def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping
         with files.locked():
             if not _answers(files.data_directory, socket_directory, account):
                 _start(files.data_directory, socket_directory, account, overrides)
-            # The time of this file makes the watchdog count anew; to set it takes no space on a full disk.
+            # The watchdog restarts its timer when this file's time changes; setting that needs no disk space.
             files.last_request.touch()
             if keep:
                 files.keep_marker.touch()
@@ -144,7 +144,7 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
     if socket_path(socket_directory).exists():
         require_private(socket_directory, account)
         return True
-    # Somebody swept its socket away: nobody can connect any more.
+    # The socket was deleted: no client can connect any more.
     stop_postmaster(data_directory)
     return False
 
@@ -168,7 +168,7 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
     lock.release()
     watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
     with files.log.open("ab") as log:
-        # The shell ends at once: the watchdog is no child of this process, which need not wait for it.
+        # The shell ends at once, so that the watchdog is no child of this process.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *watchdog, "--idle-seconds", str(idle_seconds)],
             stdin=subprocess.DEVNULL,

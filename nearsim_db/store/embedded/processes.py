@@ -1,4 +1,4 @@
-"""What the operating system knows of a server: its postmaster, its clients, what is left of a killed one."""
+"""Processes of a server: its postmaster, its clients, and what a killed one left behind."""
 
 import signal
 import time
@@ -23,10 +23,10 @@ class Postmaster:
 
 
 def find_postmaster(data_directory: Path) -> Postmaster | None:
-    """The postmaster that runs on a data directory, or None.
+    """Return the postmaster of a data directory, or None.
 
-    The process id in postmaster.pid may be that of a killed server and belong to another program by now: it
-    counts only if that process is a postgres on this very directory. Raises OSError if it may not be read.
+    The process id in postmaster.pid may be that of a killed server and in use by another program: it counts only if the
+    process is a postgres in this directory. Raises OSError if the file is not readable.
     """
     try:
         lines = (data_directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -45,12 +45,12 @@ def _serves(process: psutil.Process, data_directory: Path) -> bool:
     try:
         return Path(process.cwd()) == data_directory
     except psutil.AccessDenied:
-        # In a container, root may not look into the processes of others, but it sees their arguments.
+        # In a container root may not inspect other users' processes, but may read their arguments.
         return str(data_directory) in arguments
 
 
 def count_clients(postmaster: Postmaster) -> int:
-    """How many clients are connected, by the titles that PostgreSQL gives to its processes."""
+    """Return the number of connected clients, by the titles of PostgreSQL's processes."""
     try:
         children = postmaster.process.children()
     except psutil.NoSuchProcess:
@@ -61,8 +61,8 @@ def count_clients(postmaster: Postmaster) -> int:
 def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
     """End the processes that a killed postmaster left behind.
 
-    Most end by themselves at once, but one amid a long statement goes on and keeps a new server from
-    starting. The new server recovers from the write-ahead log. Raises ServerError if some do not end.
+    Most end by themselves, but one amid a long statement continues and prevents a new server from starting. The new
+    server recovers from the write-ahead log. Raises ServerError if some do not end.
     """
     orphans = [process for process in psutil.process_iter() if _is_orphan(process, cluster_name)]
     for number in (signal.SIGQUIT, signal.SIGKILL):
@@ -80,14 +80,14 @@ def _is_orphan(process: psutil.Process, cluster_name: str) -> bool:
         return False
     try:
         parent = process.parent()
-        # A server in another container may have the same name; what its postmaster minds is none of ours.
+        # A server in another container may have the same name; its processes have a postmaster.
         return parent is None or parent.name() != "postgres"
     except psutil.NoSuchProcess:
         return False
 
 
 def _title(process: psutil.Process) -> str:
-    """What ps shows of a process; empty once it has ended, also while nobody has collected it."""
+    """Return the title of a process as in ps; empty once it has ended, even if not yet reaped."""
     try:
         return " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -95,7 +95,7 @@ def _title(process: psutil.Process) -> str:
 
 
 def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> bool:
-    """Shut the server down, ending its clients' connections and losing nothing; False if none was running.
+    """Shut the server down without loss, closing its clients' connections; False if none was running.
 
     Raises ServerError if it still runs after `timeout_seconds`.
     """
@@ -114,7 +114,7 @@ def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> boo
 
 
 def wait_until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait for a condition to hold; False if it does not within `timeout_seconds`."""
+    """Wait for a condition; False if it does not become true within `timeout_seconds`."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
         if time.monotonic() > deadline:

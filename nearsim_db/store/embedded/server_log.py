@@ -1,4 +1,4 @@
-"""The server's log: one file, bounded, whose end is quoted when something fails."""
+"""The server's log: one file of bounded size, whose end is quoted in errors."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,14 @@ _KEPT_BYTES = 1024 * 1024
 
 
 def open_log(log: Path, account: Account) -> None:
-    """Make sure that the log exists and that the server's user may write to it."""
+    """Create the log if it is missing, and make it writable for the server's user."""
     os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     account.give(log)
     bound_log(log)
 
 
 def bound_log(log: Path) -> None:
-    """Empty a log that has grown beyond 10 MB, keeping its end beside it; the server may be writing to it."""
+    """Truncate a log larger than 10 MB, keeping its end beside it; the server may be writing to it."""
     if log.exists() and log.stat().st_size > _LARGEST_BYTES:
         with log.open("rb") as file:
             file.seek(-_KEPT_BYTES, os.SEEK_END)
@@ -26,7 +26,7 @@ def bound_log(log: Path) -> None:
 
 
 def log_tail(log: Path, lines: int = 15) -> str:
-    """The last lines of the log, each indented on a line of its own; empty if there is no log."""
+    """Return the last lines of the log, each indented on its own line; empty without a log."""
     try:
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The process that stops an embedded server when nobody uses it any more.
+"""The process that stops an idle embedded server.
 
 python -m nearsim_db.store.embedded.watchdog HOME --idle-seconds 60
 """
@@ -18,17 +18,17 @@ from nearsim_db.store.embedded.server_log import bound_log
 
 @dataclass
 class Idleness:
-    """For how long nobody has been connected to a server, or asked for it.
+    """Time since the last connection to a server, or the last request for it.
 
-    Times are monotonic seconds: neither a clock that is set nor a laptop that sleeps ages the last use.
-    `last_request` is compared for change only.
+    Times are monotonic seconds: neither setting the clock nor suspending the machine adds to them. `last_request` is
+    only compared for change.
     """
 
     quiet_since: float
     last_request: int = 0
 
     def seconds(self, now: float, clients: int, last_request: int) -> float:
-        """Take in what is seen at `now`, and tell how long the server has been idle."""
+        """Update with the observations at `now`, and return how long the server has been idle."""
         if clients or last_request != self.last_request:
             self.quiet_since = now
             self.last_request = last_request
@@ -36,11 +36,11 @@ class Idleness:
 
 
 def watch(home: ServerHome, idle_seconds: float) -> None:
-    """Stop the server of a home once it has been idle for so long; returns when the server is gone.
+    """Stop the server of a home once it has been idle for so long; return when it has ended.
 
-    Returns at once if there is another watchdog. Decides under the home's lock, under which the server is
-    also handed out, and gives its own lock up under it: whoever starts the next server can tell whether it
-    is watched. Raises ServerError if the server does not stop.
+    Returns at once if there is another watchdog. Decides under the home's lock, which also guards handing out the
+    server, and releases its own lock under it, so that the next start knows whether a watchdog runs. Raises ServerError
+    if the server does not stop.
     """
     if not home.data_directory.exists():
         return
@@ -53,7 +53,7 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
     served = True
     while served:
         time.sleep(min(1.0, idle_seconds / 4))
-        # To take the lock would make the folder of a home that was removed anew.
+        # Taking the lock would recreate the folder of a removed home.
         if not home.data_directory.exists():
             return
         with home.locked():
@@ -63,7 +63,7 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
 
 
 def _serve_on(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool:
-    """Whether the server runs and has been used of late, or is kept; one that has not is stopped."""
+    """Return whether the server runs and was used recently or is kept; stop an idle one."""
     postmaster = find_postmaster(home.data_directory)
     if postmaster is None:
         return False
@@ -77,12 +77,12 @@ def _serve_on(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool
 
 
 def main() -> None:
-    """Watch the home that is named on the command line."""
+    """Watch the home given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("home", type=Path)
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS)
     arguments = parser.parse_args()
-    # It must not keep a file system busy.
+    # The working directory must not keep a file system busy.
     os.chdir("/")
     watch(ServerHome(arguments.home), arguments.idle_seconds)
 
