@@ -67,21 +67,21 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     return from_mapping(data)
 
 
-def _excluded(given: dict[str, Any], family: str) -> list[tuple[str, str]]:
+def _excluded(changes: dict[str, Any], family: str) -> list[tuple[str, str]]:
     """Return the keys of a recipe that settings replace."""
     excluded = []
-    if "bands.recall" in given:
+    if "bands.recall" in changes:
         excluded += [("bands", "count"), ("bands", "rows")]
-    if "bands.count" in given or "bands.rows" in given:
+    if "bands.count" in changes or "bands.rows" in changes:
         excluded += [("bands", "recall")]
-    if any(f"bands.{key}" in given for key in _BANDING_KEYS) or "match.min_shared_bands" in given:
+    if any(f"bands.{key}" in changes for key in _BANDING_KEYS) or "match.min_shared_bands" in changes:
         excluded += [("match", "amplification")]
-    if "match.amplification" in given:
+    if "match.amplification" in changes:
         excluded += [*(("bands", key) for key in _BANDING_KEYS), ("match", "min_shared_bands")]
-    chosen = given.get("sketch.family", family)
+    chosen = changes.get("sketch.family", family)
     kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
     excluded += [("sketch", option) for option in OPTIONS if option not in kept]
-    if given.get("sketch.input") == "vector":
+    if changes.get("sketch.input") == "vector":
         excluded += [("sketch", "weights")]
     return excluded
 

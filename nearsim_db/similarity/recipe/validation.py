@@ -96,13 +96,14 @@ def _check_threshold(threshold: float, sketch: "Sketch") -> None:
 
 
 def _check_estimate(match: "Match", sketch: "Sketch") -> None:
-    """Estimates of a distance are kept as similarities to 12 decimal places."""
+    """Refuse large distances: estimates are stored as similarities, with 12 decimal places."""
     if sketch.family != "projection" or match.verify == "exact":
         return
     if not 1 / _ESTIMATED_DISTANCES <= match.threshold <= _ESTIMATED_DISTANCES:
         raise RecipeError(
-            f"match.threshold is {match.threshold:g}; verify = estimate tells distances apart from "
-            f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}: scale the vectors, or verify = exact"
+            f"match.threshold is {match.threshold:g}; match.verify = estimate only resolves distances from "
+            f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}; scale "
+            "the vectors, or set match.verify to exact"
         )
 
 
@@ -110,7 +111,7 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
     if match.amplification is not None:
         if not bands.is_open or match.min_shared_bands != 1:
             raise RecipeError(
-                "match.amplification takes the place of bands.recall, bands.count, bands.rows and "
+                "match.amplification replaces bands.recall, bands.count, bands.rows and "
                 "match.min_shared_bands; give either it or them"
             )
         return
@@ -159,4 +160,4 @@ def _check_tokens(shingle: "Shingle") -> None:
 def _check_characters(strings: Iterable[str]) -> None:
     for string in strings:
         if re.search("[\0\ud800-\udfff]", string):
-            raise RecipeError(f"{string!r} holds NUL or a lone surrogate, which PostgreSQL cannot store")
+            raise RecipeError(f"{string!r} contains NUL or a lone surrogate, which PostgreSQL cannot store")

@@ -68,9 +68,7 @@ class Family(Protocol):
         """Return the estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
-        """Return the numbers of agreeing and of compared places, row by row; for Jaccard the estimate is their
-        ratio.
-        """
+        """Count agreeing and compared places, row by row; for Jaccard the estimate is their ratio."""
 
     def band_keys(
         self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int

@@ -9,9 +9,9 @@ from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 
 
 def sums(ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
-    found = np.empty((4, len(left)))
-    _sums(ids, weights, offsets, left, right, found)
-    return Sums(*found)
+    sums_out = np.empty((4, len(left)))
+    _sums(ids, weights, offsets, left, right, sums_out)
+    return Sums(*sums_out)
 
 
 @compiled
@@ -21,7 +21,7 @@ def _sums(
     offsets: Offsets,
     left_rows: Counts,
     right_rows: Counts,
-    found: NDArray[np.float64],
+    sums_out: NDArray[np.float64],
 ) -> None:
     for pair in range(len(left_rows)):
         left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
@@ -41,4 +41,9 @@ def _sums(
             least += min(one, other)
             most += max(one, other)
             squares += (one - other) * (one - other)
-        found[0, pair], found[1, pair], found[2, pair], found[3, pair] = products, least, most, squares
+        sums_out[0, pair], sums_out[1, pair], sums_out[2, pair], sums_out[3, pair] = (
+            products,
+            least,
+            most,
+            squares,
+        )
