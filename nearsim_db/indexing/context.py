@@ -49,12 +49,12 @@ class Context:
 
     @property
     def bucket_limit(self) -> int:
-        """Anchors of a bucket, 0 for no limit."""
+        """Largest number of anchors of a bucket, 0 for no limit."""
         return self.encoder.profile.recipe.match.bucket_limit
 
     @property
     def retained_seconds(self) -> int | None:
-        """Age up to which documents are indexed, None for no limit."""
+        """Age in seconds up to which documents are indexed, None for no limit."""
         return self.encoder.profile.recipe.retain.seconds
 
     def count(self, name: str, amount: int) -> None:

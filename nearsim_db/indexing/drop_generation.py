@@ -1,4 +1,4 @@
-"""Drop generations: it waits for sessions that still read the tables, and never blocks those of other generations."""
+"""Drop generations without blocking sessions that use other generations; wait for those that read this one."""
 
 import math
 from collections.abc import Callable

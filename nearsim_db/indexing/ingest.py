@@ -90,12 +90,12 @@ def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
 
 
 def _origin(record: ReadDocument | Reject) -> str:
-    """Where ids must be unique: in a file of many records, or in all files of a folder that hold one record each."""
+    """Where ids must be unique: in a file of many records, or in all one-record files of a folder."""
     return record.file if record.line else ""
 
 
 def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
-    """Split records into batches of one origin, bounded in number and size, also those before an error."""
+    """Split records into batches of one origin, bounded in number and size; yield those before an error too."""
     batch: list[ReadDocument | Reject] = []
     size = 0
     try:

@@ -41,7 +41,7 @@ def is_refused(generation: Generation) -> bool:
 def remedy(refused: Generation) -> str:
     """Return what to do about a generation that this version cannot write to."""
     if refused.state == "live":
-        return f"{refused.advice('reindex start')} builds it anew, or use the earlier version"
+        return f"{refused.advice('reindex start')} rebuilds it, or use the earlier version"
     if refused.state == "retired":
         return (
             f"{refused.advice('reindex drop', '-g', str(refused.generation_id))}, or use the earlier version"

@@ -1,4 +1,4 @@
-"""Purge: delete documents at once, by name, from every place that holds something of them."""
+"""Purge: delete documents at once, by external id, from everything that has data of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

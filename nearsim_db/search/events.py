@@ -57,7 +57,7 @@ def read(database: Database, wanted: Wanted, after: int | None = None) -> Genera
         before = -1
         while follower.after != before:
             before = follower.after
-            batch = follower.read_on(connection)
+            batch = follower.read_batch(connection)
             connection.commit()
             yield from batch
 
@@ -103,7 +103,7 @@ class Follower:
                     attempt.retry_state.attempt_number = 1
                     yield from batch
 
-    def read_on(self, connection: Connection) -> list[Event]:
+    def read_batch(self, connection: Connection) -> list[Event]:
         """Return the next batch of events; `after` does not change if there are none."""
         newest = events.read_newest(connection)
         if self._new:
@@ -125,7 +125,7 @@ class Follower:
             notify.listen(connection)
             while not self._stopping():
                 before = self.after
-                batch = self.read_on(connection)
+                batch = self.read_batch(connection)
                 self._log_reconnected()
                 yield batch
                 if self.after == before:

@@ -27,7 +27,7 @@ from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.statements import Leaves
 
-_ENTRY_BYTES = 250  # overhead of a cache entry, about
+_ENTRY_BYTES = 250  # approximate overhead of a cache entry
 
 _Signed = tuple[int, bytes | None]  # the signed revision, and the sketch if it has features
 _UNSIGNED: _Signed = (0, None)  # revisions begin at 1

@@ -126,7 +126,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan) -> None:
 
 
 def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
-    """Which rows have none of `digests`."""
+    """Return a mask of the rows that have none of `digests`."""
     return np.array([rows.digest(row) not in digests for row in range(len(rows.doc_ids))], bool)
 
 

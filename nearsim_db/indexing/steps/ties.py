@@ -96,7 +96,7 @@ class GenerationTies:
         return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, self._rank(doc_ids)))
 
     def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
-        """Only components that contain both ends of a veto are processed tie by tie."""
+        """Cluster by connected components; only components with both ends of a veto are processed tie by tie."""
         documents, smallest = connected_components(ties.edges)
         torn = find_vetoed_components(documents, smallest, vetoes)
         if len(torn):
@@ -111,7 +111,7 @@ class GenerationTies:
         return documents, smallest
 
     def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
-        """Pinned documents are one node, as twins are."""
+        """Cluster by representatives; pinned documents are one node, as twins are."""
         order = self._rank(np.unique(ties.edges))
         if not len(vetoes):
             return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)

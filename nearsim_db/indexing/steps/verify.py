@@ -16,7 +16,7 @@ from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import documents, signatures
 from nearsim_db.store.driver import Connection
 
-Features = dict[int, NDArray[Any]]  # by row of the signatures
+Features = dict[int, NDArray[Any]]  # features by row of the signatures
 
 
 def verify_candidates(
