@@ -19,9 +19,9 @@ from benchmarks.exact import exact_pairs
 from benchmarks.in_memory import Overlaps, find_pairs, linked_pairs, read_features, sketch_heads
 from benchmarks.measure import describe_machine, machine
 from benchmarks.truth import read_documents
-from nearsim_db.analysis.tuning import Proposal, Wishes, draw, tune
+from nearsim_db.analysis.tuning import Proposal, TuningOptions, draw, tune
+from nearsim_db.analysis.tuning.proposal import RECALL
 from nearsim_db.analysis.tuning.sampling import MOST_DOCUMENTS
-from nearsim_db.analysis.tuning.tuning import RECALL
 from nearsim_db.readers import Source
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
@@ -54,7 +54,7 @@ class Kept:
     forecast_candidates: float
 
 
-def measure(path: Path, recipe: Recipe, size: int, wishes: Wishes) -> Kept:
+def measure(path: Path, recipe: Recipe, size: int, wishes: TuningOptions) -> Kept:
     """Tune on a file, then compare with brute force over all of it."""
     began, used = time.perf_counter(), time.process_time()
     text_of = Encoder(resolve(recipe)).text_of
@@ -141,7 +141,7 @@ def main() -> None:
     start = presets.load(presets.DEFAULT) if options.recipe is None else load(options.recipe)
     recipe = override(start, options.set)
     rows = [
-        measure(path, recipe, options.sample, Wishes(recall, options.threshold, seed))
+        measure(path, recipe, options.sample, TuningOptions(recall, options.threshold, seed))
         for path in options.documents
         for recall in options.recall
         for seed in range(1, options.seeds + 1)

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning import Labels, Sample, Tuning, Wishes, commented, draw, tune
-from nearsim_db.analysis.tuning.banding import Corpus
-from nearsim_db.analysis.tuning.distinct import distinct_sets
+from nearsim_db.analysis.tuning import Labels, Sample, Tuning, TuningOptions, commented, draw, tune
+from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.distinct_sets import distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -66,7 +66,7 @@ def test_the_valley_between_copies_and_others_is_found() -> None:
 
 
 def test_a_forecast_scales_to_the_corpus_behind_the_sample() -> None:
-    found = tune(_sample(synthetic_corpus(600, 200), size=405), DEFAULT, Wishes(threshold=0.6))
+    found = tune(_sample(synthetic_corpus(600, 200), size=405), DEFAULT, TuningOptions(threshold=0.6))
     assert len(found.sample.texts) == 405
     assert found.required().forecast.pairs == pytest.approx(200, rel=0.25)
     assert found.required().forecast.candidates == pytest.approx(200 / 800, rel=0.3)
@@ -97,13 +97,13 @@ def test_the_recipe_says_why_and_reads_back() -> None:
     last_key = max(at for at, line in enumerate(above) if not line.startswith("#"))
     reason = " ".join(line.removeprefix("# ") for line in above[last_key + 1 :])
     assert reason == found.required().reasons["match.threshold"]
-    assert "near and random pairs part at" in reason and "--preset web-pages (0.3)" in reason
+    assert "near and random pairs separate at" in reason and "--preset web-pages (0.3)" in reason
 
 
-def test_what_wishes_fix_stays() -> None:
+def test_what_options_fix_stays() -> None:
     recipe = override(DEFAULT, ["shingle.scheme=char", "shingle.k=6", "bands.count=4", "bands.rows=30"])
-    wishes = Wishes(recall=0.9, threshold=0.83, kept=frozenset({"scheme", "k"}))
-    found = tune(_sample(synthetic_corpus(120, 20)), recipe, wishes)
+    options = TuningOptions(recall=0.9, threshold=0.83, kept=frozenset({"scheme", "k"}))
+    found = tune(_sample(synthetic_corpus(120, 20)), recipe, options)
     proposed = found.required().profile.recipe
     assert (proposed.shingle.scheme, proposed.shingle.k) == ("char", 6)
     assert (proposed.match.threshold, proposed.bands.recall, proposed.bands.count) == (0.83, 0.9, None)
@@ -134,14 +134,16 @@ def test_labels_choose_the_threshold_of_the_best_f1() -> None:
     pairs = [(f"single-{number}", f"copy-{number}", number % 4 < 2) for number in range(60)]
     pairs += [(f"single-{number}", f"single-{number + 1}", False) for number in range(0, 40, 2)]
     labels = Labels([*pairs, ("single-1", "nowhere", True)])
-    found = tune(_sample(synthetic_corpus(), frozenset(labels.ids)), DEFAULT, given=labels)
-    assert found.told is not None
-    assert (labels.unknown, found.told.duplicates, found.told.distinct) == (1, 30, 50)
+    found = tune(_sample(synthetic_corpus(), frozenset(labels.ids)), DEFAULT, labelled=labels)
+    assert found.label_scores is not None
+    assert (labels.unknown, found.label_scores.duplicates, found.label_scores.distinct) == (1, 30, 50)
     # One or two words changed are a duplicate, three or four are not: nearly parted by any similarity.
-    assert found.told.best.f1 > 0.9
+    assert found.label_scores.best.f1 > 0.9
     assert found.required().forecast.threshold == found.required().profile.recipe.match.threshold
-    higher = [point for point in found.told.points if point.threshold >= found.required().forecast.threshold]
-    assert higher[-1] == found.told.best
+    higher = [
+        point for point in found.label_scores.points if point.threshold >= found.required().forecast.threshold
+    ]
+    assert higher[-1] == found.label_scores.best
     assert "best F1" in found.required().reasons["match.threshold"]
 
 
@@ -168,24 +170,24 @@ def test_labels_propose_no_threshold_below_a_tenth() -> None:
     labels = _labelled()
     sample = _sample(_hardly_alike(), frozenset(labels.ids))
     recipe = override(DEFAULT, ["shingle.scheme=word", "shingle.k=3"])
-    found = tune(sample, recipe, Wishes(kept=_THREE_WORDS), labels)
-    assert found.told is not None
+    found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS), labels)
+    assert found.label_scores is not None
     # 2 runs of three words of 98 + 98 - 2 are shared.
-    assert found.told.best.threshold == pytest.approx(2 / 194)
+    assert found.label_scores.best.threshold == pytest.approx(2 / 194)
     assert found.required().forecast.threshold == 0.1
-    assert "is at 0.01, which is not taken" in found.required().reasons["match.threshold"]
+    assert "is at 0.01, which is too low" in found.required().reasons["match.threshold"]
     assert "--threshold" in found.required().reasons["match.threshold"]
     check = next(check for check in found.checks if check.name == "labels")
-    assert (check.verdict, "60 duplicates and 20 others" in check.finding) == ("warning", True)
+    assert (check.verdict, "60 duplicate and 20 distinct pairs" in check.finding) == ("warning", True)
 
 
 def test_where_no_bands_reach_the_recall_all_else_is_told() -> None:
     labels = _labelled()
     sample = _sample(_hardly_alike(), frozenset(labels.ids))
-    found = tune(sample, DEFAULT, Wishes(threshold=0.005), labels)
+    found = tune(sample, DEFAULT, TuningOptions(threshold=0.005), labels)
     assert (found.proposed, found.threshold, found.alternatives) == (None, 0.005, [])
     assert found.histogram.pairs.sum() == 120 * 119 / 2
-    assert found.told is not None
+    assert found.label_scores is not None
     assert [check.finding for check in found.checks if check.name == "bands"] == [found.refusal]
     with pytest.raises(RecipeError, match="no recipe is proposed: no banding"):
         found.required()
@@ -195,8 +197,8 @@ def test_labels_without_a_shared_shingle_leave_the_threshold_to_the_histogram() 
     labels = Labels([("single-70", "single-71", True), ("single-72", "single-73", False)])
     recipe = override(DEFAULT, ["shingle.scheme=word", "shingle.k=5"])
     sample = _sample(synthetic_corpus(100, 40), frozenset(labels.ids))
-    found = tune(sample, recipe, Wishes(kept=_THREE_WORDS), labels)
-    assert found.told is not None and found.told.best.f1 == 0
+    found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS), labels)
+    assert found.label_scores is not None and found.label_scores.best.f1 == 0
     assert "labelled" not in found.required().reasons["match.threshold"]
     assert [check.verdict for check in found.checks if check.name == "labels"] == ["problem"]
 
@@ -206,19 +208,19 @@ def test_a_recipe_that_starts_below_the_floor_lowers_it() -> None:
     assert _tuned().valley == pytest.approx(0.3, abs=0.15)
     assert _tuned().threshold == 0.5
     recipe = override(DEFAULT, ["match.threshold=0.2"])
-    found = tune(sample, recipe, Wishes(kept=_THREE_WORDS))
+    found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS))
     assert found.valley is not None
     assert found.threshold == pytest.approx(found.valley, abs=0.026)
     recipe = override(DEFAULT, ["match.threshold=0.48"])
-    found = tune(sample, recipe, Wishes(kept=_THREE_WORDS))
+    found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS))
     assert found.threshold == 0.48
-    assert "as the recipe had it" in found.required().reasons["match.threshold"]
+    assert "the recipe's own" in found.required().reasons["match.threshold"]
 
 
 def test_labels_of_one_kind_only_are_refused() -> None:
     labels = Labels([("single-1", "copy-1", True)])
     with pytest.raises(InputError, match="needs both"):
-        tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, given=labels)
+        tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, labelled=labels)
 
 
 def test_a_bucket_limit_that_loses_pairs_is_told_and_lowers_the_promise() -> None:
@@ -230,7 +232,7 @@ def test_a_bucket_limit_that_loses_pairs_is_told_and_lowers_the_promise() -> Non
         text[generator.randrange(120)] = f"own{number}"
         family.append((f"member-{number}", " ".join(text)))
     recipe = override(DEFAULT, ["match.bucket_limit=2"])
-    found = tune(_sample(synthetic_corpus(100, 0)[:100] + family), recipe, Wishes(threshold=0.6))
+    found = tune(_sample(synthetic_corpus(100, 0)[:100] + family), recipe, TuningOptions(threshold=0.6))
     assert found.required().kept_by_limit < 0.5
     assert found.required().promised_recall == pytest.approx(
         found.required().forecast.recall * found.required().kept_by_limit
@@ -254,14 +256,14 @@ def test_too_little_to_compare_is_refused() -> None:
         tune(_sample([("only", "text")]), DEFAULT)
     for texts in ([""] * 20, ["", "word", "  "]):
         with pytest.raises(
-            InputError, match=f"{texts.count('word')} of the {len(texts)} documents looked at have"
+            InputError, match=f"{texts.count('word')} of the {len(texts)} documents sampled have"
         ):
             tune(_sample([(str(number), text) for number, text in enumerate(texts)]), DEFAULT)
     cosine = override(DEFAULT, ["sketch.family=hyperplane", "sketch.k=256"])
     with pytest.raises(RecipeError, match="Jaccard"):
         tune(_sample(synthetic_corpus(5, 0)), cosine)
     amplified = override(DEFAULT, ["match.amplification=or(8, and(4))"])
-    with pytest.raises(RecipeError, match=r"leave match\.amplification out"):
+    with pytest.raises(RecipeError, match=r"omit match\.amplification"):
         tune(_sample(synthetic_corpus(5, 0)), amplified)
 
 
@@ -276,6 +278,6 @@ def test_records_that_cannot_be_used_are_counted() -> None:
 
 def test_a_larger_sketch_is_taken_where_the_recipes_own_cannot_reach_the_recall() -> None:
     recipe: Recipe = override(DEFAULT, ["sketch.k=4"])
-    found = tune(_sample(synthetic_corpus(100, 10)), recipe, Wishes(threshold=0.5))
+    found = tune(_sample(synthetic_corpus(100, 10)), recipe, TuningOptions(threshold=0.5))
     assert found.required().profile.recipe.sketch.k == 128
     assert "not reach the recall" in found.required().reasons["sketch.k"]

@@ -123,7 +123,7 @@ def test_a_line_that_is_no_csv_spoils_no_other(tmp_path: Path) -> None:
     assert labels.bad == 5
     assert [reason.partition(":")[0] for reason in labels.reasons] == [f"line {at}" for at in (3, 5, 6, 8, 9)]
     assert "unexpected end of data" in labels.reasons[0]
-    assert labels.reasons[1] == "line 5: it is empty"
+    assert labels.reasons[1] == "line 5: empty line"
 
 
 def test_labels_without_their_columns_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning.distinct import DistinctSets, Ints
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Ints
 from nearsim_db.analysis.tuning.histogram import Histogram, histogram, valley
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
 from nearsim_db.analysis.tuning.sampling import Reservoir

@@ -50,7 +50,7 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert found["recipe"]["bands"]["recall"] == 0.95
     nearsim.succeed("ingest", corpus, "--quiet")
     told = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
-    assert "best F1" in told and "1 pairs of documents that are not there, 1 bad lines" in told
+    assert "best F1" in told and "1 pair of unknown documents, 1 invalid line" in told
 
 
 def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path
     found = nearsim.run("tune", corpus, "--threshold", 0.004, "--output", output)
     assert (found.exit_code, output.exists()) == (1, False)
     assert "< threshold" in found.out and "k rule" in found.out and "Proposal" not in found.out
-    assert "no recipe is proposed: no bands" in found.err
+    assert "no recipe is proposed: no banding" in found.err
     told = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
     assert (told["proposal"], told["recipe"], len(told["histogram"]["bins"])) == (None, None, 20)
-    assert "no bands" in told["refusal"]
+    assert "no banding" in told["refusal"]
 
 
 def test_checks_and_proposal_are_broken_to_80_columns(nearsim: CommandLine, corpus: Path) -> None:

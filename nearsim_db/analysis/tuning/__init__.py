@@ -1,8 +1,19 @@
-"""Tuning: a recipe proposed from a sample of the user's own documents, with what each choice costs."""
+"""Tuning: propose a recipe from a sample of the user's documents, with the cost of each choice."""
 
+from nearsim_db.analysis.tuning.commented_recipe import commented
 from nearsim_db.analysis.tuning.labels import Labels, read_labels
+from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions
 from nearsim_db.analysis.tuning.sampling import Sample, draw
-from nearsim_db.analysis.tuning.tuning import Proposal, Tuning, Wishes, tune
-from nearsim_db.analysis.tuning.writing import commented
+from nearsim_db.analysis.tuning.tuning import tune
 
-__all__ = ["Labels", "Proposal", "Sample", "Tuning", "Wishes", "commented", "draw", "read_labels", "tune"]
+__all__ = [
+    "Labels",
+    "Proposal",
+    "Sample",
+    "Tuning",
+    "TuningOptions",
+    "commented",
+    "draw",
+    "read_labels",
+    "tune",
+]

@@ -1,4 +1,4 @@
-"""What to check of a corpus and of the shingles and hashes that are made of it."""
+"""Statistics of shingles and hashes, and the checks based on them."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct import DistinctSets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.similarity.text import ID_BITS
 
 Verdict = Literal["ok", "warning", "problem"]
 
-MUCH_GREATER = 100.0  # what >> is taken for
+MUCH_GREATER = 100.0  # the meaning of >>
 _HARDLY_GREATER = 10.0
 _FEWEST_EXPECTED = 5
 _BUCKETS = (1009, 101, 13)
@@ -34,10 +34,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The characters or words of a corpus: how many there effectively are, and how many a typical document has.
+    """Statistics of the characters or words of a corpus.
 
-    `alphabet` is 2 to the power of their entropy in bits: so many equally frequent ones would be as hard to guess.
-    `lengths` is int64, one for each document looked at.
+    `alphabet` is the effective number of distinct units, 2 to the power of their entropy in bits. `lengths` is int64,
+    one per document sampled.
     """
 
     alphabet: float
@@ -50,13 +50,13 @@ class Units:
         return int(np.median(self.lengths)) if len(self.lengths) else 0
 
     def short(self, k: int) -> float:
-        """The share of documents that are one shingle of k units or shorter, those without any left out."""
+        """Return the share of non-empty documents that have at most k units, one shingle."""
         some = self.lengths[self.lengths > 0]
         return float((some <= k).mean()) if len(some) and k > 1 else 0.0
 
 
 def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
-    """The units of a batch, given the id of each: document i has `ids[offsets[i]:offsets[i + 1]]`."""
+    """Compute the statistics from unit ids; document i has `ids[offsets[i]:offsets[i + 1]]`."""
     _, counts = np.unique(ids, return_counts=True)
     shares = counts / max(len(ids), 1)
     entropy = float(-(shares * np.log(shares)).sum())
@@ -65,7 +65,7 @@ def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
 
 @dataclass(frozen=True, slots=True)
 class KRule:
-    """The rule c^k >> l - k + 1: a given shingle should hardly ever stand in a given document by chance."""
+    """The rule c^k >> l - k + 1: a given shingle should rarely occur in a given document by chance."""
 
     alphabet: float
     k: int
@@ -80,7 +80,7 @@ class KRule:
 
     @property
     def verdict(self) -> Verdict:
-        """ok from 100 times on, a problem below 10 times."""
+        """ok from a ratio of 100, problem below 10."""
         if self.ratio >= MUCH_GREATER:
             return "ok"
         return "warning" if self.ratio >= _HARDLY_GREATER else "problem"
@@ -88,7 +88,7 @@ class KRule:
 
 @dataclass(frozen=True, slots=True)
 class Uniformity:
-    """Pearson's chi-squared test that ids fall evenly into buckets; `p_value` is for one so large or larger."""
+    """Pearson's chi-squared test that ids are uniform over buckets."""
 
     ids: int
     buckets: int
@@ -97,12 +97,12 @@ class Uniformity:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """One less than buckets."""
+        """Number of buckets minus 1."""
         return self.buckets - 1
 
 
 def uniformity(ids: NDArray[np.uint64]) -> Uniformity | None:
-    """Test distinct ids by their remainders; None where there are too few to tell."""
+    """Test distinct ids by their remainders; None if there are too few."""
     for buckets in _BUCKETS:
         if len(ids) >= _FEWEST_EXPECTED * buckets:
             seen = np.bincount((ids % np.uint64(buckets)).astype(np.int64), minlength=buckets)
@@ -113,16 +113,16 @@ def uniformity(ids: NDArray[np.uint64]) -> Uniformity | None:
 
 
 def chi_squared_tail(value: float, degrees: int) -> float:
-    """The probability of a chi-squared of at least `value`, after Wilson and Hilferty (1931)."""
+    """Return P(chi-squared >= value), by the approximation of Wilson and Hilferty (1931)."""
     spread = 2 / (9 * degrees)
     deviation = ((value / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
     return 1 - NormalDist().cdf(deviation)
 
 
 def different_ids(sets: DistinctSets, times: float) -> tuple[NDArray[np.uint64], float]:
-    """The different ids, or those of an even part of their range; and how many a corpus `times` as large has in all.
+    """Return the distinct ids, or those of a fraction of their range, and their number in a corpus `times` as large.
 
-    Heaps' law, read off the first half of the sets, says how they grow.
+    The growth follows Heaps' law, with the exponent measured on the first half of the sets.
     """
     part = 1
     while len(sets.ids) // part > _ALL_COUNTED:
@@ -134,7 +134,7 @@ def different_ids(sets: DistinctSets, times: float) -> tuple[NDArray[np.uint64],
 
 
 def _different(ids: NDArray[np.uint64], bits: int, part: int) -> NDArray[np.uint64]:
-    """The different ids in the first of so many parts of their range, ascending."""
+    """Return the distinct ids in the first of `part` equal parts of their range, ascending."""
     if part > 1:
         ids = ids[ids < np.uint64((1 << bits) // part)]
     ordered = np.sort(ids)
@@ -144,7 +144,7 @@ def _different(ids: NDArray[np.uint64], bits: int, part: int) -> NDArray[np.uint
 
 
 def check_k_rule(rule: KRule, unit: str) -> Check:
-    """The k rule in words."""
+    """Check the k rule."""
     finding = (
         f"c^k / (l - k + 1) = {magnitude(rule.ratio)}: c = {rule.alphabet:,.1f} {unit} effectively in use, "
         f"k = {rule.k}, l = {rule.length:,} {unit} in a typical document"
@@ -155,44 +155,46 @@ def check_k_rule(rule: KRule, unit: str) -> Check:
         "k rule",
         rule.verdict,
         finding,
-        "unrelated documents will share shingles by chance: take a larger shingle.k",
+        "unrelated documents will share shingles by chance: use a larger shingle.k",
     )
 
 
 def check_uniformity(found: Uniformity | None, base: str) -> Check:
-    """The chi-squared test in words."""
+    """Check the chi-squared test of the hash."""
     if found is None:
-        return Check("hash", "ok", "too few different shingles to test how evenly the hash spreads them")
-    told = (
+        return Check("hash", "ok", "too few distinct shingles to test the uniformity of the hash")
+    finding = (
         f"{base} spreads {found.ids:,} shingles over {found.buckets:,} buckets with chi-squared "
         f"{found.chi_squared:,.1f}, {found.degrees_of_freedom:,} degrees of freedom, p = {found.p_value:.3f}"
     )
     if found.p_value >= _UNLIKELY:
-        return Check("hash", "ok", told)
-    return Check("hash", "warning", told, "the hash is not even on these shingles; hash.base = poly64 is")
+        return Check("hash", "ok", finding)
+    return Check(
+        "hash", "warning", finding, "the hash is not uniform on these shingles; use hash.base = poly64"
+    )
 
 
 def check_hash_width(base: str, different: float) -> Check:
-    """Whether the hash has room for so many different shingles."""
+    """Check whether the hash is wide enough for `different` distinct shingles."""
     bits = ID_BITS[base]
     collisions = different**2 / 2 ** (bits + 1)
-    told = f"{bits} bits for about {different:,.0f} different shingles: {magnitude(collisions)} collisions expected"
+    finding = f"{bits} bits for about {different:,.0f} distinct shingles: {magnitude(collisions)} collisions expected"
     if different / 2**bits < _CROWDED:
-        return Check("hash size", "ok", told)
-    return Check("hash size", "warning", told, "hash.base = poly64 has 64 bits")
+        return Check("hash size", "ok", finding)
+    return Check("hash size", "warning", finding, "use hash.base = poly64, which has 64 bits")
 
 
 def check_share(
     name: str, share: float, finding: str, advice: str, notable: float, troublesome: float = 0.5
 ) -> Check:
-    """A share of the documents that should be small."""
+    """Check a share of the documents that should be small."""
     if share < notable:
         return Check(name, "ok", finding)
     return Check(name, "problem" if share >= troublesome else "warning", finding, advice)
 
 
 def magnitude(value: float) -> str:
-    """A number of any size in a few characters."""
+    """Format a number of any size in a few characters."""
     if value == 0 or 0.1 <= value < 1e6:
         return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.1f}"
     return f"{value:.0e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")

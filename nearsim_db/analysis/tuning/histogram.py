@@ -1,11 +1,11 @@
-"""How many pairs of a corpus have which similarity, and where near ones part from random ones."""
+"""Histogram of pairs by similarity, and the valley between near and random pairs."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.analysis.tuning.distinct import Floats
+from nearsim_db.analysis.tuning.distinct_sets import Floats
 from nearsim_db.analysis.tuning.pair_sample import PairSample
 
 BINS = 20
@@ -16,7 +16,7 @@ _SIGMAS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Estimated pairs of different texts in the corpus: bin i holds similarities from i / 20 up to (i + 1) / 20.
+    """Estimated pairs of different texts in the corpus: bin i covers similarities from i / 20 up to (i + 1) / 20.
 
     `pairs` is float64 of 20, `sampled` the same for the sample alone; `identical` are pairs of documents of the corpus
     with the same features.
@@ -28,7 +28,7 @@ class Histogram:
 
 
 def histogram(pairs: PairSample, weight: Floats, identical: float) -> Histogram:
-    """The histogram of a sample of pairs, of which each stands for `weight` pairs of the corpus, float64 of m."""
+    """Return the histogram of a sample of pairs; each represents `weight` pairs of the corpus, float64 of m."""
     places = np.minimum((pairs.similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
     for_all = np.bincount(places, weight, minlength=BINS).astype(np.float64)
     sampled = np.bincount(places, pairs.weight, minlength=BINS).astype(np.float64)
@@ -36,16 +36,16 @@ def histogram(pairs: PairSample, weight: Floats, identical: float) -> Histogram:
 
 
 def valley(histogram: Histogram) -> float | None:
-    """The middle of the emptiest stretch of three bins beyond which pairs grow more again; None if they never do.
+    """Return the middle of the emptiest three bins before the counts rise again, None if they never do.
 
-    The growth must be of a quarter and of two standard deviations of counts that are Poisson's in the sample.
+    The rise must be at least a quarter, and two standard deviations of Poisson counts in the sample.
     """
     counts = histogram.sampled
-    # Random pairs have a peak of their own, which is not at 0 where all documents share some shingles.
+    # Random pairs peak above 0 if all documents share some shingles.
     crowded = int(np.argmax(counts[: BINS // 2]))
     windows = np.convolve(counts[crowded:], np.ones(_WINDOW), "valid")
     lowest = int(np.argmin(windows[:-_WINDOW]))
-    # The last of several that are equally empty is the middle of them where they lie side by side.
+    # Of adjacent windows that are equally empty, take the middle one.
     equal = np.flatnonzero(windows[:-_WINDOW] == windows[lowest])
     run = equal[equal - equal[0] == np.arange(len(equal))]
     lowest = int(run[len(run) // 2])

@@ -1,4 +1,4 @@
-"""Pairs that a person has labelled, and which threshold tells them apart best."""
+"""Labelled pairs, and the threshold that separates them best."""
 
 import csv
 import math
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct import Floats
+from nearsim_db.analysis.tuning.distinct_sets import Floats
 from nearsim_db.errors import InputError
 
 _COLUMNS = ("id_a", "id_b", "label")
@@ -23,7 +23,7 @@ _SHOWN = 12
 
 @dataclass(slots=True)
 class Labels:
-    """Labelled pairs by external id; `unknown` name documents that are not there, `bad` lines cannot be used."""
+    """Labelled pairs by external id; `unknown` counts pairs of unknown documents, `bad` invalid lines."""
 
     pairs: list[tuple[str, str, bool]] = field(default_factory=list)
     bad: int = 0
@@ -32,11 +32,11 @@ class Labels:
 
     @property
     def ids(self) -> set[str]:
-        """Of all documents that a label names."""
+        """External ids of all labelled documents."""
         return {one for left, right, _ in self.pairs for one in (left, right)}
 
     def keep_known(self, known: Mapping[str, object]) -> None:
-        """Leave out the pairs of which a document is not known, and count them."""
+        """Remove and count the pairs that name an unknown document."""
         kept = [pair for pair in self.pairs if pair[0] in known and pair[1] in known]
         self.unknown += len(self.pairs) - len(kept)
         for left, right, _ in self.pairs:
@@ -49,8 +49,8 @@ class Labels:
 def read_labels(path: Path) -> Labels:
     """Read a CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.
 
-    Each line is taken for itself, so that a quote left open spoils no other. Raises InputError where the file cannot be
-    read or lacks a column.
+    Lines are parsed one by one, so that an unbalanced quote affects only its own. Raises InputError if the file cannot
+    be read or lacks a column.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -71,7 +71,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _read(lines: Iterable[str], places: Sequence[int]) -> Labels:
-    """The labelled pairs of the lines after the header; `places` are those of the columns."""
+    """Read the lines after the header; `places` are the column indexes."""
     labels = Labels()
     for number, line in enumerate(lines, 2):
         found = _pair(line, places)
@@ -85,13 +85,13 @@ def _read(lines: Iterable[str], places: Sequence[int]) -> Labels:
 
 
 def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
-    """The pair of a line, or why it cannot be used."""
+    """Parse a line into a pair, or return the reason why it is invalid."""
     try:
         cells = _cells(line)
     except csv.Error as error:
-        return f"it is no line of CSV: {error}"
+        return f"invalid CSV: {error}"
     if not any(cells):
-        return "it is empty"
+        return "empty line"
     left, right, label = (cells[at] if at < len(cells) else "" for at in places)
     if not left or not right:
         return "an id is missing"
@@ -105,7 +105,7 @@ def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Precision, recall and F1 of calling pairs duplicates from a similarity on."""
+    """Precision, recall and F1 of classifying pairs as duplicates from a similarity on."""
 
     threshold: float
     precision: float
@@ -114,8 +114,8 @@ class Point:
 
 
 @dataclass(slots=True)
-class Told:
-    """What labelled pairs say: points of precision and recall, the best, and how many pairs could be used."""
+class LabelScores:
+    """Scores of labelled pairs: precision and recall by threshold, the best point, and the numbers of pairs."""
 
     duplicates: int
     distinct: int
@@ -124,7 +124,7 @@ class Told:
 
 
 def precision_recall(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Point]:
-    """A point for each similarity above 0 among the labelled pairs, the highest first; float64 and bool of m."""
+    """Return a point per distinct similarity above 0, highest first; the arrays are float64 and bool of m."""
     order = np.argsort(-similarity, kind="stable")
     ordered, right = similarity[order], np.cumsum(duplicate[order])
     last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)
@@ -138,12 +138,12 @@ def precision_recall(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[P
 
 
 def best(points: list[Point]) -> Point | None:
-    """The point of the highest F1, of several the one of the highest threshold; None without points."""
+    """Return the point with the highest F1, and of equal ones the highest threshold; None without points."""
     return max(points, key=lambda one: (one.f1, one.threshold), default=None)
 
 
 def separating(points: list[Point], chosen: Point) -> float:
-    """The shortest decimal at or below the chosen similarity that is above the next lower one: it calls the same."""
+    """Return the shortest decimal threshold that classifies the pairs as the chosen point does."""
     lower = max((one.threshold for one in points if one.threshold < chosen.threshold), default=0.0)
     for digits in range(1, 6):
         scale = 10.0**digits
@@ -154,7 +154,7 @@ def separating(points: list[Point], chosen: Point) -> float:
 
 
 def some(points: list[Point], wanted: Point | None) -> list[Point]:
-    """A dozen points along the curve, the best among them, the lowest threshold first."""
+    """Return about a dozen points along the curve, including `wanted`, lowest threshold first."""
     if len(points) <= _SHOWN:
         return points[::-1]
     places = {round(at) for at in np.linspace(0, len(points) - 1, _SHOWN)}

@@ -1,11 +1,11 @@
-"""A sample of pairs, near ones and random ones, weighted so that it stands for all pairs of the sets.
+"""A sample of near and random pairs, weighted to represent all pairs of the sets.
 
-A pair has two ways in: by lot, with the same probability q for all, and by sharing a bucket of a generous banding of
-MinHash sketches, with the probability p(s) of the S-curve at its similarity s, times c where its buckets were too large
-to take all their pairs. [drawn] a / q + [met] (1 - a) / (p(s) c) has the expectation 1 for every pair, whatever a is as
-long as it depends on s alone (Horvitz and Thompson 1952): so sums over the sample, so weighted, are unbiased. a weighs
-the two ways by their variances. A shingle that many documents have, and that comes out least, brings them all together,
-so that pairs meet in crowds: the variance of the second way is taken as many times that of pairs that meet one by one.
+A pair enters the sample in two ways: at random, with the same probability q for all, and by sharing a bucket of a
+generous banding of MinHash sketches, with the probability p(s) of the S-curve at its similarity s, times c if its
+buckets were too large to take all their pairs. [drawn] a / q + [met] (1 - a) / (p(s) c) has the expectation 1 for every
+pair, for any a that depends on s alone (Horvitz and Thompson 1952), so weighted sums over the sample are unbiased. a
+weighs the two ways by their variances. A shingle that many documents share, and that is their minimum, puts them all in
+one bucket, so pairs are not independent: the variance of the second way is multiplied by a factor for such crowding.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct import DistinctSets, Floats, Ints
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch import MinHash
 
 _K = 128
 _RANDOM_PAIRS = 300_000
 _NEAR_PAIRS = 1_000_000
-_MERGED_IDS = 600_000_000  # about a second of comparing
+_MERGED_IDS = 600_000_000  # about one second of comparisons
 _COMPARED_AT_ONCE = 100_000
 _CROWDING = 100.0
 
@@ -29,7 +29,7 @@ Keys = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class PairSample:
-    """m pairs of sets, left < right, each once: similarity in [0, 1], and how many pairs each stands for.
+    """m distinct pairs of sets, left < right, with similarity in [0, 1] and the number of pairs each represents.
 
     `total` is the number of all pairs of the sets.
     """
@@ -44,9 +44,9 @@ class PairSample:
 def sample_pairs(
     sets: DistinctSets, seed: int, random_pairs: int = _RANDOM_PAIRS, near_pairs: int = _NEAR_PAIRS
 ) -> PairSample:
-    """Draw pairs by lot and by near sketches; where there are few, all of them.
+    """Sample pairs at random and by shared buckets; if there are few, return all of them.
 
-    `random_pairs` and `near_pairs` bound the work, which long documents bound further.
+    `random_pairs` and `near_pairs` bound the work, less for long documents.
     """
     size = len(sets)
     total = size * (size - 1) // 2
@@ -58,15 +58,15 @@ def sample_pairs(
         return PairSample(left, right, found, np.ones(total), total)
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune pairs", 4)))
     codes = _draw(generator, size, lots)
-    by_lot = _Lots(codes, sets.similarities(*np.divmod(codes, size)), _drawn_at_all(total, lots))
+    by_lot = _RandomPairs(codes, sets.similarities(*np.divmod(codes, size)), _drawn_at_all(total, lots))
     rows = _rows(by_lot, most)
     met, kept = _meet(sets, generator, rows, most, seed)
     return _weigh(by_lot, met, kept, rows, sets, total)
 
 
 @dataclass(frozen=True, slots=True)
-class _Lots:
-    """Pairs drawn by lot, each with the same probability; a code is left * number of sets + right."""
+class _RandomPairs:
+    """Pairs drawn at random, each with the same probability; a code is left * number of sets + right."""
 
     codes: Ints
     similarity: Floats
@@ -74,12 +74,12 @@ class _Lots:
 
 
 def shares_bucket(similarity: Floats, rows: int) -> Floats:
-    """The probability that a pair shares a bucket of the generous banding of so many rows."""
+    """Return the probability that a pair shares a bucket of the generous banding with `rows` rows."""
     return np.asarray(1 - (1 - similarity**rows) ** (_K // rows), np.float64)
 
 
 def _draw(generator: np.random.Generator, size: int, lots: int) -> Ints:
-    """The codes left * size + right of distinct pairs drawn from all, in order."""
+    """Draw distinct pairs and return their codes left * size + right, ascending."""
     left = generator.integers(0, size, lots)
     right = generator.integers(0, size - 1, lots)
     right += right >= left
@@ -87,7 +87,7 @@ def _draw(generator: np.random.Generator, size: int, lots: int) -> Ints:
 
 
 def _distinct(codes: Ints) -> Ints:
-    """The different codes, ascending; np.unique makes a hash table, which is slower."""
+    """Return the distinct codes, ascending; faster than np.unique, which builds a hash table."""
     ordered = np.sort(codes)
     fresh = np.ones(len(ordered), bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
@@ -95,12 +95,12 @@ def _distinct(codes: Ints) -> Ints:
 
 
 def _drawn_at_all(total: int, lots: int) -> float:
-    """The probability that one of `total` things is among so many draws with replacement."""
+    """Return the probability that one of `total` items is among `lots` draws with replacement."""
     return float(-np.expm1(lots * np.log1p(-1 / total)))
 
 
-def _rows(lots: _Lots, most: int) -> int:
-    """The fewest rows per band with which no more pairs than that are expected to meet."""
+def _rows(lots: _RandomPairs, most: int) -> int:
+    """Return the fewest rows per band with which at most `most` pairs are expected to share a bucket."""
     for rows in range(2, 17):
         if shares_bucket(lots.similarity, rows).sum() / lots.probability <= most:
             return rows
@@ -110,7 +110,7 @@ def _rows(lots: _Lots, most: int) -> int:
 def _meet(
     sets: DistinctSets, generator: np.random.Generator, rows: int, most: int, seed: int
 ) -> tuple[Ints, Floats]:
-    """Codes of the pairs that share a bucket, and with what probability each was kept of its buckets."""
+    """Return the codes of the pairs that share a bucket, and the probability that each was kept."""
     family = MinHash(_K, seed, sets.bits, backend=sets.backend)
     keys = family.band_keys(family.sketch(sets.ids, sets.offsets), _K // rows, rows, "mix64", seed)
     members, begins, sizes = _buckets(keys)
@@ -131,7 +131,7 @@ def _meet(
 
 
 def _buckets(keys: Keys) -> tuple[Ints, Ints, Ints]:
-    """Buckets of two and more: members as places in `keys` laid flat, where each bucket begins, and its size."""
+    """Return buckets of at least two: members as indexes into flattened `keys`, and start and size of each bucket."""
     flat = keys.ravel()
     members = np.argsort(flat, kind="stable")
     fresh = np.ones(len(flat) + 1, bool)
@@ -143,7 +143,7 @@ def _buckets(keys: Keys) -> tuple[Ints, Ints, Ints]:
 
 
 def _cap(pairs: Ints, most: int) -> int:
-    """The most pairs of one bucket so that all together give no more than `most`; at least 1."""
+    """Return the limit of pairs per bucket that bounds their total by `most`; at least 1."""
     ordered = np.sort(pairs)
     before = np.cumsum(ordered) - ordered
     share = (most - before) // (len(ordered) - np.arange(len(ordered)))
@@ -154,7 +154,7 @@ def _cap(pairs: Ints, most: int) -> int:
 
 
 def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints:
-    """Codes of all pairs of some buckets; those of a bucket are tied to each of its earlier members."""
+    """Return the codes of all pairs of the buckets."""
     bands = len(members) // documents
     places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     firsts = np.repeat(begins, sizes)
@@ -165,7 +165,7 @@ def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints
 
 
 def _kept(keys: Keys, chance: Floats, met: Ints) -> Floats:
-    """1 - the product of 1 - c over the buckets that a pair shares."""
+    """Return 1 - the product of 1 - c over the buckets that a pair shares."""
     kept = np.empty(len(met))
     with np.errstate(divide="ignore"):
         missing = np.log1p(-chance)
@@ -176,7 +176,9 @@ def _kept(keys: Keys, chance: Floats, met: Ints) -> Floats:
     return kept
 
 
-def _weigh(lots: _Lots, met: Ints, kept: Floats, rows: int, sets: DistinctSets, total: int) -> PairSample:
+def _weigh(
+    lots: _RandomPairs, met: Ints, kept: Floats, rows: int, sets: DistinctSets, total: int
+) -> PairSample:
     new = np.setdiff1d(met, lots.codes, assume_unique=True)
     codes = np.concatenate((lots.codes, new))
     similarity = np.concatenate((lots.similarity, sets.similarities(*np.divmod(new, len(sets)))))
@@ -188,14 +190,14 @@ def _weigh(lots: _Lots, met: Ints, kept: Floats, rows: int, sets: DistinctSets, 
     places = np.searchsorted(codes, lots.codes)
     weight[places] = by_lot[places] / lots.probability
     places = np.searchsorted(codes, met)
-    # Equal halves of ids can bring together what shares nothing: near is then 0, and the lots have the word.
+    # Truncated ids can put sets that share nothing in one bucket: near is then 0, and the random weight dominates.
     weight[places] += (1 - by_lot[places]) / (np.maximum(near[places], 1e-12) * kept)
     left, right = np.divmod(codes, len(sets))
     return PairSample(left, right, similarity, weight, total)
 
 
 def _weight_of_lots(lot: float, near: Floats) -> Floats:
-    """Each way by the variance of the other: (1 - q) / q, and as much of p times the crowding."""
+    """Weigh each way by the variance of the other: (1 - q) / q, and (1 - p) / p times the crowding."""
     by_lot = (1 - lot) / lot
     by_meeting = _CROWDING * (1 - near) / np.maximum(near, 1e-12)
     return np.asarray(by_meeting / (by_lot + by_meeting), np.float64)

@@ -1,4 +1,4 @@
-"""A uniform sample of documents, bounded in number and in characters, in one pass over what is read."""
+"""Uniform sampling of documents in one pass, bounded in number and in characters."""
 
 import heapq
 import random
@@ -9,16 +9,16 @@ from nearsim_db.records import Document, Progress, ReadDocument, Reject, silent
 
 MOST_DOCUMENTS = 10_000
 MOST_CHARACTERS = 30_000_000
-_TOLD_EVERY = 1_000
+_REPORT_EVERY = 1_000
 
 TextOf = Callable[[str | None, str | None], str]
 
 
 @dataclass(slots=True)
 class Sample:
-    """What was drawn: `texts` of `documents` read, every set of so many texts as probable as any other.
+    """A uniform sample: `texts` of `documents` read.
 
-    `wanted` are the texts of documents asked for by id, drawn or not; `rejected` counts records that cannot be used.
+    `wanted` are the texts of documents requested by id, sampled or not; `rejected` counts invalid records.
     """
 
     texts: list[str]
@@ -29,38 +29,38 @@ class Sample:
 
     @property
     def characters(self) -> int:
-        """Of all texts drawn."""
+        """Number of characters of the sampled texts."""
         return sum(map(len, self.texts))
 
 
 class Reservoir:
-    """The texts with the least of random numbers, one drawn for each; the largest give way when room ends."""
+    """A sample of the texts with the lowest random keys; the highest keys are evicted when it is full."""
 
     def __init__(self, size: int, characters: int, seed: int) -> None:
         self._size = size
         self._room = characters
         self._random = random.Random(seed)
-        self._held: list[tuple[float, int, str]] = []
+        self._sampled: list[tuple[float, int, str]] = []
         self._limit = 1.0
         self.seen = 0
 
     def offer(self, text: str) -> None:
-        """Take a text in, or not."""
+        """Add a text if its random key is low enough."""
         self.seen += 1
         number = self._random.random()
         if number >= self._limit:
             return
-        heapq.heappush(self._held, (-number, self.seen, text))
+        heapq.heappush(self._sampled, (-number, self.seen, text))
         self._room -= len(text)
-        while len(self._held) > self._size or (self._room < 0 and len(self._held) > 2):
-            number, _, dropped = heapq.heappop(self._held)
+        while len(self._sampled) > self._size or (self._room < 0 and len(self._sampled) > 2):
+            number, _, dropped = heapq.heappop(self._sampled)
             self._room += len(dropped)
-            # What came before would have had to be below this, too.
+            # From now on only lower keys can enter the sample.
             self._limit = -number
 
     def texts(self) -> list[str]:
-        """What was kept, in the order it came."""
-        return [text for _, _, text in sorted(self._held, key=lambda held: held[1])]
+        """Return the sampled texts in input order."""
+        return [text for _, _, text in sorted(self._sampled, key=lambda entry: entry[1])]
 
 
 def draw(
@@ -72,9 +72,9 @@ def draw(
     progress: Progress = silent,
     characters: int = MOST_CHARACTERS,
 ) -> Sample:
-    """Draw from what readers yield, holding no more than the sample (Vitter's problem, by random sort keys).
+    """Sample the records of a reader in memory bounded by the sample (reservoir sampling by random sort keys).
 
-    `text_of` makes a text of title and body.
+    `text_of` returns the text of a title and a body.
     """
     reservoir = Reservoir(size, characters, seed)
     sample = Sample([], 0)
@@ -85,7 +85,7 @@ def draw(
                 sample.first_rejects.append(record)
             continue
         _offer(reservoir, sample, record.document, text_of, wanted)
-        if reservoir.seen % _TOLD_EVERY == 0:
+        if reservoir.seen % _REPORT_EVERY == 0:
             progress("read", reservoir.seen, None)
     progress("read", reservoir.seen, None)
     sample.texts, sample.documents = reservoir.texts(), reservoir.seen

@@ -84,7 +84,7 @@ def tune(
     if given with --set.
     """
     _check(files, collection, recall)
-    from nearsim_db.analysis.tuning import Wishes, read_labels
+    from nearsim_db.analysis.tuning import TuningOptions, read_labels
     from nearsim_db.analysis.tuning import tune as run
     from nearsim_db.readers import Fields, Source, refuse_overwriting_inputs
     from nearsim_db.store.settings import from_environment
@@ -98,8 +98,8 @@ def tune(
     with progress_bars(quiet or as_json, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
-        wishes = Wishes(recall, threshold, seed, _kept(settings))
-        found = run(sample, start, wishes, labelled, from_environment().threads, progress)
+        tuning_options = TuningOptions(recall, threshold, seed, _kept(settings))
+        found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     _report(found, output, as_json, quiet)
 
 
@@ -140,7 +140,7 @@ def _draw(
     text_of = Encoder(resolve(start)).text_of
     if source is not None:
         return draw(source, text_of, *extent, progress)
-    from nearsim_db.analysis.tuning.collection import draw_from_collection
+    from nearsim_db.analysis.tuning.collection_sample import draw_from_collection
     from nearsim_db.indexing.collections import open_database
 
     assert collection is not None

@@ -1,4 +1,4 @@
-"""What tune found, for people, as JSON, and as a recipe file."""
+"""Output of `nearsim tune`: the findings as tables, and the recipe file."""
 
 import math
 import sys
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import TextIO
 
 from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
-from nearsim_db.analysis.tuning.banding import Forecast
 from nearsim_db.analysis.tuning.checks import magnitude
+from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import some
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
-_WIDTH = 80  # of what is written elsewhere than on a terminal
+_WIDTH = 80  # if the output is not a terminal
 
 
 def write_recipe(found: Tuning, output: Path | None) -> None:
-    """The proposed recipe as a commented TOML file, whole or not at all; nothing where none is proposed."""
+    """Write the proposed recipe, if any, as a commented TOML file."""
     made = found.proposed
     if output is None or made is None:
         return
@@ -30,14 +31,13 @@ def write_recipe(found: Tuning, output: Path | None) -> None:
 def _heading(found: Tuning) -> str:
     sample = found.sample
     return (
-        f"Proposed by nearsim tune from {len(sample.texts):,} of {sample.documents:,} documents. It starts from the "
-        "recipe given; keys without a comment are as they were there. Use it with: nearsim profile create NAME "
-        "--recipe FILE"
+        f"Proposed by nearsim tune from {len(sample.texts):,} of {sample.documents:,} documents. Keys without a "
+        "comment are those of the starting recipe. Use it with: nearsim profile create NAME --recipe FILE"
     )
 
 
 def print_tuning(found: Tuning, output: Path | None) -> None:
-    """Everything for people, the proposal last; on standard error where the recipe is on standard output."""
+    """Print the findings, the proposal last; on standard error if the recipe goes to standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
     width = terminal.console(stream).width if stream.isatty() else _WIDTH
 
@@ -46,20 +46,22 @@ def print_tuning(found: Tuning, output: Path | None) -> None:
         terminal.print_line(text, stream)
 
     _print_sample(found.sample, stream)
-    headline(f"Pairs by similarity as {found.shingling.name}, estimated for all; bars are logarithmic")
+    headline(f"Estimated pairs by similarity, shingled by {found.shingling.name}; bars are logarithmic")
     for text in _bars(found, width):
         terminal.print_line(text, stream)
     headline("Checks")
-    told = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
-    tables.print_checks(told, stream, width)
-    headline("Shingles: 3 of 4 near pairs are above near, 1 of 1,000 random ones above random")
+    checks = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
+    tables.print_checks(checks, stream, width)
+    headline(
+        "Shingles: near is the lower quartile of near pairs, random the 99.9th percentile of random pairs"
+    )
     _print_shinglings(found, stream)
     _print_labels(found, stream)
-    headline("Thresholds: what is found of pairs right at it, and of all from there on")
+    headline("Thresholds: recall of pairs at the threshold, and of all pairs from there on")
     _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
     if found.alternatives:
-        headline(f"Sizes of sketch and recalls asked for, at the threshold {found.threshold:g}")
-        _print_forecasts(found.alternatives, found, ("k", "asked"), stream)
+        headline(f"Sketch sizes and requested recalls at the threshold {found.threshold:g}")
+        _print_forecasts(found.alternatives, found, ("k", "requested"), stream)
     if found.proposed is not None:
         headline("Proposal")
         tables.print_facts(_proposal(found, found.proposed), stream, width)
@@ -67,9 +69,9 @@ def print_tuning(found: Tuning, output: Path | None) -> None:
 
 
 def _print_sample(sample: Sample, stream: TextIO) -> None:
-    rejected = f"; {sample.rejected:,} records cannot be used" if sample.rejected else ""
+    rejected = f"; {count_of(sample.rejected, 'record')} rejected" if sample.rejected else ""
     drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
-    terminal.print_line(f"Looked at {drawn}{rejected}", stream)
+    terminal.print_line(f"Sampled {drawn}{rejected}", stream)
     for reject in sample.first_rejects:
         place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
         terminal.print_line(f"rejected: {place}: {reject.reason}", stream)
@@ -93,8 +95,17 @@ def _pairs(count: float) -> str:
 
 
 def _print_shinglings(found: Tuning, stream: TextIO) -> None:
-    labelled = found.told is not None
-    columns = ["", "shingle", "near", "random", "gap", "a document", "k rule", *(["F1"] if labelled else [])]
+    labelled = found.label_scores is not None
+    columns = [
+        "",
+        "shingle",
+        "near",
+        "random",
+        "gap",
+        "per document",
+        "k rule",
+        *(["F1"] if labelled else []),
+    ]
     rows = [
         [
             ">" if one is found.shingling else " ",
@@ -112,20 +123,20 @@ def _print_shinglings(found: Tuning, stream: TextIO) -> None:
 
 
 def _print_labels(found: Tuning, stream: TextIO) -> None:
-    if found.labels is None or found.told is None:
+    if found.labels is None or found.label_scores is None:
         return
-    told, given = found.told, found.labels
+    scores, labelled = found.label_scores, found.labels
     terminal.print_line(stream=stream)
     terminal.print_line(
-        f"Labels: {told.duplicates:,} duplicates, {told.distinct:,} others; {given.unknown:,} pairs of documents that "
-        f"are not there, {given.bad:,} bad lines",
+        f"Labels: {scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs; "
+        f"{count_of(labelled.unknown, 'pair')} of unknown documents, {count_of(labelled.bad, 'invalid line')}",
         stream,
     )
-    for reason in given.reasons:
-        terminal.print_line(f"left out: {reason}", stream)
+    for reason in labelled.reasons:
+        terminal.print_line(f"ignored: {reason}", stream)
     rows = [
-        [">" if one == told.best else " ", one.threshold, one.precision, one.recall, one.f1]
-        for one in some(told.points, told.best)
+        [">" if one == scores.best else " ", one.threshold, one.precision, one.recall, one.f1]
+        for one in some(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
     tables.print_table(
@@ -138,11 +149,11 @@ def _print_forecasts(
 ) -> None:
     rows = []
     for one in forecasts:
-        given = {"at": one.threshold, "pairs": round(one.pairs), "k": one.k, "asked": one.wanted_recall}
+        values = {"at": one.threshold, "pairs": round(one.pairs), "k": one.k, "requested": one.wanted_recall}
         rows.append(
             [
                 ">" if found.proposed is not None and one == found.proposed.forecast else " ",
-                *(given[name] for name in varied),
+                *(values[name] for name in varied),
                 f"{one.bands} x {one.rows}",
                 one.recall_at,
                 one.recall,
@@ -150,8 +161,8 @@ def _print_forecasts(
                 one.bytes_per_document,
             ]
         )
-    columns = ("", *varied, "bands", "found at", "of all", "candidates", "bytes")
-    tables.print_table(columns, rows, decimals={"at": 2, "asked": 3, "candidates": 1}, stream=stream)
+    columns = ("", *varied, "bands", "recall at", "recall", "candidates", "bytes")
+    tables.print_table(columns, rows, decimals={"at": 2, "requested": 3, "candidates": 1}, stream=stream)
 
 
 def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
@@ -161,8 +172,8 @@ def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
         "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
         "sketch": f"k = {forecast.k}: {reasons['sketch.k']}",
         "bands": f"{forecast.bands} x {forecast.rows}",
-        "expected recall": f"{forecast.recall_at:.4f} of pairs right at the threshold, {made.promised_recall:.4f} of "
-        "all from there on",
+        "expected recall": f"{forecast.recall_at:.4f} of pairs at the threshold, {made.promised_recall:.4f} of "
+        "all pairs from there on",
         "expected pairs": f"{_pairs(forecast.pairs)} of different texts, {_pairs(found.histogram.identical)} identical",
         "candidates": f"about {forecast.candidates:,.2f} pairs per document",
         "bytes": f"about {forecast.bytes_per_document:,} per document",
@@ -171,7 +182,7 @@ def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
 
 def _next_step(output: Path | None) -> str:
     if output is None:
-        return "nothing was written: --output recipe.toml writes the recipe"
+        return "write the recipe to a file with --output recipe.toml"
     if output == STANDARD_OUTPUT:
         return "use the recipe with: nearsim profile create NAME --recipe FILE"
     return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"

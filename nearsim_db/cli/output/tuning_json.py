@@ -73,14 +73,14 @@ def _shingling_row(one: Shingling) -> dict[str, Any]:
 
 
 def _labels_document(found: Tuning) -> dict[str, Any] | None:
-    if found.labels is None or found.told is None:
+    if found.labels is None or found.label_scores is None:
         return None
     return {
-        "duplicates": found.told.duplicates,
-        "distinct": found.told.distinct,
+        "duplicates": found.label_scores.duplicates,
+        "distinct": found.label_scores.distinct,
         "bad_lines": found.labels.bad,
         "unknown_pairs": found.labels.unknown,
         "first_reasons": found.labels.reasons,
-        "best": asdict(found.told.best),
-        "points": [asdict(one) for one in found.told.points],
+        "best": asdict(found.label_scores.best),
+        "points": [asdict(one) for one in found.label_scores.points],
     }

@@ -1,4 +1,4 @@
-"""A sample of the documents of a collection, drawn by the database."""
+"""Sampling of the documents of a collection."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
@@ -19,7 +19,7 @@ def draw_from_collection(
     wanted: Collection[str] = (),
     progress: Progress = silent,
 ) -> Sample:
-    """Draw from a collection. Raises NotFoundError where it is not there."""
+    """Sample the documents of a collection. Raises NotFoundError for an unknown collection."""
     with database.transaction() as connection:
         collection_id = catalog.get_collection(connection, name).collection_id
         total = catalog.count_documents(connection, collection_id)

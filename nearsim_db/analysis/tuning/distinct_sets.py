@@ -1,4 +1,4 @@
-"""The distinct feature sets of a sample: documents with equal features are counted and taken for one."""
+"""The distinct feature sets of a sample; documents with equal features share a set."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ _CHARACTERS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DistinctSets:
-    """The features of n documents without repeats: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
+    """The distinct feature sets of n documents: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
 
     `set_of` is int64 of n: the place of each document's set, -1 for one without features. Ids have `bits` bits.
     """
@@ -37,41 +37,41 @@ class DistinctSets:
 
     @property
     def sizes(self) -> Ints:
-        """How many features each set has."""
+        """Number of features of each set."""
         return np.diff(self.offsets)
 
     @property
     def members(self) -> Ints:
-        """How many documents have each set."""
+        """Number of documents with each set."""
         return np.bincount(self.set_of[self.set_of >= 0], minlength=len(self))
 
     @property
     def featureless(self) -> int:
-        """How many documents have no features."""
+        """Number of documents without features."""
         return int((self.set_of < 0).sum())
 
     @property
     def twins(self) -> int:
-        """How many documents have the features of one before them."""
+        """Number of documents with the features of an earlier one."""
         return len(self.set_of) - self.featureless - len(self)
 
     @property
     def twin_pairs(self) -> int:
-        """How many pairs of documents have the same features."""
+        """Number of pairs of documents with the same features."""
         members = self.members
         return int((members * (members - 1) // 2).sum())
 
     def similarities(self, left: Ints, right: Ints) -> Floats:
-        """The Jaccard similarities of m pairs of sets, float64 of m."""
+        """Return the Jaccard similarities of m pairs of sets, float64 of m."""
         shared = intersections(self.ids, self.offsets, left, right, self.backend)
-        together = self.sizes[left] + self.sizes[right] - shared
-        return np.asarray(shared / together, np.float64)
+        union = self.sizes[left] + self.sizes[right] - shared
+        return np.asarray(shared / union, np.float64)
 
 
 def distinct_sets(
     encoder: Encoder, texts: Sequence[str], threads: int = 1, progress: Progress = silent
 ) -> DistinctSets:
-    """Cut texts into features and keep each set once."""
+    """Extract the features of texts, keeping each distinct set once."""
     places: dict[bytes, int] = {}
     set_of = np.full(len(texts), -1, np.int64)
     kept: list[NDArray[np.uint64]] = []

@@ -1,4 +1,4 @@
-"""The proposed recipe as a TOML file that says why each value was taken."""
+"""The proposed recipe as TOML, commented with the reason for each value."""
 
 import textwrap
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ _WIDTH = 100
 
 
 def commented(recipe: Recipe, heading: str, reasons: Mapping[str, str]) -> str:
-    """The whole recipe; `reasons` go by the path of their key, as match.threshold, and stand above it."""
+    """Return the recipe as TOML; `reasons`, by key path such as match.threshold, become comments above the keys."""
     lines = [*_comment(heading), ""]
     section = ""
     for line in to_toml(recipe).splitlines():

@@ -1,11 +1,11 @@
-"""The checks of a proposal, in words."""
+"""Checks of the corpus and of a proposal."""
 
 from collections.abc import Sequence
 
 from nearsim_db.analysis.tuning import checks
-from nearsim_db.analysis.tuning.banding import Corpus, Forecast
 from nearsim_db.analysis.tuning.checks import Check
-from nearsim_db.analysis.tuning.labels import Told
+from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
+from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.shingling import Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
@@ -18,7 +18,7 @@ _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
 
 
 def of_shingles(corpus: Corpus, chosen: Shingling, base: str) -> Sequence[Check]:
-    """The k rule, and whether the hash spreads the shingles evenly and has room for them."""
+    """Check the k rule, and the uniformity and width of the hash."""
     different, grown = checks.different_ids(corpus.sets, corpus.documents / corpus.sampled)
     return [
         checks.check_k_rule(chosen.rule, _UNITS[unit_of(chosen.scheme)]),
@@ -28,7 +28,7 @@ def of_shingles(corpus: Corpus, chosen: Shingling, base: str) -> Sequence[Check]
 
 
 def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Check]:
-    """Whether the texts suit the shingles; `unspaced` is the share in scripts without spaces."""
+    """Check whether the texts suit the shingling; `unspaced` is the share in scripts without spaces."""
     texts = corpus.sampled
     empty = corpus.sets.featureless / texts
     twins = corpus.sets.twins / texts
@@ -37,56 +37,56 @@ def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Che
         checks.check_share(
             "scripts",
             unspaced if by_words else 0.0,
-            f"{unspaced:.1%} of the texts are Chinese, Japanese, Korean or in another script without plain spaces",
-            "word shingles hardly agree there: take --set shingle.scheme=char",
+            f"{unspaced:.1%} of the texts are in Chinese, Japanese, Korean or another script without spaces",
+            "word shingles rarely match there: use --set shingle.scheme=char",
             NOTABLE_SHARE,
         ),
         checks.check_share(
             "short texts",
             chosen.short,
             f"{chosen.short:.1%} of the documents are one shingle or shorter",
-            "such a document is like none but its own copies: take a smaller shingle.k, or characters",
+            "such a document matches only exact copies: use a smaller shingle.k, or characters",
             NOTABLE_SHARE,
         ),
         checks.check_share(
             "no features",
             empty,
-            f"{empty:.1%} of the documents ({corpus.sets.featureless:,} of the sample) have no features, and match "
+            f"{empty:.1%} of the documents ({corpus.sets.featureless:,} of the sample) have no features and match "
             "nothing",
-            "see which fields hold the text (--body-field), and whether the texts are there",
+            "check --body-field and the texts",
             NOTABLE_SHARE,
         ),
         Check(
             "identical",
             "ok",
-            f"{twins:.1%} of the documents ({corpus.sets.twins:,} of the sample) have the shingles of another; they "
-            "are found whatever the bands",
+            f"{twins:.1%} of the documents ({corpus.sets.twins:,} of the sample) have the same shingles as another; "
+            "they are found with any bands",
         ),
     ]
 
 
-def of_labels(told: Told) -> Check:
-    """Whether there are labelled pairs enough of either kind for a threshold that others would choose, too."""
-    finding = f"{told.duplicates:,} duplicates and {told.distinct:,} others were labelled"
-    if told.best.f1 == 0:
+def of_labels(scores: LabelScores) -> Check:
+    """Check whether there are enough labelled pairs of either kind for a reproducible threshold."""
+    finding = f"{scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs were labelled"
+    if scores.best.f1 == 0:
         return Check(
             "labels",
             "problem",
-            f"{finding}; no duplicates among them share a shingle, so that they do not choose the threshold",
-            "see whether the ids name the documents that were meant, or take shorter shingles",
+            f"{finding}; no duplicates share a shingle, so the labels do not determine the threshold",
+            "check the ids of the labels, or use shorter shingles",
         )
-    if min(told.duplicates, told.distinct) >= _ENOUGH_LABELS:
+    if min(scores.duplicates, scores.distinct) >= _ENOUGH_LABELS:
         return Check("labels", "ok", finding)
     return Check(
         "labels",
         "warning",
         f"{finding}; with fewer than {_ENOUGH_LABELS} of either kind the threshold is uncertain",
-        "label more pairs, from around the threshold you have in mind",
+        "label more pairs near the intended threshold",
     )
 
 
 def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check]:
-    """Whether there are too many candidates, pairs lost in large buckets, or known pitfalls in the recipe."""
+    """Check for too many candidates, pairs lost in large buckets, and recipe warnings."""
     limit = profile.recipe.match.bucket_limit
     finding = (
         "no bucket limit"
@@ -98,7 +98,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
             "candidates",
             forecast.candidates / MANY_CANDIDATES,
             f"about {forecast.candidates:,.2f} candidate pairs per document are expected",
-            "most will fail verification: take longer shingles, a larger sketch.k or a higher threshold",
+            "most will fail verification: use longer shingles, a larger sketch.k or a higher threshold",
             1.0,
             10.0,
         ),
@@ -106,7 +106,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
             "large buckets",
             1 - kept,
             finding,
-            "clusters stay whole; for every pair of large families raise it, 0 being no limit",
+            "clusters stay whole; to find every pair in large groups raise the limit, or set 0 for none",
             _LOST_BY_LIMIT,
             0.9,
         ),

@@ -1,0 +1,144 @@
+"""The corpus behind a sample, and what a profile is expected to find and to cost on it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
+from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.profile import Profile, make_family
+
+_POINTS = 200
+_SKETCHED_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected results of a banding. Recalls are in 0..1; `pairs` counts different texts at or above the threshold.
+
+    `recall_at` is the recall of a pair at the threshold, `recall` that of all pairs from there on: the S-curve weighted
+    by the histogram. `candidates` are candidate pairs per distinct document, without a bucket limit.
+    """
+
+    threshold: float
+    k: int
+    wanted_recall: float | None
+    bands: int
+    rows: int
+    recall_at: float
+    recall: float
+    pairs: float
+    candidates: float
+    bytes_per_document: int
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The feature sets and pairs of a sample of `sampled` of `documents` documents of a corpus."""
+
+    sets: DistinctSets
+    pairs: PairSample
+    documents: int
+    sampled: int
+
+    @cached_property
+    def grown(self) -> Floats:
+        """Number of distinct texts of the corpus that each text of the sample represents.
+
+        A text sampled once is assumed to occur once in the corpus; a text sampled m times to occur m / share times.
+        """
+        share, members = self.sampled / self.documents, self.sets.members
+        if share == 1:
+            return np.ones(len(members))
+        chances = np.where(members == 1, 1.0, members / share)
+        return np.asarray(1 / (1 - (1 - share) ** chances), np.float64)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Number of pairs of the corpus that each pair of the sample represents."""
+        return self.pairs.weight * self.grown[self.pairs.left] * self.grown[self.pairs.right]
+
+    @property
+    def identical_pairs(self) -> float:
+        """Estimated pairs of documents of the corpus with the same features."""
+        size = self.sampled
+        return self.sets.twin_pairs * self.documents * (self.documents - 1) / (size * (size - 1))
+
+    def forecast(self, profile: Profile) -> Forecast:
+        """Estimate recall, candidates and size for a profile."""
+        probability = _probabilities(profile, self.pairs.similarity)
+        weight, threshold = self.weight, profile.recipe.match.threshold
+        similar = self.pairs.similarity >= threshold - 1e-12
+        wanted = float(weight[similar].sum())
+        recall = float((weight * probability)[similar].sum()) / wanted if wanted else profile.expected_recall
+        candidates = float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
+        return Forecast(
+            threshold,
+            profile.recipe.sketch.k,
+            profile.recipe.bands.recall,
+            profile.bands,
+            profile.rows,
+            profile.expected_recall,
+            recall,
+            wanted,
+            candidates,
+            profile.bytes_per_document(),
+        )
+
+    def kept_by_limit(self, profile: Profile) -> float:
+        """Return the share of found pairs that the bucket limit keeps, measured on the pairs of the sample.
+
+        Buckets are assumed to grow in proportion to the corpus.
+        """
+        limit = profile.recipe.match.bucket_limit * self.sampled / self.documents
+        similar = self.pairs.similarity >= profile.recipe.match.threshold - 1e-12
+        left, right = self.pairs.left[similar], self.pairs.right[similar]
+        if not limit or not len(left):
+            return 1.0
+        found, linked = _linked(_keys(profile, self.sets), left, right, max(limit, 1.0))
+        weight = self.pairs.weight[similar]
+        total = float(weight[found].sum())
+        return float(weight[linked].sum()) / total if total else 1.0
+
+
+def _probabilities(profile: Profile, similarity: Floats) -> Floats:
+    """Interpolate the S-curve between points that are denser towards 0, where most pairs are."""
+    points = (np.arange(_POINTS + 1) / _POINTS) ** 2
+    family = make_family(profile.recipe, "numpy")
+    curve = [
+        profile.amplification.probability(family.collision_probability(point)) for point in points.tolist()
+    ]
+    return np.asarray(np.interp(similarity, points, curve), np.float64)
+
+
+def _keys(profile: Profile, sets: DistinctSets) -> NDArray[np.uint64]:
+    encoder = Encoder(profile)
+    keys = []
+    for begin in range(0, len(sets), _SKETCHED_AT_ONCE):
+        offsets = sets.offsets[begin : begin + _SKETCHED_AT_ONCE + 1]
+        ids = sets.ids[offsets[0] : offsets[-1]]
+        features = Features(ids, offsets - offsets[0], np.zeros(len(offsets) - 1, np.uint64))
+        keys.append(encoder.band_keys(encoder.sketch(features)))
+    return np.concatenate(keys)
+
+
+def _linked(
+    keys: NDArray[np.uint64], left: Ints, right: Ints, limit: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which pairs share a bucket, and which share one where either is among the first `limit`."""
+    found = np.zeros(len(left), bool)
+    linked = np.zeros(len(left), bool)
+    for band in range(keys.shape[1]):
+        own = keys[:, band]
+        order = np.argsort(own, kind="stable")
+        places = np.arange(len(own))
+        fresh = np.concatenate(([True], own[order][1:] != own[order][:-1]))
+        place_in_bucket = np.empty(len(own), np.int64)
+        place_in_bucket[order] = places - np.maximum.accumulate(np.where(fresh, places, 0))
+        shared = own[left] == own[right]
+        found |= shared
+        linked |= shared & (np.minimum(place_in_bucket[left], place_in_bucket[right]) < limit)
+    return found, linked
