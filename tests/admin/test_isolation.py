@@ -57,20 +57,20 @@ def test_a_reader_sees_its_own_tenant(world: World) -> None:
     assert len(seen["dedupe(bigint[],double precision,text)"]) == 2
 
 
-def test_nothing_changes_for_a_reader_when_another_tenant_comes(world: World) -> None:
+def test_another_tenant_changes_nothing_for_a_reader(world: World) -> None:
     for name, seen in world.alone.items():
         if name not in DRAWING:
             assert world.together[name] == seen, name
 
 
-def test_no_row_tells_of_the_other_tenant(world: World) -> None:
+def test_no_row_reveals_the_other_tenant(world: World) -> None:
     for name, seen in world.together.items():
         if name not in DRAWING:
             assert not [row for row in seen if FOREIGN.search(row)], name
     with psycopg.connect(world.url) as connection:
         everything = look_round(world.url, world.url, world.foreign, list(relations(world.url)))
         assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
-    # The oracle itself: whoever may see the other tenant does see it by these words and numbers.
+    # The oracle itself: a user that may see the other tenant does see it by these words and numbers.
     telling = {name for name, seen in everything.items() if any(FOREIGN.search(row) for row in seen)}
     assert {
         "document",
@@ -112,7 +112,7 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
         )
 
 
-def test_what_is_hidden_is_answered_for_as_what_is_not_there(world: World) -> None:
+def test_hidden_rows_are_answered_like_missing_ones(world: World) -> None:
     with psycopg.connect(world.reader) as reading, psycopg.connect(world.writer) as writing:
         for signature, trial in {**TRIALS, **WRITING}.items():
             connection = writing if signature in WRITING else reading
@@ -163,7 +163,7 @@ def test_functions_and_views_do_no_work_on_the_other_tenant(world: World) -> Non
     assert after[0] == before[0] and after[1] > before[1]
 
 
-def test_functions_of_ones_own_meet_no_row_of_the_other_tenant(world: World) -> None:
+def test_functions_of_a_user_see_no_row_of_the_other_tenant(world: World) -> None:
     met: list[str] = []
     with psycopg.connect(world.reader) as connection:
         connection.add_notice_handler(lambda notice: met.append(str(notice.message_primary)))
@@ -200,8 +200,8 @@ def test_statistics_of_the_other_tenant_are_not_shown(world: World) -> None:
                     sql.Identifier(view)
                 )
             ).fetchall()
-            told = [row for row in rows if FOREIGN.search(str(row[3:]))]
-            assert not told, (view, told)
+            leaked = [row for row in rows if FOREIGN.search(str(row[3:]))]
+            assert not leaked, (view, leaked)
 
 
 def test_a_reader_without_any_collection_sees_nothing(world: World) -> None:

@@ -52,7 +52,7 @@ REFUSED: list[LiteralString] = [
 ]
 
 
-def test_a_writer_cannot_reach_into_another_tenant(world: World) -> None:
+def test_a_writer_cannot_change_another_tenant(world: World) -> None:
     with psycopg.connect(world.url) as connection:
         tables = ("document", "verdict", "probe", "collection", "change")
         before = {table: everything(connection, table) for table in tables}
@@ -114,7 +114,7 @@ def test_a_writer_writes_its_own_tenant(world: World) -> None:
         assert connection.execute("DELETE FROM nearsim.document").rowcount == 5
 
 
-def test_who_may_only_read_a_collection_does_not_write_it(world: World) -> None:
+def test_a_reader_of_a_collection_cannot_write_it(world: World) -> None:
     with login(world.url, "nearsim_writer") as user:
         with Database.connect(world.url) as database:
             access.grant(database, user_of(user), "reader", ["north"])
@@ -123,15 +123,15 @@ def test_who_may_only_read_a_collection_does_not_write_it(world: World) -> None:
             assert connection.execute("UPDATE nearsim.document SET title = 'x'").rowcount == 0
             assert connection.execute("DELETE FROM nearsim.document").rowcount == 0
             for command in ("SELECT nearsim.pin_pair('plain-0', 'plain-3', 'why')", *REFUSED[:1]):
-                (told,) = outcome(connection, command, world.own)
-                assert "row-level security" in told
+                (error,) = outcome(connection, command, world.own)
+                assert "row-level security" in error
         with Database.connect(world.url) as database:
             assert access.revoke(database, user_of(user), "reader", ["north"])
         with psycopg.connect(user) as connection:
             assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (0,)
 
 
-def test_the_caller_is_who_asks_whatever_is_tried(world: World) -> None:
+def test_the_caller_cannot_be_forged(world: World) -> None:
     foreign = world.foreign["generation"]
     sees = sql.SQL("SELECT nearsim.may_read_generation({}), nearsim.caller()::text").format(
         sql.Literal(foreign)
@@ -205,7 +205,7 @@ def test_administrators_and_owners_see_everything(world: World) -> None:
         assert row == (True,)
 
 
-def test_turned_off_everybody_sees_everything_again(world: World) -> None:
+def test_without_isolation_all_users_see_all_collections(world: World) -> None:
     with Database.connect(world.url) as database:
         access.set_isolation(database, wanted=False)
     try:
@@ -237,7 +237,7 @@ BULK: list[LiteralString] = [
 ]
 
 
-def test_look_ups_under_isolation_go_by_their_indexes(world: World) -> None:
+def test_lookups_under_isolation_use_indexes(world: World) -> None:
     with psycopg.connect(world.url, autocommit=True) as admin:
         for given in (world.own, world.foreign):
             leaves = Leaves(GenerationId(int(str(given["generation"]))))

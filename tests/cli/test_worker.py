@@ -57,9 +57,7 @@ def get(address: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow("soak")
-def test_two_workers_and_a_writer_come_to_what_a_fresh_build_finds(
-    database_url: str, other: Application
-) -> None:
+def test_two_workers_and_a_writer_agree_with_a_fresh_build(database_url: str, other: Application) -> None:
     with running(database_url) as one, running(database_url, "--collection", "default") as two:
         for at in range(10):
             other.execute(INSERT, (at * 100, at * 100 + 99))
@@ -78,7 +76,7 @@ def test_two_workers_and_a_writer_come_to_what_a_fresh_build_finds(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_worker_that_is_told_to_stop_finishes_its_batch(
+def test_a_stopped_worker_finishes_its_batch(
     database_url: str, other: Application, number: signal.Signals, code: int
 ) -> None:
     with running(database_url) as worker:
@@ -120,8 +118,8 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
             assert f"error: cannot serve at 127.0.0.1, port {port}" in refused.lines[-1]
         with running(database_url, "--http", port, "--json") as refused:
             assert refused.wait() == 1
-            told = json.loads(refused.lines[-1])
-            assert told["level"] == "error" and f"port {port}" in told["message"]
+            record = json.loads(refused.lines[-1])
+            assert record["level"] == "error" and f"port {port}" in record["message"]
     with running(database_url, "--http", "0", "--quiet") as quiet:
         address = quiet.wait_for_line("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
         assert get(f"{address}/metrics")[0] == 200
@@ -130,7 +128,7 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
 
 
 @pytest.mark.slow("kills a server")
-def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
+def test_a_worker_reconnects_after_its_server_was_killed(major: int) -> None:
     with server_home() as home:
         settings = {"listen_addresses": "", "shared_buffers": "64MB"}
         cluster = Cluster(programs()[major], home / "data", home / "socket", settings)
@@ -164,12 +162,12 @@ def test_a_worker_goes_on_after_its_server_was_killed(major: int) -> None:
         cluster.stop()
 
 
-def test_once_ends_with_an_error_without_a_database() -> None:
+def test_once_fails_without_a_database() -> None:
     nowhere = CommandLine({"NEARSIM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"})
     assert "127.0.0.1" in nowhere.fail("worker", "--once")
 
 
-def test_what_was_set_aside_is_listed_retried_and_discarded(
+def test_work_set_aside_is_listed_retried_and_discarded(
     nearsim: CommandLine, database_url: str, other: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encode = Encoder.encode

@@ -82,14 +82,14 @@ def checked(index: Index, body: str, title: str | None = None, min_similarity: f
 
 def test_a_worker_answers_what_a_check_answers(database_url: str, index: Index, other: Application) -> None:
     with running(database_url):
-        asked = [
+        requests = [
             (body, title, least)
             for body in [*texts().values(), "nothing of the sort", "!?"]
             for title, least in ((None, 0.0), ("title 5", 0.9))
         ]
-        numbers = [put(other, body, title, least) for body, title, least in asked]
+        numbers = [put(other, body, title, least) for body, title, least in requests]
         answers = [other.execute(READ, (number,)).fetchall() for number in numbers]
-        assert answers == [checked(index, *one) for one in asked]
+        assert answers == [checked(index, *one) for one in requests]
         assert sum(map(len, answers)) > len(texts())
         body = texts()["f3-1"]
         row = other.execute(CALL, (body, None, "default", "1 minute")).fetchone()
@@ -101,7 +101,7 @@ def test_a_worker_answers_what_a_check_answers(database_url: str, index: Index, 
         assert other.execute(simple.encode()).fetchone() == ([],)
 
 
-def test_applications_ask_and_read_in_their_own_words(
+def test_applications_write_requests_and_read_answers_in_sql(
     database_url: str, index: Index, other: Application
 ) -> None:
     body = texts()["f0-0"]
@@ -117,13 +117,13 @@ def test_applications_ask_and_read_in_their_own_words(
         " ORDER BY similarity DESC, doc_id"
     ).fetchall()
     assert found == [(one.external_id, one.similarity) for one in index.similar_to_text(body)]
-    # What is gone since is in no answer.
+    # Documents deleted since are in no answer.
     other.execute("DELETE FROM nearsim.document WHERE external_id = 'f0-0'")
     rest = other.execute("SELECT external_id FROM nearsim.similar_to_text(1)").fetchall()
     assert rest == [(name,) for name, _ in found if name != "f0-0"]
 
 
-def test_without_a_worker_the_deadline_passes(database_url: str, other: Application) -> None:
+def test_without_a_worker_a_request_times_out(database_url: str, other: Application) -> None:
     with pytest.raises(
         psycopg.errors.ObjectNotInPrerequisiteState, match=r"no worker answered probe 1 within 0\.2 seconds"
     ) as raised:
@@ -135,7 +135,7 @@ def test_without_a_worker_the_deadline_passes(database_url: str, other: Applicat
         other.execute("SELECT nearsim.similar_to_text(7)")
 
 
-def test_what_an_open_transaction_cannot_do(database_url: str, other: Application) -> None:
+def test_open_transactions_cannot_wait_for_an_answer(database_url: str, other: Application) -> None:
     with psycopg.connect(database_url) as open_one:
         with pytest.raises(psycopg.errors.InvalidTransactionTermination) as raised:
             open_one.execute(CALL, ("a text", None, None, "1 minute"))
@@ -156,7 +156,7 @@ def test_what_an_open_transaction_cannot_do(database_url: str, other: Applicatio
     assert ask(other, "SELECT count(*) FROM nearsim.probe") == 1
 
 
-def test_a_collection_and_a_profile_are_named_where_there_are_several(
+def test_requests_name_a_collection_and_profile_if_there_are_several(
     database_url: str, index: Index, other: Application
 ) -> None:
     index.create_profile("second", Recipe())
@@ -183,7 +183,7 @@ def test_a_collection_and_a_profile_are_named_where_there_are_several(
     )
 
 
-def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Application) -> None:
+def test_requests_do_not_wait_for_a_batch(database_url: str, index: Index, other: Application) -> None:
     with running(database_url), psycopg.connect(database_url) as holding:
         holding.execute("LOCK nearsim_index.signature_1 IN SHARE MODE")
         other.execute("UPDATE nearsim.document SET body = body || ' once more'")
@@ -194,7 +194,7 @@ def test_a_batch_keeps_nobody_waiting(database_url: str, index: Index, other: Ap
 
 
 @pytest.mark.slow("300 lookups by two processes")
-def test_two_workers_answer_each_probe_once(database_url: str, index: Index, other: Application) -> None:
+def test_two_workers_answer_each_request_once(database_url: str, index: Index, other: Application) -> None:
     other.execute("CREATE TABLE public.answered AS SELECT 0 AS worker, probe_id FROM nearsim.probe")
     other.execute(
         "CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS"
@@ -215,7 +215,7 @@ def test_two_workers_answer_each_probe_once(database_url: str, index: Index, oth
 
 
 @pytest.mark.slow("kills a process")
-def test_a_killed_worker_leaves_its_probes_to_the_next(
+def test_requests_of_a_killed_worker_are_answered_by_another(
     database_url: str, index: Index, other: Application
 ) -> None:
     body = texts()["f1-0"]
@@ -231,7 +231,7 @@ def test_a_killed_worker_leaves_its_probes_to_the_next(
     assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []
 
 
-def test_probes_go_with_their_time_their_collection_and_purged_texts(
+def test_requests_are_deleted_when_old_and_with_their_collection_or_a_purge(
     database_url: str, index: Index, other: Application
 ) -> None:
     other.execute(
@@ -250,7 +250,7 @@ def test_probes_go_with_their_time_their_collection_and_purged_texts(
     assert ask(other, "SELECT count(*) FROM nearsim.probe_match") == 0
 
 
-def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
+def test_caches_are_dropped_after_a_purge_or_a_promotion(
     database_url: str, index: Index, other: Application
 ) -> None:
     """One worker goes on answering while what it knows of the index changes."""
@@ -276,7 +276,7 @@ def test_features_of_purged_texts_are_let_go_and_another_generation_is_noticed(
         ("deadline", "-infinity", "probe_moments_finite"),
     ],
 )
-def test_what_cannot_be_asked_by_hand(
+def test_invalid_requests_are_refused(
     connection: Connection, column: str, value: str, constraint: str
 ) -> None:
     inner = driver(connection)
@@ -302,7 +302,7 @@ def test_a_deadline_is_within_a_day(connection: Connection) -> None:
         inner.rollback()
 
 
-def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
+def test_taking_requests_reads_only_waiting_ones(engine: Engine) -> None:
     with engine.connect() as connection:
         inner = driver(connection)
         inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
@@ -314,9 +314,9 @@ def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
         inner.execute("ANALYZE nearsim.probe")
         explain = sql.SQL("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) ") + statement("take_probes")
         lines = inner.execute(explain, {"collection": None, "batch": 8}).fetchall()
-        told = "\n".join(str(line) for (line,) in lines)
-        assert "Index Scan using probe_waiting" in told
-        assert "Rows Removed" not in told and "Seq Scan on probe" not in told
+        plan = "\n".join(str(line) for (line,) in lines)
+        assert "Index Scan using probe_waiting" in plan
+        assert "Rows Removed" not in plan and "Seq Scan on probe" not in plan
         assert [one.probe_id for one in lookup_requests.take(connection, None, 8)] == [
             3601,
             3603,
@@ -326,7 +326,7 @@ def test_taking_probes_reads_those_that_wait_only(engine: Engine) -> None:
         ]
 
 
-def test_a_lost_connection_is_opened_anew(database_url: str, index: Index, other: Application) -> None:
+def test_a_lost_connection_is_reopened(database_url: str, index: Index, other: Application) -> None:
     body = texts()["f5-0"]
     with running(database_url) as worker:
         with psycopg.connect(database_url) as holding:

@@ -92,7 +92,7 @@ def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProc
 
 
 @pytest.mark.slow("kills a process")
-def test_a_killed_worker_costs_an_attempt_and_nothing_else(
+def test_a_killed_worker_costs_one_attempt_and_loses_nothing(
     database_url: str, engine: Engine, other: Application
 ) -> None:
     with running(database_url) as killed:
@@ -110,7 +110,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     assert ask(other, IDLE)
 
 
-def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
+def test_a_worker_without_heartbeat_loses_its_lease_and_stores_nothing(
     database_url: str, other: Application, logged: WorkerLog
 ) -> None:
     with running(database_url) as silent:
@@ -128,7 +128,7 @@ def test_a_silent_worker_loses_its_work_and_stores_nothing_late(
     assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
 
 
-def test_what_cannot_be_done_is_set_aside_alone(
+def test_only_the_failing_document_is_set_aside(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:
     other.execute(WRITE)
@@ -158,7 +158,7 @@ def test_what_cannot_be_done_is_set_aside_alone(
     assert failed(engine) == []
 
 
-def test_what_fails_is_due_at_once_when_retried_and_can_be_discarded(
+def test_failing_work_can_be_retried_at_once_and_discarded(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:
     poison.setattr(queue, "DELAYS_SECONDS", (3600.0, 3600.0))
@@ -200,7 +200,7 @@ def test_a_collection_without_a_profile_is_logged_once(
     assert len(logged.events()) == 1
 
 
-def test_another_text_needs_no_retry(
+def test_a_corrected_text_needs_no_retry(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(database_url)
@@ -212,7 +212,7 @@ def test_another_text_needs_no_retry(
     assert pairs(database_url) == PAIRS
 
 
-def test_what_is_discarded_stays_out_until_it_changes(
+def test_discarded_documents_are_not_indexed_until_they_change(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(database_url)
@@ -230,7 +230,7 @@ def test_what_is_discarded_stays_out_until_it_changes(
     assert pairs(database_url) == {pair for pair in PAIRS if "d10" not in pair}
 
 
-def test_a_generation_of_another_version_stops_no_other(
+def test_a_generation_of_another_version_does_not_stop_others(
     database_url: str, other: Application, logged: WorkerLog
 ) -> None:
     with Index.connect(database_url) as index:
@@ -248,9 +248,7 @@ def test_a_generation_of_another_version_stops_no_other(
         assert len(list(index.pairs())) == len(PAIRS)
 
 
-def test_a_profile_that_nobody_builds_is_built_when_it_has_documents(
-    database_url: str, other: Application
-) -> None:
+def test_an_unattended_profile_is_built_when_it_has_documents(database_url: str, other: Application) -> None:
     with Index.connect(database_url, collection="later") as index:
         index.create_profile("default", Recipe())
         index.database.create_collection("without a profile")
@@ -266,7 +264,7 @@ def test_a_profile_that_nobody_builds_is_built_when_it_has_documents(
         assert index.stats()["state"] == "live"
 
 
-def test_a_build_that_fails_stops_no_other(
+def test_a_failed_build_does_not_stop_others(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:
     other.execute(WRITE)
@@ -286,7 +284,7 @@ def test_a_build_that_fails_stops_no_other(
         assert len(list(index.pairs())) == len(PAIRS)
 
 
-def test_features_are_forgotten_when_texts_are_purged(database_url: str, other: Application) -> None:
+def test_cached_features_are_dropped_after_a_purge(database_url: str, other: Application) -> None:
     other.execute(WRITE)
     worker = Worker(database_url)
     with worker._session() as session:

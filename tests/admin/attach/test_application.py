@@ -30,7 +30,7 @@ def test_a_role_without_rights_writes_its_table(story: Index, app: Application, 
         app.execute("RESET ROLE; DROP OWNED BY plain_writer; DROP ROLE plain_writer")
 
 
-def test_writers_wait_for_nobody(story: Index, app: Application, database_url: str) -> None:
+def test_writers_are_not_blocked(story: Index, app: Application, database_url: str) -> None:
     """Not even for one who has all documents and all notes locked."""
     with application(database_url) as other, other.transaction():
         other.execute("SELECT FROM nearsim.document FOR UPDATE; SELECT FROM nearsim.attachment FOR UPDATE")
@@ -42,7 +42,7 @@ def test_writers_wait_for_nobody(story: Index, app: Application, database_url: s
     assert ask(app, "SELECT count(*) FROM nearsim.change") == 4
 
 
-def test_a_renamed_column_refuses_no_write(
+def test_a_renamed_column_does_not_block_writes(
     story: Index, app: Application, database: Database, database_url: str, logged: WorkerLog
 ) -> None:
     warnings: list[str] = []
@@ -71,7 +71,7 @@ def test_a_renamed_column_refuses_no_write(
     assert_as_ingested(database, app, story)
 
 
-def test_other_columns_from_now_on(story: Index, app: Application, database: Database) -> None:
+def test_attaching_again_changes_the_columns(story: Index, app: Application, database: Database) -> None:
     app.execute("ALTER TABLE story RENAME body TO content")
     app.execute("ALTER TABLE story RENAME headline TO head")
     index = attached(database, columns=Columns("id", "content", title="head"))
@@ -83,7 +83,7 @@ def test_other_columns_from_now_on(story: Index, app: Application, database: Dat
     assert_as_ingested(database, app, index)
 
 
-def test_a_table_that_is_gone(
+def test_a_dropped_table(
     story: Index, app: Application, database: Database, database_url: str, logged: WorkerLog
 ) -> None:
     before = pairs(story)
@@ -105,7 +105,7 @@ def test_a_table_that_is_gone(
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
 
 
-def test_names_as_sql_writes_them(app: Application, database: Database) -> None:
+def test_quoted_names(app: Application, database: Database) -> None:
     app.execute(
         'CREATE SCHEMA "My News"; CREATE TABLE "My News"."Big.Story" ("Id" int PRIMARY KEY, "The ""Text""" text)'
     )

@@ -55,7 +55,9 @@ def scramble(app: Application, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("table", [PLAIN, PARTITIONED], ids=["plain", "partitioned"])
-def test_as_if_ingested(where: str, database: Database, table: str) -> None:
+def test_an_attached_table_is_indexed_like_an_ingested_one(
+    where: str, database: Database, table: str
+) -> None:
     rng = random.Random(table)
     with application(where) as app:
         app.execute(table.encode())
@@ -81,7 +83,7 @@ def test_as_if_ingested(where: str, database: Database, table: str) -> None:
             assert "story_rest" in str(ask(app, TRIGGERS))
 
 
-def test_nothing_is_written_while_nothing_changes(story: Index, app: Application) -> None:
+def test_a_sweep_without_changes_writes_nothing(story: Index, app: Application) -> None:
     app.execute("UPDATE story SET seen = seen + 1")
     assert ask(app, "SELECT count(*) FROM nearsim.change") == 0
     app.execute("UPDATE story SET body = body || ''")
@@ -105,7 +107,7 @@ def test_null_is_not_empty(story: Index, app: Application) -> None:
         assert ask(app, "SELECT count(*) FROM nearsim.change") == 0
 
 
-def test_texts_stay_where_they_are(story: Index, app: Application) -> None:
+def test_texts_are_not_copied(story: Index, app: Application) -> None:
     assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 0
     assert story.get("3")["body"] == words(1, 3)
     assert "body_digest" not in story.get("3")
@@ -136,7 +138,7 @@ KINDS = {
 }
 
 
-def test_kinds_of_ids(app: Application, database: Database) -> None:
+def test_id_column_types(app: Application, database: Database) -> None:
     app.execute("DROP TABLE story")
     for kind, ids in KINDS.items():
         table = 'CREATE TABLE story ("The Id" {} UNIQUE, body text)'
@@ -171,7 +173,7 @@ def all_pairs(ids: list[str]) -> set[frozenset[str]]:
     return {frozenset((one, other)) for one in ids for other in ids if one != other}
 
 
-def test_ids_that_cannot_be_are_left_out(app: Application, database: Database) -> None:
+def test_rows_with_unusable_ids_are_skipped(app: Application, database: Database) -> None:
     app.execute("ALTER TABLE story ALTER id TYPE text")
     index = attached(database)
     for odd in ("x" * 1025, "", "ü" * 513):
@@ -199,7 +201,7 @@ def replicated(app: Application, command: str) -> None:
         app.execute(command.encode())
 
 
-def test_what_replication_applies_is_followed(story: Index, app: Application, database: Database) -> None:
+def test_replicated_changes_are_captured(story: Index, app: Application, database: Database) -> None:
     replicated(
         app, "INSERT INTO story VALUES (11, 'x', 'family0word0 family0word1 family0word2 family0word3')"
     )
@@ -212,7 +214,7 @@ def test_what_replication_applies_is_followed(story: Index, app: Application, da
     assert pairs(story) == set()
 
 
-def test_what_triggers_miss_is_swept(where: str, database: Database) -> None:
+def test_a_sweep_finds_changes_that_triggers_missed(where: str, database: Database) -> None:
     with application(where) as app:
         app.execute(PARTITIONED.encode())
         for number in range(30):
@@ -242,7 +244,7 @@ def unseen(app: Application, command: str) -> None:
     app.execute("ALTER TABLE story ENABLE TRIGGER ALL")
 
 
-def test_texts_that_are_not_what_they_were_are_found_when_they_are_read(
+def test_changed_texts_are_detected_when_read(
     story: Index, app: Application, database: Database, database_url: str
 ) -> None:
     """By a build, by a worker that signs, and by one that verifies: none of them waits for the sweep of the hour."""
@@ -269,7 +271,7 @@ def test_texts_that_are_not_what_they_were_are_found_when_they_are_read(
     assert pairs(first) == pairs(twin(database, app))
 
 
-def test_an_interrupted_load_goes_on(
+def test_an_interrupted_load_continues(
     app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slice_of = source_rows.update_slice
@@ -330,7 +332,9 @@ def test_batches_in_slices(story: Index, database: Database, monkeypatch: pytest
     assert pairs(Index(database, "story", "sliced")) == pairs(Index(database, "story", "default"))
 
 
-def test_written_while_workers_follow(app: Application, database: Database, where: str) -> None:
+def test_concurrent_writes_and_workers_agree_in_the_end(
+    app: Application, database: Database, where: str
+) -> None:
     """Two writers, a worker and sweeps at once; then the work is drained, and nothing is missing."""
     index = attached(database)
     worker = Worker(where)

@@ -18,7 +18,7 @@ from tests.builders.workers import Application, ask
 pytestmark = pytest.mark.each_major
 
 
-def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
+def test_detaching_leaves_no_triggers_behind(app: Application, database: Database) -> None:
     before = ask(app, CATALOG)
     ways: list[Callable[[], int]] = [
         lambda: attach.detach(database, "story", keep=False),
@@ -35,7 +35,7 @@ def test_detaching_leaves_nothing(app: Application, database: Database) -> None:
     assert ask(app, "SELECT count(*) FROM nearsim.change WHERE doc_id IS NULL") == 0
 
 
-def test_what_is_kept_is_not_signed_again(story: Index, app: Application, database: Database) -> None:
+def test_kept_documents_are_not_signed_again(story: Index, app: Application, database: Database) -> None:
     signatures = (
         "SELECT array_agg((doc_id, revision, xmin::text)::text ORDER BY doc_id)::text FROM nearsim.signature"
     )
@@ -52,7 +52,7 @@ def test_what_is_kept_is_not_signed_again(story: Index, app: Application, databa
         attach.detach(database, "story", keep=False)
 
 
-def test_an_interrupted_keep_goes_on(
+def test_an_interrupted_detach_with_keep_continues(
     story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = source_rows.copy_texts

@@ -31,7 +31,7 @@ REFUSED = {
 }
 
 
-def test_tables_that_cannot_be_followed(app: Application, database: Database) -> None:
+def test_tables_that_cannot_be_attached(app: Application, database: Database) -> None:
     for table, reason in REFUSED.items():
         app.execute(table.encode())
         with pytest.raises(NearsimError, match=reason):
@@ -41,7 +41,7 @@ def test_tables_that_cannot_be_followed(app: Application, database: Database) ->
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
 
 
-def test_what_else_is_refused(app: Application, database: Database) -> None:
+def test_other_refusals(app: Application, database: Database) -> None:
     for table, reason in {
         "nearsim.document": "nearsim's own schema",
         "pg_catalog.pg_class": "it belongs to PostgreSQL",
@@ -63,7 +63,7 @@ def test_what_else_is_refused(app: Application, database: Database) -> None:
         attach.ingest_table(Index(database, "story"), "default", Recipe())
 
 
-def test_rights_that_are_missing(database_url: str, engine: Engine, app: Application) -> None:
+def test_missing_rights(database_url: str, engine: Engine, app: Application) -> None:
     app.execute("CREATE ROLE keeper LOGIN IN ROLE nearsim_admin")
     try:
         url = engine.url.set(username="keeper").render_as_string(hide_password=False)
@@ -83,7 +83,7 @@ def test_rights_that_are_missing(database_url: str, engine: Engine, app: Applica
         app.execute("DROP OWNED BY keeper CASCADE; DROP ROLE keeper")
 
 
-def test_documents_are_written_in_the_table_only(story: Index, app: Application) -> None:
+def test_documents_of_an_attached_collection_are_read_only(story: Index, app: Application) -> None:
     for refused in (
         partial(story.add, [Document("x", body="y")]),
         partial(story.add, [Document("x", body="y")], "skip"),

@@ -47,7 +47,7 @@ UPDATE nearsim.attachment SET relation = 'story';
 
 
 def warned(app: Application, question: str) -> list[str]:
-    """What the server warns of when it is asked."""
+    """Warnings of the server for a query."""
     warnings: list[str] = []
 
     def note(notice: psycopg.errors.Diagnostic) -> None:
@@ -83,7 +83,7 @@ def test_neither_casts_nor_views_of_the_owner_run(
     assert ask(app, "SELECT count(*) FROM who_ran") == 0
 
 
-def test_ids_of_a_kind_that_cannot_be(story: Index, app: Application) -> None:
+def test_an_id_column_changed_to_an_unsupported_type(story: Index, app: Application) -> None:
     app.execute("GRANT USAGE ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
     app.execute("ALTER TABLE story ALTER id TYPE date USING DATE '2026-01-01' + CAST(id AS integer)")
     for question in (WHY, WHY_NOT):
@@ -101,7 +101,7 @@ def test_ids_of_a_domain(app: Application, database: Database) -> None:
     assert ask(app, BODY) == words(1, 3)
 
 
-def test_owners_who_are_not_trusted_are_warned_of(app: Application, where: str, database: Database) -> None:
+def test_an_untrusted_owner_produces_a_warning(app: Application, where: str, database: Database) -> None:
     app.execute("GRANT ALL ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
     assert attach.attach_table(database, "story", COLUMNS).warnings == ()
     with login(where) as stranger, login(where, "nearsim_admin") as keeper:
@@ -112,7 +112,7 @@ def test_owners_who_are_not_trusted_are_warned_of(app: Application, where: str, 
         assert attach.attach_table(database, "story", COLUMNS).warnings == ()
 
 
-def test_the_grants_that_body_of_needs(app: Application, database: Database) -> None:
+def test_missing_grants_for_body_of_are_named(app: Application, database: Database) -> None:
     app.execute("""CREATE SCHEMA "My's"; CREATE TABLE "My's"."Sto ry's" AS SELECT * FROM story""")
     app.execute("""ALTER TABLE "My's"."Sto ry's" ADD PRIMARY KEY (id)""")
     result = attach.attach_table(database, """"My's"."Sto ry's\"""", Columns("id", "body"))

@@ -101,7 +101,7 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
     engine.dispose()
 
 
-def test_why_pairs_are_lost_and_gained(database_url: str) -> None:
+def test_reasons_for_lost_and_gained_pairs(database_url: str) -> None:
     edited = STORY.replace("harbour", "station")
     texts = {"one": STORY, "two": edited, "twin": STORY, "number": "1 2 3", "numbers": "1 2 3"}
     with Index.connect(database_url) as index:

@@ -61,7 +61,7 @@ def nothing_is_left(database: Database) -> bool:
 
 
 @pytest.mark.parametrize("table", ["band_1", "similar_pair"])
-def test_who_reads_it_is_not_disturbed_and_is_named(url: str, database: Database, table: str) -> None:
+def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Database, table: str) -> None:
     with reader(url, table) as reading:
         (dropped,) = Reindex(database, "default").drop(patience_seconds=SHORTLY)
         assert not dropped.finished
@@ -74,8 +74,8 @@ def test_who_reads_it_is_not_disturbed_and_is_named(url: str, database: Database
     assert dropped.finished and nothing_is_left(database)
 
 
-def test_nobody_waits_behind_a_drop_that_waits(url: str, database: Database) -> None:
-    """While it waits for a reader, others read every parent and write through the triggers, as fast as ever."""
+def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
+    """While a drop waits for a reader, other sessions read every parent and write through the triggers."""
     with reader(url, "signature", "band", "similar_pair", "cluster_member"), application(url) as other:
         other.execute("SET statement_timeout = '2s'")
         with ThreadPoolExecutor(1) as pool:
@@ -95,7 +95,7 @@ def test_nobody_waits_behind_a_drop_that_waits(url: str, database: Database) -> 
 
 
 @pytest.mark.parametrize("leaf", ["band_1", "band_2"])
-def test_an_interrupted_detach_is_finished_whosever_it_was(url: str, database: Database, leaf: str) -> None:
+def test_an_interrupted_detach_is_finished_by_the_next_drop(url: str, database: Database, leaf: str) -> None:
     with reader(url, "band"), application(url) as other:
         other.execute("SET lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -107,7 +107,7 @@ def test_an_interrupted_detach_is_finished_whosever_it_was(url: str, database: D
     assert dropped.finished and nothing_is_left(database)
 
 
-def test_killed_between_any_two_steps_it_goes_on(database: Database) -> None:
+def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute(
             text("UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE generation_id = 1")
@@ -122,14 +122,14 @@ def test_killed_between_any_two_steps_it_goes_on(database: Database) -> None:
     assert reindex.drop(reindex.find_droppable(every=True)) == []
 
 
-def test_two_who_drop_the_same(url: str, database: Database) -> None:
+def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> None:
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(drop_generation.drop, database.engine, retired(database)) for _ in range(2)]
         assert [one.result().finished for one in both] == [True, True]
     assert nothing_is_left(database)
 
 
-def test_a_worker_drops_what_was_held(database_url: str) -> None:
+def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
     two_generations(database_url)
     with Database.connect(database_url) as database, running(database_url) as worker:
         with reader(database_url, "similar_pair_1"):

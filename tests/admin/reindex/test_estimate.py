@@ -7,14 +7,14 @@ from nearsim_db.admin.reindex.estimate import STAGES, StageProgress, WorkRate, e
 USUAL = {"sign": 0.001, "bands": 0.002, "pairs": 0.003, "clusters": 0.004}
 
 
-def test_halfway_through_the_first_stage_by_its_own_speed() -> None:
+def test_the_first_stage_is_estimated_by_its_own_speed() -> None:
     progress = StageProgress("sign", 10_000, share=0.5, share_before=0.0, elapsed_seconds=10.0, queued=0)
     percent, left = estimate(progress, USUAL, {}, None)
     assert left == pytest.approx(10 + 20 + 30 + 40)
     assert percent == pytest.approx(100 * 10 / 110)
 
 
-def test_stages_to_come_are_as_much_slower_as_those_before_were() -> None:
+def test_later_stages_are_scaled_by_the_slowdown_of_earlier_ones() -> None:
     progress = StageProgress("pairs", 10_000, share=0.0, share_before=0.0, elapsed_seconds=0.0, queued=500)
     percent, left = estimate(progress, USUAL, {"sign": 20.0, "bands": 40.0}, 100.0)
     assert left == pytest.approx(2 * (30 + 40) + 5)
@@ -30,27 +30,27 @@ def test_a_resumed_stage_is_not_credited_with_what_was_done_before() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("share", [None, 0.0, 1.0])
 @pytest.mark.parametrize("documents", [0, 1, 10**7])
-def test_it_never_exceeds_its_bounds(stage: str, share: float | None, documents: int) -> None:
+def test_estimates_stay_within_bounds(stage: str, share: float | None, documents: int) -> None:
     for elapsed in (0.0, 1e6):
         percent, left = estimate(StageProgress(stage, documents, share, 0.0, elapsed, 0), USUAL, {}, None)
         assert 0 <= percent <= 100 and left >= 0
 
 
-def test_when_built_only_the_queue_is_left() -> None:
+def test_a_built_generation_has_only_its_queue_left() -> None:
     assert estimate(StageProgress("done", 10_000, None, 0.0, 0.0, 500), USUAL, {}, 50.0)[1] == pytest.approx(
         10
     )
     assert estimate(StageProgress("done", 10_000, None, 0.0, 0.0, 0), USUAL, {}, 50.0) == (100, 0)
 
 
-def test_seconds_of_a_small_build_say_nothing_of_large_ones() -> None:
+def test_seconds_of_a_small_build_are_ignored() -> None:
     spent = {"sign": 2.0, "bands": 4.0, "pairs": 6.0, "clusters": 8.0}
     assert seconds_by_stage({"documents": 2_000, "seconds": spent}) == USUAL
     assert seconds_by_stage({"documents": 20, "seconds": spent}) == seconds_by_stage({})
     assert seconds_by_stage({"documents": 2_000, "seconds": {"sign": 2.0}}) == seconds_by_stage({})
 
 
-def test_the_rate_is_measured_now_and_then() -> None:
+def test_the_rate_is_reported_every_two_seconds() -> None:
     times = iter([0.0, 1.0, 4.0, 5.0])
     rate = WorkRate(lambda: next(times))
     assert [rate.measure("sign", 100), rate.measure("search", 300), rate.measure("search", 400)] == [

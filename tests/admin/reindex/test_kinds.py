@@ -20,7 +20,7 @@ def filled(server: Server) -> Iterator[Database]:
         yield filled
 
 
-def test_verdicts_outlive_every_generation(filled: Database) -> None:
+def test_verdicts_apply_to_new_generations(filled: Database) -> None:
     index = Index(filled, "default")
     index.pin("d0", "d39", "the same event")
     index.veto("d4", "d5", "another match")
@@ -35,7 +35,7 @@ def test_verdicts_outlive_every_generation(filled: Database) -> None:
     index._contexts.pool.shutdown()
 
 
-def test_a_window_is_taken_up(filled: Database) -> None:
+def test_a_new_retention_is_applied(filled: Database) -> None:
     old = (
         "UPDATE nearsim.document SET published_at = now() - interval '60 days' "
         "WHERE external_id IN ('d0', 'd1', 'd4')"
@@ -47,7 +47,7 @@ def test_a_window_is_taken_up(filled: Database) -> None:
     assert pairs_of(filled, 2) == jaccard_pairs(texts, 0.3)
 
 
-def test_a_table_is_followed_by_both(app: Application, story: Index) -> None:
+def test_both_generations_follow_an_attached_table(app: Application, story: Index) -> None:
     one = Reindex(story.database, story.collection)
 
     def progress(step: str, done: int, total: int | None) -> None:
@@ -63,7 +63,7 @@ def test_a_table_is_followed_by_both(app: Application, story: Index) -> None:
     assert_as_ingested(story.database, app, story)
 
 
-def test_what_a_crash_must_not_lose_is_logged(filled: Database) -> None:
+def test_tables_of_a_new_generation_are_logged(filled: Database) -> None:
     Reindex(filled, "default").start(detached=False)
     unlogged = "SELECT count(*) FROM pg_class WHERE relname ~ '_2$' AND relpersistence <> 'p'"
     with filled.transaction() as connection:

@@ -8,7 +8,7 @@ from nearsim_db.errors import LimitsExceededError, RecipeError
 
 
 @pytest.mark.parametrize(
-    ("told", "whole", "most"),
+    ("text", "live", "most"),
     [
         ("0.1%", 1_000, 1),
         ("0.1 %", 1_999, 1),
@@ -26,29 +26,29 @@ from nearsim_db.errors import LimitsExceededError, RecipeError
         ("5%", 0, 0),
     ],
 )
-def test_what_is_allowed(told: str | float, whole: int, most: int) -> None:
-    limit = Limit.parse(told)
-    assert not limit.is_exceeded(most, whole)
-    assert limit.is_exceeded(most + 1, whole)
-    assert Limit.parse(limit) is limit and limit.text == str(told)
+def test_limits_decide_exactly(text: str | float, live: int, most: int) -> None:
+    limit = Limit.parse(text)
+    assert not limit.is_exceeded(most, live)
+    assert limit.is_exceeded(most + 1, live)
+    assert Limit.parse(limit) is limit and limit.text == str(text)
 
 
-@pytest.mark.parametrize("told", ["", "%", "some", "-1", "-0.1%", "1/3", "1_0", "nan", "inf", "٣"])
-def test_what_is_no_limit(told: str) -> None:
+@pytest.mark.parametrize("text", ["", "%", "some", "-1", "-0.1%", "1/3", "1_0", "nan", "inf", "٣"])
+def test_invalid_limits_are_refused(text: str) -> None:
     with pytest.raises(RecipeError, match=r"give a share as 0\.1%"):
-        Limit.parse(told)
+        Limit.parse(text)
 
 
-@pytest.mark.parametrize("told", ["101%", "1.5"])
-def test_no_more_than_all_can_go_but_more_can_come(told: str) -> None:
+@pytest.mark.parametrize("text", ["101%", "1.5"])
+def test_limits_above_all_apply_only_to_gains(text: str) -> None:
     for name in ("lost", "rescored", "split"):
-        with pytest.raises(RecipeError, match=f"a limit of {told} {name} is more than 100 %"):
-            Limits.parse(**{name: told})
-    assert list(Limits.parse(gained=told, merged=told).by_name) == ["gained", "merged"]
+        with pytest.raises(RecipeError, match=f"a limit of {text} {name} is more than 100 %"):
+            Limits.parse(**{name: text})
+    assert list(Limits.parse(gained=text, merged=text).by_name) == ["gained", "merged"]
     assert not Limit.parse("300%").is_exceeded(30, 10) and Limit.parse("300%").is_exceeded(31, 10)
 
 
-def test_what_exceeds_is_refused_by_name() -> None:
+def test_exceeded_limits_are_named() -> None:
     limits = Limits.parse(lost="0.1%", split=2, gained=None)
     assert list(limits.by_name) == ["lost", "split"]
     checked = check_limits(limits, {"lost": 2, "split": 2}, {"lost": 1_000, "split": 0})

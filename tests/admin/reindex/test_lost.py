@@ -44,7 +44,7 @@ def run(database: Database, *commands: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["paused", "killed"])
-def test_what_was_being_changed_while_pairs_were_verified_is_searched(
+def test_documents_changed_during_verification_are_searched_again(
     url: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_CANDIDATES_PER_BATCH", 4)
@@ -74,7 +74,7 @@ def test_what_was_being_changed_while_pairs_were_verified_is_searched(
         assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
 
 
-def test_a_generation_begun_during_a_purge_is_told_of_it(url: str) -> None:
+def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> None:
     with opened(url) as (database, _), database.engine.connect() as holding:
         doc_id = doc_id_of(url, "d0")
         # The last thing that a purge does is to write down when it was.
@@ -106,7 +106,7 @@ def run_one(database: Database, query: TextClause) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_a_signature_of_no_document_is_a_fault_and_leaves(url: str) -> None:
+def test_a_signature_without_document_is_a_fault_and_is_deleted(url: str) -> None:
     with opened(url) as (database, _):
         doc_id = doc_id_of(url, "d0")
         run(
@@ -119,10 +119,12 @@ def test_a_signature_of_no_document_is_a_fault_and_leaves(url: str) -> None:
         found = verify_index(database, sample=None).found
         assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]
         Worker(url).drain()
-        assert traces_of_id(url, doc_id).keys() == {"event"}  # that its pair is gone
+        assert traces_of_id(url, doc_id).keys() == {"event"}  # the event that its pair was deleted
 
 
-def test_work_that_nobody_here_can_do_is_no_backlog(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_for_an_irreproducible_generation_is_no_backlog(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
@@ -133,10 +135,10 @@ def test_work_that_nobody_here_can_do_is_no_backlog(url: str, monkeypatch: pytes
             "INSERT INTO nearsim.work (generation_id, doc_id, stage) SELECT 1, doc_id, 'sign' FROM nearsim.document",
             "UPDATE nearsim.work SET queued_at = now() - interval '1 day'",
         )
-        told = [
+        findings = [
             one for one in doctor.examine() if one.verdict != "ok" and one.check in ("workers", "reindexes")
         ]
-        (finding,) = told
+        (finding,) = findings
         assert "generation 1" in finding.finding and "cannot be written to" in finding.finding
         assert finding.advice.startswith("nearsim reindex drop -g 1, or ")
         assert [one.remedy_where_refused for one in reindex.status()] == [finding.advice, None]
@@ -145,7 +147,7 @@ def test_work_that_nobody_here_can_do_is_no_backlog(url: str, monkeypatch: pytes
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 40, 0)
 
 
-def test_what_is_left_of_an_abandoned_generation_waits_for_nobody(url: str) -> None:
+def test_work_of_an_abandoned_generation_is_no_backlog(url: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
         reindex.abandon()
@@ -164,7 +166,7 @@ def test_what_is_left_of_an_abandoned_generation_waits_for_nobody(url: str) -> N
 
 
 @pytest.mark.parametrize("how", ["rollback", "promote"])
-def test_who_answers_again_is_up_to_date(url: str, how: str) -> None:
+def test_a_rolled_back_generation_is_up_to_date(url: str, how: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
         reindex.promote()

@@ -68,13 +68,13 @@ def test_readers_never_see_none_or_two(url: str, database: Database) -> None:
     assert len(expected) == len(set(expected.values())) == 2 and seen
 
 
-def test_an_open_reader_of_all_tables_is_not_waited_for(url: str, database: Database) -> None:
+def test_a_promotion_does_not_wait_for_readers(url: str, database: Database) -> None:
     with reader(url, "generation", "profile", *PARENTS, *(f"{one}_{id}" for one in PARENTS for id in (1, 2))):
         assert Reindex(database, "default").promote()[1] == 1
         assert Reindex(database, "default").rollback()[1] == 2
 
 
-def test_writers_do_not_queue_behind_a_promotion_that_waits(url: str, database: Database) -> None:
+def test_a_waiting_promotion_does_not_block_writers(url: str, database: Database) -> None:
     held = "SELECT FROM nearsim.generation FOR UPDATE"
     with psycopg.connect(url) as holding, application(url) as writing, ThreadPoolExecutor(1) as pool:
         holding.execute(held)
@@ -90,7 +90,7 @@ def test_writers_do_not_queue_behind_a_promotion_that_waits(url: str, database: 
     assert states(database) == {1: "retired", 2: "live"}
 
 
-def test_of_two_promoters_one_is_told(database: Database) -> None:
+def test_of_two_promotions_one_is_refused(database: Database) -> None:
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(Reindex(database, "default").promote, 2) for _ in range(2)]
         errors = [one.exception() for one in both]

@@ -42,14 +42,14 @@ def url_of(database: Database) -> str:
 
 
 def write(database: Database, edition: int, count: int = 8) -> None:
-    """Change the first documents, and leave it to whoever indexes."""
+    """Change the first documents without indexing them."""
     with database.transaction() as connection:
         for document in stories(count, edition):
             change = text("UPDATE nearsim.document SET body = :body WHERE external_id = :id")
             connection.execute(change, {"body": document.body, "id": document.external_id})
 
 
-def test_the_new_generation_is_what_a_fresh_build_would_be(database: Database) -> None:
+def test_a_new_generation_equals_a_fresh_build(database: Database) -> None:
     texts = texts_of(database)
     assert jaccard_pairs(texts, 0.3) > jaccard_pairs(texts, 0.5)
     made = reindex(database).start(settings=LOWER)
@@ -60,7 +60,7 @@ def test_the_new_generation_is_what_a_fresh_build_would_be(database: Database) -
 
 
 @pytest.mark.parametrize("step", ["sign", "bands", "candidates", "clusters", "search"])
-def test_stopped_in_any_stage_it_goes_on_from_there(database: Database, step: str) -> None:
+def test_a_build_stopped_in_any_stage_resumes_there(database: Database, step: str) -> None:
     written = False
 
     def progress(name: str, done: int, total: int | None) -> None:
@@ -91,47 +91,47 @@ def test_stopped_in_any_stage_it_goes_on_from_there(database: Database, step: st
     assert pairs_of(database, 1) != pairs_of(database, 2)
 
 
-def test_it_is_paused_while_it_is_built_and_goes_on(database: Database) -> None:
-    others = reindex(database)
+def test_a_build_is_paused_and_resumed(database: Database) -> None:
+    second = reindex(database)
 
     def pause(step: str, done: int, total: int | None) -> None:
         if step == "candidates":
-            others.pause()
+            second.pause()
 
     with pytest.raises(BuildStoppedError, match="it is paused; to resume: nearsim reindex resume"):
         Reindex(database, "default", progress=pause).start(settings=LOWER)
     assert states(database)[2] == "paused"
     assert coming(database).stage == "pairs"
     write(database, 1)
-    assert others.resume(detached=True).detached
-    assert others.resume().state == "ready"
+    assert second.resume(detached=True).detached
+    assert second.resume().state == "ready"
     assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
     for before in ("ready", "paused"):
         assert states(database)[2] == before
         if before == "ready":
-            others.pause()
-    assert others.resume().state == "ready"
+            second.pause()
+    assert second.resume().state == "ready"
 
 
-def test_it_is_abandoned_while_it_catches_up(database: Database) -> None:
-    others = reindex(database)
+def test_a_generation_is_abandoned_while_it_catches_up(database: Database) -> None:
+    second = reindex(database)
 
     def progress(step: str, done: int, total: int | None) -> None:
         if step == "clusters" and states(database)[2] == "building":
             write(database, 1)
         elif states(database)[2] == "catching_up":
-            others.abandon()
+            second.abandon()
 
     with pytest.raises(BuildStoppedError, match="it is abandoned"):
         Reindex(database, "default", progress=progress).start(settings=LOWER)
     assert states(database) == {1: "live", 2: "abandoned"}
     with pytest.raises(NotFoundError, match="no index is being built"):
-        others.resume()
-    assert [one.finished for one in others.drop()] == [True]
+        second.resume()
+    assert [one.finished for one in second.drop()] == [True]
     assert leaf_tables(database) == 4
 
 
-def test_moves_that_cannot_be_are_refused_and_say_why(database: Database) -> None:
+def test_impossible_transitions_are_refused_with_the_reason(database: Database) -> None:
     one = reindex(database)
     for move in (one.pause, one.abandon, one.resume):
         with pytest.raises(NotFoundError, match="start with: nearsim reindex start"):
@@ -166,7 +166,7 @@ def test_only_one_process_builds_a_generation(database: Database) -> None:
     assert refused == [False, False]
 
 
-def test_rollback_and_forth_with_writes_in_between(database: Database) -> None:
+def test_rollback_and_promotion_with_writes_between(database: Database) -> None:
     one = reindex(database)
     one.start(settings=LOWER)
     live, before = one.promote()
@@ -194,7 +194,7 @@ def test_an_empty_collection_is_reindexed(database: Database) -> None:
         assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3) != set()
 
 
-def test_a_generation_that_this_code_cannot_make_again_is_replaced(database: Database) -> None:
+def test_an_irreproducible_generation_is_replaced(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'of another scheme'"))
     warned: list[str] = []

@@ -18,7 +18,7 @@ LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
 
 
 @pytest.mark.slow("load")
-def test_nobody_notices(database_url: str, major: int) -> None:
+def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) -> None:
     documents = 50_000 if major == newest_major() else 5_000
     world = ordeal.make_world(database_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
     seen = ordeal.run(world, LOAD)

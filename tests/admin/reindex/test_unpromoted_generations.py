@@ -73,7 +73,7 @@ def assert_promoted_is_right(url: str, reindex: Reindex) -> None:
 
 
 @pytest.mark.parametrize("step", ["sign", "bands", "candidates", "clusters"])
-def test_a_build_that_nobody_is_at_forgets_at_once(url: str, step: str) -> None:
+def test_an_unattended_build_is_purged_at_once(url: str, step: str) -> None:
     with opened(url) as (database, reindex):
         with pytest.raises(Killed):
             Reindex(database, "default", progress=StoppedAt(step)).start(settings=LOWER)
@@ -87,23 +87,23 @@ def test_a_build_that_nobody_is_at_forgets_at_once(url: str, step: str) -> None:
         assert_promoted_is_right(url, reindex)
 
 
-def test_a_build_that_somebody_is_at_forgets_when_it_has_caught_up(url: str) -> None:
-    told: list[tuple[int, Purged]] = []
+def test_an_attended_build_is_purged_when_it_has_caught_up(url: str) -> None:
+    purges: list[tuple[int, Purged]] = []
 
     def progress(step: str, done: int, total: int | None) -> None:
-        if step == "candidates" and not told:
-            told.append(purge(url, "d1"))
+        if step == "candidates" and not purges:
+            purges.append(purge(url, "d1"))
 
     with opened(url) as (database, reindex):
         Reindex(database, "default", progress=progress).start(settings=LOWER)
-        ((doc_id, purged),) = told
+        ((doc_id, purged),) = purges
         assert [one.generation_id for one in purged.later] == [2]
         assert [one.generation_id for one, _ in purged.generations] == [1]
         assert traces_of_id(url, doc_id) == {}
         assert_promoted_is_right(url, reindex)
 
 
-def test_what_was_given_up_forgets_too(url: str) -> None:
+def test_an_abandoned_generation_is_purged_too(url: str) -> None:
     with opened(url) as (database, reindex):
         with pytest.raises(Killed):
             Reindex(database, "default", progress=StoppedAt("clusters")).start(settings=LOWER)
@@ -114,7 +114,7 @@ def test_what_was_given_up_forgets_too(url: str) -> None:
 
 
 class Deletion:
-    """Progress of a build, during which its profile or collection is deleted by somebody else."""
+    """Progress of a build during which another session deletes its profile or collection."""
 
     def __init__(self, url: str, kind: str) -> None:
         self.url = url
@@ -130,7 +130,7 @@ class Deletion:
             delete_collection(database, "default")
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
-        """Goes on when the others have said that it is to end."""
+        """Continue when the other session has ended the build."""
         if step == "bands" and not self.begun:
             self.begun = True
             self.thread.start()
@@ -186,7 +186,7 @@ def test_work_that_waits_for_a_build_is_no_backlog(url: str) -> None:
             assert index.stats()["queued"] == 0
 
 
-def test_what_this_code_cannot_make_again_is_read(url: str) -> None:
+def test_an_irreproducible_generation_is_readable(url: str) -> None:
     with Index.connect(url) as index:
 
         def answers() -> list[object]:
@@ -232,12 +232,12 @@ def test_a_reader_whose_generation_is_dropped_chooses_again(url: str, answer: st
         reindex.start(settings=LOWER)
         reading = Overtaken(database, "default", lambda: None)
         reading.reindex = reindex
-        asked: dict[str, Callable[[], object]] = {
+        queries: dict[str, Callable[[], object]] = {
             "pairs": lambda: {tuple(sorted((one.left, one.right))) for one in reading.pairs(0.0)},
             "clusters": lambda: {one for cluster in reading.clusters() for one in cluster.members},
             "similar": lambda: {one.external_id for one in reading.similar("d1", 0.0)[0]},
         }
-        found = asked[answer]()
+        found = queries[answer]()
         assert states(database) == {2: "live"}
         pairs = jaccard_pairs(texts_of(database), 0.3)
         expected = {

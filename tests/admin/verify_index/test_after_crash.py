@@ -47,7 +47,7 @@ def _repair(cluster: Cluster) -> int:
 
 
 @pytest.mark.slow("kills a server")
-def test_what_a_crash_emptied_and_a_disk_spoiled_is_replaced(cluster: Cluster) -> None:
+def test_an_index_damaged_by_a_crash_or_a_disk_is_rebuilt(cluster: Cluster) -> None:
     Database.initialise(cluster.dsn())
     with Index.connect(cluster.dsn()) as index:
         index.add(Document(f"d{number}", body=f"{_BODY} {number}") for number in range(10))

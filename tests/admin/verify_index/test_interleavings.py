@@ -16,9 +16,7 @@ _SEEDS = 1
 
 
 @pytest.mark.parametrize("name", ["limit 1", "limit 2", "stars", "numbers"])
-def test_what_is_in_the_making_is_no_fault(
-    database_url: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_in_progress_is_no_fault(database_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(database_url, WORLDS[name])
     with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         for seed in range(_SEEDS):

@@ -93,7 +93,7 @@ def _all(database: Database, *, repair: bool = False) -> VerifyResult:
     return verify_index(database, sample=None, repair=repair)
 
 
-# what is done to the index, and what is told of it
+# what is done to the index, and the faults it causes
 _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
     "a byte of a sketch": (
         ["UPDATE {signature} SET sketch = set_byte(sketch, 9, get_byte(sketch, 9) # 1) WHERE doc_id = {a}"],
@@ -183,12 +183,12 @@ _SEEN_BY_ALL_ONLY = ("a band row too many", "band rows of no document")
 
 
 @pytest.mark.parametrize("broken", _BREAKS)
-def test_what_is_broken_is_told_and_repaired(mended: Database, broken: str) -> None:
-    commands, told = _BREAKS[broken]
+def test_faults_are_reported_and_repaired(mended: Database, broken: str) -> None:
+    commands, faults = _BREAKS[broken]
     before = _content(mended)
     _run(mended, *commands)
-    assert _kinds(_all(mended)) == told
-    assert _kinds(verify_index(mended)) == ({} if broken in _SEEN_BY_ALL_ONLY else told)
+    assert _kinds(_all(mended)) == faults
+    assert _kinds(verify_index(mended)) == ({} if broken in _SEEN_BY_ALL_ONLY else faults)
     outcome = _all(mended, repair=True)
     assert outcome.is_repaired and outcome.rebuilt is None, outcome
     assert _content(mended) == before
@@ -213,7 +213,7 @@ def test_faults_name_documents(mended: Database) -> None:
     assert (fault.kind, fault.table, fault.examples) == ("missing_pair", "similar_pair_1", (("3-a", "3-b"),))
 
 
-def test_what_waits_to_be_taken_in_is_no_fault(database: Database) -> None:
+def test_queued_changes_are_no_faults(database: Database) -> None:
     _run(
         database,
         "UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {a}",
@@ -225,7 +225,7 @@ def test_what_waits_to_be_taken_in_is_no_fault(database: Database) -> None:
 
 
 _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
-    "an index is gone": (["DROP INDEX nearsim_index.band_1_bucket_hash_doc_id_idx"], "missing_index"),
+    "a dropped index": (["DROP INDEX nearsim_index.band_1_bucket_hash_doc_id_idx"], "missing_index"),
     "an index is not valid": (
         ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim_index.band_1'::regclass"],
         "unusable_index",
@@ -239,17 +239,17 @@ _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
         "wrong_index",
     ),
     "as after a crash": (["ALTER TABLE {band} SET UNLOGGED", "TRUNCATE {band}"], "unlogged_table"),
-    "a table is gone": (["DROP TABLE {cluster_member}"], "missing_table"),
+    "a dropped table": (["DROP TABLE {cluster_member}"], "missing_table"),
     "a table is no partition": (
         ["ALTER TABLE nearsim.similar_pair DETACH PARTITION {similar_pair}"],
         "detached_table",
     ),
-    "a key is gone": (["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_1_left_id_fkey"], "missing_constraint"),
+    "a dropped key": (["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_1_left_id_fkey"], "missing_constraint"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", _DAMAGE)
-def test_damaged_tables_are_told_and_replaced(database: Database, damage: str) -> None:
+def test_damaged_tables_are_reported_and_the_index_rebuilt(database: Database, damage: str) -> None:
     commands, kind = _DAMAGE[damage]
     before = _content(database)
     _run(database, *commands)
@@ -265,7 +265,7 @@ def test_damaged_tables_are_told_and_replaced(database: Database, damage: str) -
     assert states == [(2, "live")]
 
 
-def test_where_much_differs_all_is_built_anew(database: Database) -> None:
+def test_many_faults_lead_to_a_rebuild(database: Database) -> None:
     with Index(database, "default") as index:
         index.add(Document(f"more-{number}", body=f"{number} and nothing") for number in range(120))
     before = _content(database)
@@ -275,7 +275,7 @@ def test_where_much_differs_all_is_built_anew(database: Database) -> None:
     assert _content(database, 2) == before
 
 
-def test_another_scheme_is_told_and_built_anew(database: Database) -> None:
+def test_an_index_of_another_scheme_is_reported_and_rebuilt(database: Database) -> None:
     before = _content(database)
     _run(database, "UPDATE nearsim.generation SET fingerprint = repeat('0', 64)")
     assert _kinds(_all(database)) == {"other_scheme": 1}
@@ -284,7 +284,7 @@ def test_another_scheme_is_told_and_built_anew(database: Database) -> None:
     assert _content(database, 2) == before
 
 
-def test_what_does_not_answer_is_not_replaced(database: Database) -> None:
+def test_an_index_that_is_not_live_is_not_rebuilt(database: Database) -> None:
     begun = Reindex(database, "default").start()
     _run(database, "DROP TABLE {cluster_member}", generation=begun.generation_id)
     with pytest.raises(ConflictError, match="is ready and cannot be repaired"):
