@@ -1,1 +1,1 @@
-"""Generators of synthetic corpora and measurements; no part of the installed package."""
+"""Generators of synthetic corpora and measurements; not part of the installed package."""

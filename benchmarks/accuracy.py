@@ -1,11 +1,12 @@
-"""Recall and precision against exact truth, over many seeds in memory and for one through the database.
+"""Recall and precision against exact truth, over many seeds in memory and for one seed in the database.
 
-python benchmarks/accuracy.py --documents F.jsonl.gz --truth T.csv.gz --recipe benchmarks/recipes/w3.toml
+    python benchmarks/accuracy.py --documents F.jsonl.gz --truth T.csv.gz --recipe benchmarks/recipes/w3.toml
 
-The truth lists all pairs at 0.3 or more: id_a, id_b, inter, union. Thresholds are decided on integers. Twins (pairs
-of equal feature sets, found through their digest whatever the seed) are reported apart. A reported pair counts as
-precise only if the truth has it with the same intersection and union. For the first seed the same recipe is built in
-a database (--database URL, else NEARSIM_DATABASE_URL, else the embedded server), whose pairs must be equal.
+The truth lists all pairs at 0.3 or more: id_a, id_b, inter, union. Thresholds are decided on integers. Twins
+(pairs of equal feature sets, found by their digest under any seed) are reported separately. A reported pair
+counts as precise only if the truth has it with the same intersection and union. For the first seed the same
+recipe is built in a database (--database URL, else NEARSIM_DATABASE_URL, else the embedded server), whose pairs
+must be equal.
 """
 
 import argparse
@@ -44,7 +45,9 @@ SEEDS = 20
 
 @dataclass(slots=True)
 class Score:
-    """Counts of one threshold and bucket limit, summed over seeds; a reported pair is right if the truth has it so."""
+    """Counts for one threshold and bucket limit, summed over seeds; a reported pair is right if the truth has it
+    with equal counts.
+    """
 
     threshold: float
     bucket_limit: int
@@ -65,7 +68,7 @@ class Score:
 
     @property
     def recall(self) -> float:
-        """Of pairs that are no twins; 1 when there are none."""
+        """Recall of pairs other than twins; 1 if there are none."""
         return self.found / self.wanted if self.wanted else 1.0
 
     @property
@@ -75,7 +78,7 @@ class Score:
 
     @property
     def recall_of_all(self) -> float:
-        """Of twins and others together."""
+        """Recall of all pairs, including twins."""
         wanted = self.wanted + self.wanted_twins
         return (self.found + self.found_twins) / wanted if wanted else 1.0
 
@@ -108,7 +111,7 @@ def add_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPair
 
 
 def _look_up(features: FeatureSets, truth: Truth, found: FoundPairs) -> tuple[Flags, Flags]:
-    """Which pairs of the truth were found, and which of those with the truth's intersection and union."""
+    """Return which pairs of the truth were found, and which of those with the truth's intersection and union."""
     size = len(features.head_of)
     ends = np.sort(np.stack((features.head_of[truth.left], features.head_of[truth.right])), axis=0)
     asked = ends[0] * size + ends[1]
@@ -128,7 +131,9 @@ def measure(
     limits: Sequence[int] = (64, 0),
     seeds: int = SEEDS,
 ) -> list[Score]:
-    """Scores for every threshold and bucket limit, in memory; features are made once, sketches once a seed."""
+    """Compute scores for every threshold and bucket limit, in memory; features are computed once, sketches once
+    per seed.
+    """
     encoder = Encoder(resolve(recipe))
     features = read_features(encoder, documents)
     overlaps = Overlaps(features, encoder.backend)
@@ -145,7 +150,7 @@ def measure(
 def with_settings(
     recipe: Recipe, seed: int = 1, threshold: float | None = None, bucket_limit: int | None = None
 ) -> Recipe:
-    """The recipe with another seed, and threshold and limit where they are given."""
+    """Return the recipe with another seed and, if given, threshold and limit."""
     settings = {"sketch.seed": seed, "match.threshold": threshold, "match.bucket_limit": bucket_limit}
     return override(recipe, [f"{key}={value}" for key, value in settings.items() if value is not None])
 
@@ -160,7 +165,7 @@ def _new_score(recipe: Recipe, threshold: float, limit: int) -> Score:
 def pairs_of_database(
     database: Database, documents: Sequence[Document], recipe: Recipe
 ) -> set[tuple[int, int, int, int]]:
-    """What an index of the documents reports: (left row, right row, intersection, union), left < right."""
+    """Return the pairs of an index of the documents: (left row, right row, intersection, union), left < right."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     name = f"accuracy-{os.getpid()}"
     with temporary_collection(database, name), Index(database, name) as index:
@@ -175,7 +180,7 @@ def pairs_of_database(
 def compare_with_database(
     database: Database, documents: Sequence[Document], recipe: Recipe
 ) -> tuple[int, int, int]:
-    """Pairs that both have, only the database, only the memory; the last two should be 0."""
+    """Count pairs found by both, only by the database, only in memory; the last two should be 0."""
     encoder = Encoder(resolve(recipe))
     features = read_features(encoder, documents)
     found = find_pairs(
@@ -187,7 +192,7 @@ def compare_with_database(
 
 
 def table(scores: Sequence[Score]) -> str:
-    """The scores as text, a line each."""
+    """Format the scores as text, one per line."""
     lines = [
         "at    limit  bands  expected  recall  95 % interval     lowest  twins   all     precision  linked  pairs"
     ]
@@ -205,7 +210,7 @@ def table(scores: Sequence[Score]) -> str:
 
 
 def as_json(scores: Sequence[Score]) -> list[dict[str, object]]:
-    """The scores with what follows from their counts."""
+    """Return the scores with derived figures."""
     return [
         asdict(one)
         | {"recall": one.recall, "interval": one.interval, "recall_of_all": one.recall_of_all}
@@ -215,7 +220,7 @@ def as_json(scores: Sequence[Score]) -> list[dict[str, object]]:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=Path, required=True, metavar="FILE.jsonl.gz")

@@ -21,7 +21,7 @@ _DECIMALS = 12  # at which thresholds are decided
 
 @dataclass(frozen=True, slots=True)
 class TruePairs:
-    """Places of documents, left < right, int64 of m, sorted; and how alike they are, in the metric's own scale."""
+    """Rows of pairs, left < right, int64 of m, sorted; and their similarity on the metric's own scale."""
 
     left: Ints
     right: Ints
@@ -29,9 +29,10 @@ class TruePairs:
 
 
 def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
-    """Every pair of documents, given by their features, that reaches the threshold of the encoder's recipe.
+    """Return every pair of documents, given by their features, that reaches the threshold of the encoder's recipe.
 
-    Sets by prefix filtering, vectors by products of matrices, terms that weigh by comparing all pairs of similar sums.
+    Sets are compared by prefix filtering, vectors by matrix products, weighted terms by comparing all pairs
+    with similar sums.
     """
     threshold = encoder.profile.recipe.match.threshold
     if not encoder.metric.weighted:
@@ -43,7 +44,7 @@ def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
 
 
 def as_matrix(sets: Sequence[npt.NDArray[Any]]) -> Matrix:
-    """The vectors that documents were made of, a row each, as long as the longest."""
+    """Return the vectors of documents, one per row, padded to the longest."""
     columns = max((int(one["id"][-1]) + 1 for one in sets if len(one)), default=0)
     matrix = np.zeros((len(sets), columns))
     for row, one in enumerate(sets):
@@ -68,7 +69,7 @@ def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[Tru
 def _decided(
     vectors: Matrix, lengths: Matrix, metric: str, threshold: float, left: Ints, right: Ints
 ) -> TruePairs:
-    """Of pairs near the threshold those that reach it, each computed by itself."""
+    """Return the pairs near the threshold that reach it, each computed exactly."""
     if metric == "cosine":
         products = np.einsum("ij,ij->i", vectors[left], vectors[right])
         similarity = products / (lengths[left] * lengths[right])
@@ -90,7 +91,7 @@ def _by_comparing(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
 
 
 def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterator[tuple[Ints, Ints]]:
-    """All pairs in blocks; for weighted Jaccard those whose sums of weights allow the threshold at all."""
+    """Yield all pairs in blocks; for weighted Jaccard only those whose sums of weights permit the threshold."""
     sums = np.array([one["weight"].sum() for one in sets])
     order, ends = np.argsort(sums, kind="stable"), np.full(len(sets), len(sets))
     if not encoder.metric.signed:

@@ -1,4 +1,4 @@
-"""How much unrelated documents of a corpus overlap in word 3-shingles; brute force in plain Python.
+"""Overlap of unrelated documents of a corpus in word 3-shingles, by brute force in plain Python.
 
 python benchmarks/background.py CORPUS.jsonl.gz --documents 10000
 """
@@ -15,7 +15,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 def word_shingles(text: str, size: int = 3) -> frozenset[str]:
-    """Word shingles of the lower-cased text, split at white space.
+    """Return word shingles of the lower-cased text, split at white space.
 
     A text shorter than `size` is one shingle; a text without words has none.
     """
@@ -26,15 +26,15 @@ def word_shingles(text: str, size: int = 3) -> frozenset[str]:
 
 
 def jaccard(left: frozenset[str], right: frozenset[str]) -> float:
-    """Intersection over union; 0 when either set is empty."""
+    """Return intersection over union; 0 if either set is empty."""
     shared = len(left & right)
     return shared / (len(left) + len(right) - shared) if shared else 0.0
 
 
 def read_shingles(path: Path, documents: int, seed: int) -> list[frozenset[str]]:
-    """The shingle sets, over title, newline and text, of a random sample of the documents.
+    """Return the shingle sets, over title, newline and text, of a random sample of the documents.
 
-    Documents of 20 shingles or fewer are left out: two tiny texts are alike by accident.
+    Documents of 20 shingles or fewer are left out: tiny texts are similar by accident.
     """
     sets = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -47,7 +47,9 @@ def read_shingles(path: Path, documents: int, seed: int) -> list[frozenset[str]]
 
 
 def describe(sets: list[frozenset[str]], pairs: int, seed: int) -> dict[str, float]:
-    """Mean share of a document's shingles that another document has too, and the Jaccard of random pairs."""
+    """Return the mean share of a document's shingles that occur in another document, and the Jaccard of random
+    pairs.
+    """
     holders = Counter(shingle for shingles in sets for shingle in shingles)
     shared = fmean(sum(holders[shingle] > 1 for shingle in shingles) / len(shingles) for shingles in sets)
     chooser = random.Random(seed)
@@ -62,7 +64,7 @@ def describe(sets: list[frozenset[str]], pairs: int, seed: int) -> dict[str, flo
 
 
 def main() -> None:
-    """Read the command line and print one figure a line."""
+    """Parse the command line and print one figure per line."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("corpus", type=Path, help="gzip-compressed JSONL with title and text")

@@ -1,14 +1,15 @@
-"""What the triggers that note changes cost other applications, and what it costs to take the changes off again.
+"""The cost of change-capture triggers for other applications, and of consuming the changes.
 
-python benchmarks/capture.py [--majors 18 15] [--rows 100000] [--single 10000] [--rounds 5] [--json]
+    python benchmarks/capture.py [--majors 18 15] [--rows 100000] [--single 10000] [--rounds 5] [--json]
 
-A server of its own for each major, durable as shipped. Each round writes the same rows with and without the triggers,
-into a table that was emptied before, after a checkpoint: a COPY of all rows as psql would send it; single-row INSERTs
-and UPDATEs in one transaction, and in one transaction each. Then changes are taken off as a worker does, from many
-waiting ones.
+Each major has a server of its own, with the shipped durability settings. Each round writes the same rows with
+and without the triggers, into an empty table, after a checkpoint: a COPY of all rows as psql would send it;
+single-row INSERTs and UPDATEs in one transaction, and in one transaction each. Then changes are consumed as by
+a worker, from a long queue.
 
-"Without" means dropped, that which keeps `revision` too. Of a trigger that is only disabled PostgreSQL still keeps the
-rows for its transition table, in a temporary file beyond work_mem: "disabled" shows that part of the cost.
+"Without" means dropped, including the trigger that maintains `revision`. For a trigger that is only disabled
+PostgreSQL still keeps the rows of its transition table, in a temporary file beyond work_mem: "disabled" shows
+that part of the cost.
 """
 
 import argparse
@@ -38,7 +39,7 @@ _DISPATCH_BATCH = 10_000
 
 
 def make_bodies(rows: int, length: int, seed: int = 1) -> list[str]:
-    """Texts of random words, each of exactly `length` ASCII characters."""
+    """Return texts of random words, each of exactly `length` ASCII characters."""
     rng = generator(np.random.SeedSequence(seed))
     words = invent_words(rng, _WORDS)
     bodies = []
@@ -51,13 +52,13 @@ def make_bodies(rows: int, length: int, seed: int = 1) -> list[str]:
 
 
 def copy_stream(collection_id: int, bodies: Sequence[str]) -> bytes:
-    """The bodies as rows of COPY's text format."""
+    """Return the bodies as rows of COPY's text format."""
     return "".join(f"{collection_id}\tdoc-{row}\t{body}\n" for row, body in enumerate(bodies)).encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A connection in autocommit, the collection that is written to, what is written, and the triggers' definitions."""
+    """An autocommit connection, the collection and rows to write, and the triggers' definitions."""
 
     connection: Connection
     collection_id: int
@@ -66,7 +67,7 @@ class Bench:
     triggers: Mapping[str, str]
 
     def prepare(self, triggers: str, filled: int) -> None:
-        """Empty documents and changes, put `filled` documents back, set the triggers, checkpoint."""
+        """Empty documents and changes, insert `filled` documents, set the triggers, checkpoint."""
         self._set_triggers(DROPPED)
         self.connection.execute("TRUNCATE nearsim.document, nearsim.change")
         if filled:
@@ -76,26 +77,26 @@ class Bench:
         self.connection.execute("CHECKPOINT")
 
     def copy(self, stream: bytes) -> None:
-        """COPY as psql does it, in one transaction."""
+        """COPY as psql does, in one transaction."""
         command = "COPY nearsim.document (collection_id, external_id, body) FROM STDIN"
         with self.connection.cursor() as cursor, cursor.copy(command) as sink:
             for start in range(0, len(stream), _BLOCK_BYTES):
                 sink.write(stream[start : start + _BLOCK_BYTES])
 
     def insert(self) -> None:
-        """One INSERT a document."""
+        """Run one INSERT per document."""
         command = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, %s, %s)"
         for row, body in enumerate(self.bodies[: self.single]):
             self.connection.execute(command, (self.collection_id, f"doc-{row}", body))
 
     def update(self) -> None:
-        """One UPDATE a document, each of which changes the text."""
+        """Run one UPDATE per document, each changing the text."""
         command = "UPDATE nearsim.document SET body = %s WHERE collection_id = %s AND external_id = %s"
         for row, body in enumerate(reversed(self.bodies[: self.single])):
             self.connection.execute(command, (body, self.collection_id, f"doc-{row}"))
 
     def in_one_transaction(self, write: Callable[[], None]) -> None:
-        """Do all the writing in one transaction."""
+        """Run all writes in one transaction."""
         with self.connection.transaction():
             write()
 
@@ -123,9 +124,9 @@ class Bench:
 
 
 def measure_way(bench: Bench, filled: int, write: Callable[[], None], rounds: int) -> dict[str, object]:
-    """Seconds by the clock and of the server's processor, and WAL bytes, in turns; ratios are to no triggers."""
+    """Measure wall and server CPU seconds and WAL bytes, taking turns; ratios are relative to no triggers."""
     names = (ENABLED, DISABLED, DROPPED)
-    told = {figure: {name: list[float]() for name in names} for figure in ("seconds", "processor", "WAL")}
+    results = {figure: {name: list[float]() for name in names} for figure in ("seconds", "processor", "WAL")}
     server = psutil.Process(bench.connection.info.backend_pid)
     for number in range(rounds + 1):
         for name in names:
@@ -135,12 +136,14 @@ def measure_way(bench: Bench, filled: int, write: Callable[[], None], rounds: in
             after = _usage(bench.connection, server)
             if number:  # the first round warms up
                 for figure, value in after.items():
-                    told[figure][name].append(value - before[figure])
-    return {figure: compare(values) for figure, values in told.items()}
+                    results[figure][name].append(value - before[figure])
+    return {figure: compare(values) for figure, values in results.items()}
 
 
 def compare(values: Mapping[str, Sequence[float]]) -> dict[str, object]:
-    """The spread of each kind's values, the ratio of its median to that without triggers, and ratios by round."""
+    """Return the spread of each kind's values, the ratio of its median to that without triggers, and ratios by
+    round.
+    """
     base = spread(values[DROPPED]).median
     return {
         **{name: str(spread(one)) for name, one in values.items()},
@@ -154,7 +157,7 @@ def compare(values: Mapping[str, Sequence[float]]) -> dict[str, object]:
 
 
 def measure_dispatch(bench: Bench, waiting: int, taken: int) -> dict[str, object]:
-    """Take `taken` changes off in batches, from `waiting` ones, into the work of one generation."""
+    """Consume `taken` of `waiting` changes in batches, into the work of one generation."""
     bench.prepare(DROPPED, 0)
     connection = bench.connection
     connection.execute("TRUNCATE nearsim.work")
@@ -174,7 +177,9 @@ def measure_dispatch(bench: Bench, waiting: int, taken: int) -> dict[str, object
 
 
 def _usage(connection: Connection, server: psutil.Process) -> dict[str, float]:
-    """The clock, the processor time of the connection's server process in seconds, and the WAL's length in bytes."""
+    """Return the wall clock, the CPU time of the connection's server process in seconds, and the WAL's length in
+    bytes.
+    """
     row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
     assert row is not None
     times = server.cpu_times()
@@ -182,7 +187,7 @@ def _usage(connection: Connection, server: psutil.Process) -> dict[str, float]:
 
 
 def read_triggers(connection: Connection) -> dict[str, str]:
-    """The definitions of the document table's triggers by name, without those of its constraints."""
+    """Return the definitions of the document table's triggers by name, without those of its constraints."""
     rows = connection.execute(
         "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger "
         "WHERE tgrelid = CAST('nearsim.document' AS regclass) AND NOT tgisinternal"
@@ -191,7 +196,7 @@ def read_triggers(connection: Connection) -> dict[str, str]:
 
 
 def make_collection(connection: Connection) -> int:
-    """A collection with one live generation, whose tables are of no concern here."""
+    """Create a collection with one live generation, whose tables are not used here."""
     row = connection.execute(
         "WITH own AS (INSERT INTO nearsim.collection (name) VALUES ('capture') RETURNING collection_id), "
         "profile AS (INSERT INTO nearsim.profile (collection_id, name) SELECT collection_id, 'capture' FROM own "
@@ -205,19 +210,19 @@ def make_collection(connection: Connection) -> int:
 
 
 def run_major(major: int, bodies: Sequence[str], options: argparse.Namespace) -> dict[str, object]:
-    """All measurements on one major."""
+    """Run all measurements on one major."""
     with own_server(major) as cluster, psycopg.connect(cluster.dsn(), autocommit=True) as connection:
         triggers = read_triggers(connection)
         bench = Bench(connection, make_collection(connection), bodies, options.single, triggers)
-        told: dict[str, object] = {
+        results: dict[str, object] = {
             name: measure_way(bench, filled, write, options.rounds)
             for name, (filled, write) in bench.ways().items()
             if options.only is None or options.only in name
         }
         for waiting in options.waiting:
             name = f"dispatch of {options.rows} of {waiting}"
-            told[name] = measure_dispatch(bench, waiting, options.rows)
-    return told
+            results[name] = measure_dispatch(bench, waiting, options.rows)
+    return results
 
 
 def main() -> None:
@@ -237,12 +242,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
     bodies = make_bodies(options.rows, options.length)
-    told = {f"PostgreSQL {major}": run_major(major, bodies, options) for major in options.majors}
+    results = {f"PostgreSQL {major}": run_major(major, bodies, options) for major in options.majors}
     facts = machine()
     if options.json:
-        print(json.dumps({**told, "machine": facts}, indent=2))
+        print(json.dumps({**results, "machine": facts}, indent=2))
         return
-    print(json.dumps(told, indent=2))
+    print(json.dumps(results, indent=2))
     print(describe_machine(facts))
 
 

@@ -33,7 +33,7 @@ KINDS = {SINGLE: "single", ORIGINAL: "original", NEAR: "near", EXACT: "exact"}
 
 
 def generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """The random generator of all scripts here."""
+    """Return the random generator of all scripts in this package."""
     return np.random.Generator(np.random.PCG64(seed))
 
 
@@ -50,7 +50,7 @@ class CorpusDocument:
 
 
 class Corpus:
-    """The documents of one plan; `mean_words` is the mean length of a body that was not edited."""
+    """The documents of one plan; `mean_words` is the mean length of an unedited body."""
 
     def __init__(
         self, documents: int, seed: int, mean_words: int = 200, shares: Shares | None = None
@@ -114,7 +114,7 @@ class Corpus:
 
 @contextmanager
 def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """A gzip-compressed UTF-8 file to write, without name or time in its header."""
+    """Open a gzip-compressed UTF-8 file for writing, without name or time in its header."""
     with (
         path.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as packed,
@@ -124,19 +124,19 @@ def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
 
 
 def json_line(document: CorpusDocument) -> str:
-    """The line of the output file."""
+    """Return the line of the output file."""
     record = {"id": document.external_id, "title": document.title, "text": document.text}
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def cluster_line(document: CorpusDocument) -> str:
-    """The line of the clusters file."""
+    """Return the line of the clusters file."""
     cluster = document.cluster if document.cluster >= 0 else ""
     return f"{document.external_id},{cluster},{document.kind},{document.edits}\n"
 
 
 def write_corpus(documents: Iterable[CorpusDocument], output: Path, clusters: Path | None) -> int:
-    """Write both files and return how many words, headlines included, the corpus has."""
+    """Write both files and return the number of words of the corpus, including headlines."""
     words, planted = 0, ["id,cluster,kind,edits\n"]
     with open_gzip_text(output) as lines:
         for document in documents:
@@ -151,7 +151,7 @@ def write_corpus(documents: Iterable[CorpusDocument], output: Path, clusters: Pa
 
 
 def main() -> None:
-    """Read the command line, write the files, say on stderr what was written."""
+    """Parse the command line, write the files, report to stderr."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=int, required=True, help="how many documents")

@@ -1,4 +1,4 @@
-"""What outlets do to a story when they republish it, as random edits of tokens and of the rendered text."""
+"""Typical edits of republished stories, as random edits of tokens and of the rendered text."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ OUTLET_KINDS = ("Post", "Herald", "Times", "Wire", "Gazette", "Journal")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story before it is rendered: headline and body tokens, and the boilerplate around the body."""
+    """A story before rendering: headline and body tokens, and the boilerplate around the body."""
 
     headline: Tokens
     body: Tokens
@@ -31,13 +31,13 @@ class Editor:
         self._tails = [language.render(tail) for tail in tails]
 
     def render(self, story: Story) -> tuple[str, str]:
-        """Title and text of a story."""
+        """Return title and text of a story."""
         title = self._language.render_plain(story.headline).capitalize()
         text = story.head + self._language.render(story.body)
         return title, f"{text}\n{story.tail}" if story.tail else text
 
     def republish(self, story: Story, rng: np.random.Generator) -> tuple[str, str, str]:
-        """Title and text of one republication, and the names of its edits joined by '+'."""
+        """Return title and text of one republication, and the names of its edits joined by '+'."""
         chance, names = rng.random(), []
         if chance < 0.20:
             names.append("typography")
@@ -63,7 +63,7 @@ class Editor:
         return title, text, "+".join(names)
 
     def _edit(self, name: str, story: Story, rng: np.random.Generator) -> Story:
-        """The story after the named edit of its tokens; typography waits until it is rendered."""
+        """Apply the named edit to the story's tokens; typography is applied when rendering."""
         match name:
             case "boilerplate":
                 return self._add_boilerplate(story, rng)
@@ -82,7 +82,7 @@ class Editor:
                 return story
 
     def _add_boilerplate(self, story: Story, rng: np.random.Generator) -> Story:
-        """An outlet's byline before the body, its notice after it, and at times a headline of its own."""
+        """Add an outlet's byline before the body, its notice after it, and sometimes its own headline."""
         outlet = int(rng.integers(OUTLETS))
         if rng.random() < 0.8:
             author = self._language.render_plain(self._language.draw_words(rng, 2)).title()
@@ -94,24 +94,24 @@ class Editor:
         return story
 
     def _reorder(self, body: Tokens, rng: np.random.Generator) -> Tokens:
-        """All paragraphs but the first in another order."""
+        """Shuffle all paragraphs but the first."""
         ends = np.flatnonzero(self._language.is_paragraph_end(body))
         paragraphs = np.split(body, ends[:-1] + 1)
         order = 1 + rng.permutation(len(paragraphs) - 1)
         return np.concatenate([paragraphs[0], *(paragraphs[i] for i in order.tolist())])
 
     def _substitute(self, body: Tokens, rate: float, rng: np.random.Generator) -> Tokens:
-        """A share `rate` of the words replaced by others, punctuation kept."""
+        """Replace a share `rate` of the words, keeping punctuation."""
         chosen = np.flatnonzero(rng.random(len(body)) < rate)
         return self._put(body, chosen, self._language.draw_words(rng, len(chosen)))
 
     def _change_numbers(self, body: Tokens, rng: np.random.Generator) -> Tokens:
-        """Four of ten numbers replaced by others."""
+        """Replace four of ten numbers."""
         chosen = np.flatnonzero(self._language.is_number(body) & (rng.random(len(body)) < 0.4))
         return self._put(body, chosen, self._language.draw_numbers(rng, len(chosen)))
 
     def _put(self, body: Tokens, places: Ints, words: Tokens) -> Tokens:
-        """A copy of `body` with plain `words` at `places`, each in the variant that stood there."""
+        """Return a copy of `body` with plain `words` at `places`, each in the variant it replaces."""
         size = self._language.vocabulary_size
         body = body.copy()
         body[places] = body[places] // size * size + words
@@ -119,7 +119,7 @@ class Editor:
 
 
 def change_typography(title: str, text: str, rng: np.random.Generator) -> tuple[str, str]:
-    """Capitals, lower case, dashes and ellipses, or another layout of the same words."""
+    """Change capitals, lower case, dashes and ellipses, or the layout of the same words."""
     match int(rng.integers(4)):
         case 0:
             return title.upper(), text.upper()

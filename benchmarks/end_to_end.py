@@ -1,12 +1,13 @@
 """From a file to near-duplicates: nearsim into PostgreSQL, verified and stored, against datasketch in memory.
 
-python benchmarks/end_to_end.py --documents F.jsonl.gz --recipe benchmarks/recipes/w3.toml [--truth T.csv.gz]
+    python benchmarks/end_to_end.py --documents F.jsonl.gz --recipe benchmarks/recipes/w3.toml [--truth T.csv.gz]
 
-The server runs before the clock starts, and each round fills a collection of its own; reading the file, normalising,
-shingling and all that follows count for both. datasketch hashes with xxhash, has its default bands for the threshold
-and one process; nearsim uses all cores, and at the end its pairs and clusters are stored. `datasketch, verified` adds
-the exact check of datasketch's candidates. All take turns in one run. Word shingles parted by spaces and character
-shingles of title and body can be compared; the file is JSON lines of id, title and text, gzip-compressed.
+The server runs before the clock starts, and each round fills a new collection; reading the file, normalising,
+shingling and everything after count for both. datasketch hashes with xxhash, with its default bands for the
+threshold and one process; nearsim uses all cores, and at the end its pairs and clusters are stored.
+`datasketch, verified` adds the exact check of datasketch's candidates. All take turns in one run. Supported are
+word shingles separated by spaces and character shingles of title and body; the file is JSON lines of id, title
+and text, gzip-compressed.
 """
 
 import argparse
@@ -40,7 +41,9 @@ NamedPairs = set[tuple[str, str]]
 
 @dataclass(slots=True)
 class Contest:
-    """One file and recipe. `found` has the pairs each contestant found last, by external ids, the smaller first."""
+    """One file and recipe. `found` has the pairs of each contestant's last round, by external ids, the smaller
+    first.
+    """
 
     path: Path
     recipe: Recipe
@@ -52,7 +55,7 @@ class Contest:
     _numbers: "count[int]" = field(default_factory=count)
 
     def run_nearsim(self) -> None:
-        """A collection, a profile, the file into it. The collection goes when the contest ends."""
+        """Create a collection and a profile, and ingest the file. The collection is deleted when the contest ends."""
         name = f"end-to-end-{os.getpid()}-{next(self._numbers)}"
         self.stack.enter_context(temporary_collection(self.database, name))
         self.steps = StepTimes()
@@ -63,7 +66,7 @@ class Contest:
         self.indexes.append(index)
 
     def run_datasketch(self, name: str) -> None:
-        """Read, shingle, hash in bulk, insert, query; and check the candidates if the name is that of who does."""
+        """Read, shingle, hash in bulk, insert, query; and verify the candidates if the name says so."""
         documents = _read_plainly(self.path)
         texts = ["\n".join(filter(None, (one.get("title"), one.get("text")))) for one in documents]
         found = peers.find_pairs(
@@ -78,7 +81,7 @@ class Contest:
         self.found[name] = {_ordered(ids[left], ids[right]) for left, right in rows}
 
     def read_own_pairs(self) -> None:
-        """Put nearsim's pairs beside the others', after the clock has stopped."""
+        """Read nearsim's pairs after the clock has stopped."""
         self.found[NEARSIM] = {_ordered(pair.left, pair.right) for pair in self.indexes[-1].pairs()}
 
     def runs(self) -> dict[str, Callable[[], None]]:
@@ -94,7 +97,9 @@ class Contest:
 
 
 def peer_shingles(recipe: Recipe) -> Callable[[str], set[bytes]]:
-    """The recipe's shingles as datasketch's user would write them. Raises RecipeError where there is no such thing."""
+    """Return the recipe's shingles as a user of datasketch would write them. Raises RecipeError if that is not
+    possible.
+    """
     rules = recipe.shingle
     if rules.scheme == "char":
         return partial(peers.character_shingles, k=rules.k)
@@ -107,7 +112,7 @@ def peer_shingles(recipe: Recipe) -> Callable[[str], set[bytes]]:
 
 
 def judge(found: NamedPairs, true: NamedPairs) -> dict[str, float]:
-    """Recall and precision of named pairs; 1 where there is nothing to find, or nothing found."""
+    """Return recall and precision of named pairs; 1 if there is nothing to find, or nothing was found."""
     right = len(found & true)
     return {
         "pairs": len(found),
@@ -117,7 +122,7 @@ def judge(found: NamedPairs, true: NamedPairs) -> dict[str, float]:
 
 
 def true_pairs(documents: Path, truth: Path, threshold: float) -> NamedPairs:
-    """The pairs of a truth file that reach the threshold. Raises ValueError below where the truth ends."""
+    """Return the pairs of a truth file that reach the threshold. Raises ValueError below the file's own threshold."""
     if threshold < LEAST_SIMILARITY:
         raise ValueError(f"the truth ends at {LEAST_SIMILARITY}; {threshold} cannot be judged by it")
     known = read_documents(documents)
@@ -141,7 +146,9 @@ def _read_plainly(path: Path) -> list[dict[str, str]]:
 def report(
     contest: Contest, seconds: Mapping[str, Sequence[float]], true: NamedPairs | None
 ) -> dict[str, object]:
-    """What to print: seconds, ratios to nearsim, the steps of its last round, and how right all are."""
+    """Return what to print: seconds, ratios to nearsim, the steps of its last round, and all recalls and
+    precisions.
+    """
     judged = {name: judge(pairs, true) for name, pairs in contest.found.items()} if true is not None else {}
     return {
         "seconds": {name: str(spread(values)) for name, values in seconds.items()},
@@ -173,12 +180,12 @@ def main() -> None:
         contest.run_nearsim()
         seconds = take_turns(contest.runs(), options.rounds)
         contest.read_own_pairs()
-        told = report(contest, seconds, true)
+        results = report(contest, seconds, true)
     if options.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(results, indent=2))
         return
-    facts = told.pop("machine")
-    print(json.dumps(told, indent=2, ensure_ascii=False))
+    facts = results.pop("machine")
+    print(json.dumps(results, indent=2, ensure_ascii=False))
     assert isinstance(facts, dict)
     print(describe_machine(facts))
 

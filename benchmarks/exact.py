@@ -1,4 +1,6 @@
-"""All pairs of a corpus that reach a threshold, found without sketches: the truth for corpora that have none."""
+"""All pairs of a corpus that reach a threshold, found without sketches: the truth for corpora without a truth
+file.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ _VERIFIED_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExactPairs:
-    """Places of sets, left < right, with the sizes of intersection and union: int64 of m, sorted by (left, right)."""
+    """Rows of pairs of sets, left < right, with the sizes of intersection and union: int64 of m, sorted by (left,
+    right).
+    """
 
     left: Ints
     right: Ints
@@ -26,11 +30,11 @@ class ExactPairs:
 
 
 def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
-    """Every pair of sets whose Jaccard reaches the threshold.
+    """Return every pair of sets whose Jaccard similarity reaches the threshold.
 
-    Prefix filtering (Chaudhuri, Ganti, Kaushik 2006): with the ids of all sets in one order, rare ones first, two
-    sets of which one has n ids and that overlap by at least ceil(t n) of them share one of its first
-    n - ceil(t n) + 1. Pairs with such an id in common are verified by merging the sets.
+    By prefix filtering (Chaudhuri, Ganti, Kaushik 2006): order the ids of all sets, rare ones first. Two sets
+    that overlap by at least ceil(t n), n being the size of one, share one of its first n - ceil(t n) + 1 ids.
+    Pairs with such an id in common are verified by merging the sets.
     """
     sizes = np.array([len(one) for one in sets], np.int64)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
@@ -50,7 +54,7 @@ def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
 
 
 def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of sets with an id in common that is among the rarest of both; a pair may come many times."""
+    """Yield pairs of sets that share an id among the rarest of both; a pair may occur several times."""
     _, kinds, frequencies = np.unique(flat, return_inverse=True, return_counts=True)
     rarity = np.empty(len(frequencies), np.int64)
     rarity[np.argsort(frequencies, kind="stable")] = np.arange(len(frequencies))
@@ -64,5 +68,5 @@ def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tupl
 
 
 def _may_reach(left: Ints, right: Ints, threshold: float) -> Flags:
-    """Whether sets of these sizes could be alike enough: the smaller would be within the larger."""
+    """Return whether sets of these sizes could reach the threshold: if the smaller one were a subset."""
     return reach_mask(np.minimum(left, right), np.maximum(left, right), threshold)

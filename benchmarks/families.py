@@ -1,11 +1,11 @@
 """Recall and precision of any sketch family, from documents to pairs in PostgreSQL, against brute force in memory.
 
-python -m benchmarks.families --documents F.jsonl.gz --recipe benchmarks/recipes/hyperplane.toml --tfidf 1000
+    python -m benchmarks.families --documents F.jsonl.gz --recipe benchmarks/recipes/hyperplane.toml --tfidf 1000
 
-`--tfidf N` gives every document its tf-idf vector over the N words that come most often, for recipes with
-input = "vector"; its length is 1 unless `--raw` is given. Twins, documents with the same features, are found whatever
-the sketches say, and are reported apart. `expected` is the recall at the threshold that the profile promises,
-`expected_over_all` the mean of what its curve promises for each true pair.
+`--tfidf N` gives every document its tf-idf vector over the N most frequent words, for recipes with input =
+"vector"; its length is 1 unless `--raw` is given. Twins, documents with the same features, are found under any
+sketches and reported separately. `expected` is the profile's expected recall at the threshold,
+`expected_over_all` the mean of its curve over the true pairs.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from nearsim_db.similarity.recipe import Recipe, load, override
 
 @dataclass(slots=True)
 class Judged:
-    """What indexes found of the true pairs, summed over seeds; `recall` is of pairs that are no twins."""
+    """The true pairs found by indexes, summed over seeds; `recall` excludes twins."""
 
     family: str
     threshold: float
@@ -52,7 +52,7 @@ class Judged:
 
     @property
     def recall(self) -> float:
-        """The share of true pairs that were found; 1 where there are none."""
+        """The share of true pairs that were found; 1 if there are none."""
         return self.found / self.wanted if self.wanted else 1.0
 
     @property
@@ -67,7 +67,7 @@ class Judged:
 
 
 def measure(url: str | None, documents: Sequence[Document], recipe: Recipe, seeds: int = 1) -> Judged:
-    """Index the documents in a collection of their own, once for each seed, and judge its pairs."""
+    """Index the documents in a new collection, once per seed, and compare its pairs with the truth."""
     profile = resolve(recipe)
     encoder = Encoder(profile)
     features = read_features(encoder, documents)
@@ -81,7 +81,7 @@ def measure(url: str | None, documents: Sequence[Document], recipe: Recipe, seed
 
 
 def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tuple[Ints, float]:
-    """The pairs of an index as left * n + right; and how many candidates a head had."""
+    """Return the pairs of an index as left * n + right, and the candidates per head."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     name = f"families-{os.getpid()}"
     with Index.connect(url, collection=name) as index, temporary_collection(index.database, name):
@@ -93,7 +93,7 @@ def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tu
 
 
 def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
-    """Pairs of heads as pairs of documents, twins included: rows of the corpus, left < right."""
+    """Expand pairs of heads to pairs of documents, twins included: rows of the corpus, left < right."""
     members = {head: np.array(rows) for head, rows in features.members().items()}
     groups = [members[head] for head in features.heads.tolist()]
     lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -111,7 +111,7 @@ def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
 
 
 def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judged:
-    """What the profile promises, at its threshold and for the true pairs that are no twins."""
+    """Return the expected recall at the threshold and over the true pairs other than twins."""
     apart = features.head_of[true.left] != features.head_of[true.right]
     values, repeats = np.unique(true.similarity[apart].round(4), return_counts=True)
     promised = [profile.match_probability(value) for value in values.tolist()]

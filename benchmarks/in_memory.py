@@ -1,6 +1,6 @@
-"""The road from documents to verified pairs without a database: nearsim's own pure functions, joined by NumPy.
+"""From documents to verified pairs without a database: nearsim's own pure functions, combined with NumPy.
 
-It is what tests of accuracy repeat for many seeds, and what the pairs of a database are compared with.
+Accuracy tests repeat this for many seeds, and the pairs of a database are compared with its result.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _TEXTS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class FeatureSets:
-    """The features of a corpus of n documents, of which only the heads are kept.
+    """The features of a corpus of n documents, stored for heads only.
 
     `head_of` is int64 of n: the row of the first document with the same features, -1 for one without features.
     `heads` are the rows that are heads, ascending; head i has the features `sets[i]`.
@@ -36,7 +36,7 @@ class FeatureSets:
     sets: list[Ids]
 
     def group_sizes(self) -> Ints:
-        """How many documents have the features of each row: int64 of n, 0 for rows that are no heads."""
+        """Return the number of documents with the features of each row: int64 of n, 0 for rows that are not heads."""
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
 
     def members(self) -> dict[int, list[int]]:
@@ -49,7 +49,7 @@ class FeatureSets:
 
 
 def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSets:
-    """Cut all documents into features; documents with equal digests are twins of the first."""
+    """Compute the features of all documents; documents with equal digests are twins of the first."""
     head_of = np.full(len(documents), -1, np.int64)
     by_digest: dict[bytes, int] = {}
     heads, sets = [], []
@@ -69,7 +69,7 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
 
 
 def sketch_heads(encoder: Encoder, features: FeatureSets) -> npt.NDArray[np.generic]:
-    """The sketches of the heads, in their order: (heads, k)."""
+    """Return the sketches of the heads, in their order: (heads, k)."""
     offsets = np.zeros(len(features.sets) + 1, np.int64)
     np.cumsum([len(one) for one in features.sets], out=offsets[1:])
     flat = np.concatenate(features.sets) if features.sets else np.zeros(0, np.uint64)
@@ -77,10 +77,11 @@ def sketch_heads(encoder: Encoder, features: FeatureSets) -> npt.NDArray[np.gene
 
 
 def linked_pairs(keys: Ids, bucket_limit: int) -> Ints:
-    """The candidate relation over band keys (n, bands), row i being the i-th document by doc_id: (m, 2) of rows.
+    """Apply the candidate relation to band keys (n, bands), row i being the i-th document by doc_id: (m, 2) of
+    rows.
 
-    Two rows are linked if they share a key for which one of them is among the first `bucket_limit` rows (0: any).
-    Each pair once, the smaller row first, sorted.
+    Two rows are linked if they share a key for which one of them is among the first `bucket_limit` rows (0:
+    any). Each pair occurs once, the smaller row first, sorted.
     """
     rows = np.arange(len(keys))
     codes = np.zeros(0, np.int64)
@@ -91,7 +92,9 @@ def linked_pairs(keys: Ids, bucket_limit: int) -> Ints:
 
 
 def distinct(values: Ints) -> Ints:
-    """The different values, ascending. NumPy 2.4 makes np.unique of a hash table: 50 times slower on ten million."""
+    """Return the distinct values, ascending. NumPy 2.4 implements np.unique by hashing: 50 times slower on ten
+    million.
+    """
     ordered = np.sort(values)
     first = np.ones(len(ordered), np.bool_)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -101,9 +104,11 @@ def distinct(values: Ints) -> Ints:
 def bucket_pairs(
     keys: npt.NDArray[np.generic], rows: Ints, bucket_limit: int, at_once: int = PAIRS_AT_ONCE
 ) -> Iterator[tuple[Ints, Ints]]:
-    """The pairs (left, right) of rows of equal keys, left being one of the key's first `bucket_limit` (0: any).
+    """Yield the pairs (left, right) of rows of equal keys, left among the key's first `bucket_limit` rows (0:
+    any).
 
-    `keys` and `rows` have length n; `rows` ascend among equal keys. Pairs come in blocks of about `at_once`.
+    `keys` and `rows` have length n; `rows` ascend among equal keys. Pairs are yielded in blocks of about
+    `at_once`.
     """
     order = np.argsort(keys, kind="stable")
     members, ordered = rows[order], keys[order]
@@ -128,7 +133,7 @@ def bucket_pairs(
 
 
 class Overlaps:
-    """Exact overlaps of heads, each computed once however many seeds ask for it."""
+    """Exact overlaps of heads, each computed once for all seeds."""
 
     def __init__(self, features: FeatureSets, backend: str) -> None:
         self._sets = features.sets
@@ -137,7 +142,7 @@ class Overlaps:
         self._counts = np.zeros((0, 2), np.int64)
 
     def count(self, left: Ints, right: Ints) -> tuple[Ints, Ints]:
-        """Sizes of intersection and union; `left` and `right` are int64 of m, places among the heads."""
+        """Return sizes of intersection and union; `left` and `right` are int64 of m, indexes of heads."""
         codes = left * len(self._sets) + right
         self._learn(np.setdiff1d(codes, self._codes))
         found = self._counts[np.searchsorted(self._codes, codes)]
@@ -168,7 +173,7 @@ class FoundPairs:
 def find_pairs(
     encoder: Encoder, features: FeatureSets, sketches: npt.NDArray[np.generic], overlaps: Overlaps
 ) -> FoundPairs:
-    """Candidates, screening and exact verification under the encoder's profile."""
+    """Find candidates, screen and verify them exactly under the encoder's profile."""
     match = encoder.profile.recipe.match
     linked = linked_pairs(encoder.band_keys(sketches), match.bucket_limit)
     screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
@@ -185,7 +190,7 @@ def find_pairs(
 
 
 def expand_twins(features: FeatureSets, found: FoundPairs) -> set[tuple[int, int, int, int]]:
-    """Every pair of documents that is reported: (left row, right row, intersection, union), left < right."""
+    """Return every reported pair of documents: (left row, right row, intersection, union), left < right."""
     members = features.members()
     expanded = {
         (min(left, right), max(left, right), intersection, union)

@@ -1,6 +1,6 @@
-"""An invented language whose documents overlap as unrelated newswire stories do.
+"""An invented language whose documents overlap like unrelated newswire stories.
 
-A text is a string of draws from one inventory: single words (Zipf), numbers, stock phrases that every
+A text is a sequence of draws from one inventory: single words (Zipf), numbers, stock phrases that every
 document may use, and the phrases of the document's own topic. Phrases, not words, make unrelated documents
 share word 3-shingles; topics make a few unrelated pairs share many of them.
 """
@@ -22,7 +22,7 @@ PLAIN, CAPITAL, COMMA, STOP, PARAGRAPH = range(5)
 
 @dataclass(frozen=True, slots=True)
 class LanguageShape:
-    """Sizes and shares of the language; set so that background.py gives the figures of newswire."""
+    """Sizes and shares of the language, chosen so that background.py gives the figures of newswire."""
 
     words: int = 60_000
     numbers: int = 5_000

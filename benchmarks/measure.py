@@ -1,4 +1,4 @@
-"""What every measurement needs: the machine it ran on, runs that take turns, and their spread."""
+"""Helpers of all measurements: the machine, runs that take turns, and their spread."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "numba", "psycopg", "datasketch", "xxhash")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Repeated measurements of one thing, of the unit they were given in."""
+    """The spread of repeated measurements, in their unit."""
 
     median: float
     low: float
@@ -25,17 +25,19 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median and the extremes of some measurements. Raises StatisticsError when there are none."""
+    """Return the median and the extremes of some measurements. Raises StatisticsError without any."""
     return Spread(statistics.median(values), min(values), max(values))
 
 
 def ratio(slower: Sequence[float], faster: Sequence[float]) -> Spread:
-    """How many times longer the first took than the second, round by round of one interleaved run."""
+    """Return how many times longer the first took than the second, round by round of one interleaved run."""
     return spread([one / other for one, other in zip(slower, faster, strict=True)])
 
 
 def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds that each run took, one value a round: A B C, A B C, so that noise meets all alike."""
+    """Return the seconds of each run, one value per round, in the order A B C, A B C, so that noise affects all
+    alike.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
@@ -46,33 +48,33 @@ def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
 
 
 class StepTimes:
-    """A progress callback that notes how long each step took.
+    """A progress callback that records how long each step took.
 
-    A step ends at its own last call: what is done between two steps (indexes, vacuum) counts for the later one, and
-    what comes after the last call for the last step.
+    A step ends at its last call: time between two steps (indexes, vacuum) counts for the later one, and time
+    after the last call for the last step.
     """
 
     def __init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Forget what was booked and begin now."""
+        """Clear all times and start now."""
         self.seconds: dict[str, float] = {}
         self._last, self._step = time.perf_counter(), "start"
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
-        """Book the time since the last call under this step."""
+        """Add the time since the last call to this step."""
         now = time.perf_counter()
         self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
         self._last, self._step = now, step
 
     def finish(self) -> None:
-        """Book what came after the last call."""
+        """Add the time since the last call to the last step."""
         self(self._step, 0, None)
 
 
 def machine() -> dict[str, str]:
-    """The processor, the cores this process may use, memory, and the versions that decide the figures."""
+    """Return the processor, the usable cores, memory, and the versions that affect the figures."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     facts = {
         "processor": _processor(),
@@ -85,7 +87,7 @@ def machine() -> dict[str, str]:
 
 
 def describe_machine(facts: Mapping[str, str]) -> str:
-    """The facts in one line."""
+    """Return the facts in one line."""
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
@@ -99,7 +101,7 @@ def _memory() -> str:
 
 
 def _field(file: Path, name: str) -> str | None:
-    """The first value of a name in one of Linux's tables of facts."""
+    """Return the first value of a name in one of Linux's tables of facts."""
     if not file.exists():
         return None
     for line in file.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Servers that a script has to itself, of any major at hand: it may empty their tables and kill them."""
+"""Dedicated servers of any installed major for a script, which may empty their tables and kill them."""
 
 import os
 import shutil
@@ -19,24 +19,24 @@ _DEBIAN = Path("/usr/lib/postgresql")
 
 
 def binaries_by_major() -> dict[int, Binaries]:
-    """The programs of the embedded PostgreSQL and of Debian's, by major version."""
+    """Return the programs of the embedded PostgreSQL and of Debian's, by major version."""
     debian = [Binaries(found.parent) for found in _DEBIAN.glob("*/bin/postgres")]
     return {binaries.major: binaries for binaries in (*debian, embedded_binaries(server_account()))}
 
 
 @contextmanager
 def own_server(major: int, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """A server with the embedded server's settings and the schema in place; it and its data go with the block.
+    """Start a server with the embedded server's settings and the schema; remove it and its data after the block.
 
-    They go when this process is told to end, too. The folder lies where all temporary files do; as root it is opened,
-    because the server runs as another user.
+    They are also removed if this process is terminated. The folder is in the temporary folder; as root it is
+    made accessible, because the server runs as another user.
     """
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     home = Path(tempfile.mkdtemp(prefix="nearsim-")).resolve()
     if os.geteuid() == 0:
         home.chmod(0o755)
-    told = {**embedded_settings(), **(settings or {})}
-    cluster = Cluster(binaries_by_major()[major], home / "data", home / "socket", told)
+    results = {**embedded_settings(), **(settings or {})}
+    cluster = Cluster(binaries_by_major()[major], home / "data", home / "socket", results)
     try:
         cluster.initialise()
         cluster.start()

@@ -1,4 +1,6 @@
-"""datasketch 2.0, used as its documentation says for speed: bulk, xxhash in place of SHA-1, an index in memory."""
+"""datasketch 2.0, used as its documentation recommends for speed: bulk, xxhash instead of SHA-1, an index in
+memory.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,12 +17,12 @@ HashFunction = Callable[[bytes], int]
 
 
 def normalise(text: str) -> str:
-    """Lowercase, each run of spaces and controls one space, none at the ends."""
+    """Lowercase, collapse runs of spaces and controls to one space, strip."""
     return _SPACES.sub(" ", text.lower()).strip(" ")
 
 
 def character_shingles(text: str, k: int) -> set[bytes]:
-    """The k-character shingles of a text; a shorter text is one."""
+    """Return the k-character shingles of a text; a shorter text is one."""
     canonical = normalise(text)
     if len(canonical) <= k:
         return {canonical.encode()} if canonical else set()
@@ -31,7 +33,7 @@ def character_shingles(text: str, k: int) -> set[bytes]:
 
 
 def word_shingles(text: str, k: int) -> set[bytes]:
-    """The k-word shingles of a text, words parted by spaces; a shorter text is one."""
+    """Return the k-word shingles of a text, words separated by spaces; a shorter text is one."""
     words = normalise(text).split(" ")
     if len(words) <= k:
         return {" ".join(words).encode()} - {b""}
@@ -41,7 +43,7 @@ def word_shingles(text: str, k: int) -> set[bytes]:
 def sign(
     shingle_sets: Iterable[Iterable[bytes]], bands: int, rows: int, k: int, hash_function: HashFunction | None
 ) -> list[list[bytes]]:
-    """The band keys that MinHashLSH would store, of MinHashes made in bulk; SHA-1 without a hash function."""
+    """Return the band keys that MinHashLSH would store, of MinHashes made in bulk; SHA-1 without a hash function."""
     index = MinHashLSH(num_perm=k, params=(bands, rows))
     hashes = MinHash.bulk(shingle_sets, num_perm=k, hashfunc=hash_function)
     return [[index._H(one.hashvalues[begin:end]) for begin, end in index.hashranges] for one in hashes]
@@ -49,13 +51,13 @@ def sign(
 
 @dataclass(frozen=True, slots=True)
 class PeerPairs:
-    """Rows (left, right), left < right, that the index says are alike, and the shingle sets they were made of."""
+    """Rows (left, right), left < right, that the index reports, and the shingle sets of all texts."""
 
     pairs: set[tuple[int, int]]
     shingle_sets: Sequence[set[bytes]]
 
     def verified(self, reaches: Callable[[int, int], bool]) -> dict[tuple[int, int], tuple[int, int]]:
-        """Those whose exact (intersection, union) reach the threshold, with both."""
+        """Return the pairs whose exact (intersection, union) reach the threshold, with both."""
         kept = {}
         for left, right in self.pairs:
             one, other = self.shingle_sets[left], self.shingle_sets[right]

@@ -1,4 +1,4 @@
-"""Who is what in a synthetic corpus: which documents are copies of which, which carry the shared block."""
+"""The plan of a synthetic corpus: which documents are copies of which, and which have a shared block."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,11 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One entry a document, in the order of the file.
+    """One entry per document, in the order of the file.
 
-    `role` int64: one of the constants above; `cluster` int64: from 0, or -1; `block` int64: the shared block
-    that the document carries, or -1; `name` int64: a permutation, so that ids tell neither role nor order.
-    Each cluster has one original; `clusters` and `blocks` count them.
+    `role` int64: one of the constants above; `cluster` int64: from 0, or -1; `block` int64: the document's
+    shared block, or -1; `name` int64: a permutation, so that ids reveal neither role nor order. Each cluster
+    has one original; `clusters` and `blocks` count them.
     """
 
     role: Ints
@@ -39,13 +39,13 @@ class Plan:
 
 
 def cluster_law(largest: int) -> Floats:
-    """Cumulative probabilities of the cluster sizes 2, 3 ... `largest`, falling as size ** -2."""
+    """Return cumulative probabilities of the cluster sizes 2, 3 ... `largest`, falling as size ** -2."""
     weights = np.arange(2, largest + 1, dtype=np.float64) ** -2.0
     return np.asarray(np.cumsum(weights) / weights.sum(), dtype=np.float64)
 
 
 def near_sizes(documents: int, copies: int, rng: np.random.Generator) -> list[int]:
-    """Sizes, originals included, of clusters that hold `copies` copies in all."""
+    """Return sizes, originals included, of clusters with `copies` copies in all."""
     largest = min(LARGEST_CLUSTER, max(2, documents // 20))
     drawn = 2 + draw_ranks(rng, cluster_law(largest), copies)
     ends = np.cumsum(drawn - 1)
@@ -56,13 +56,13 @@ def near_sizes(documents: int, copies: int, rng: np.random.Generator) -> list[in
 
 
 def exact_sizes(documents: int, share: float) -> list[int]:
-    """Sizes of the groups of identical documents: full groups of 2,000, then one of what is left."""
+    """Return sizes of the groups of identical documents: full groups of 2,000, then one with the rest."""
     full, rest = divmod(int(documents * share), EXACT_GROUP)
     return [EXACT_GROUP] * full + ([rest] if rest > 1 else [])
 
 
 def make_plan(documents: int, shares: Shares, rng: np.random.Generator) -> Plan:
-    """A random plan; raises ValueError if the shares need more documents than there are."""
+    """Return a random plan; raises ValueError if the shares require more documents than there are."""
     groups = exact_sizes(documents, shares.exact)
     sizes = groups + near_sizes(documents, int(documents * shares.near), rng)
     members, tiny, carriers = sum(sizes), int(documents * shares.tiny), int(documents * shares.block)

@@ -1,9 +1,10 @@
-"""What presets find in a corpus: recall and cost against all pairs found without sketches, in memory.
+"""Recall and cost of presets on a corpus, against all pairs found without sketches, in memory.
 
-Example: python -m benchmarks.presets --documents stories.jsonl.gz --preset articles headlines
-For presets that estimate Jaccard similarity from positions; benchmarks.families measures the others, in PostgreSQL.
-`--same KEY` prints for several thresholds how many of all pairs agree in an attribute of the documents, such as the
-page that both are of, and how many of all that agree in it are pairs; no sketch plays a part in these.
+    python -m benchmarks.presets --documents stories.jsonl.gz --preset articles headlines
+
+For presets that estimate Jaccard similarity from positions; benchmarks.families measures other ones, in
+PostgreSQL. `--same KEY` prints for several thresholds the share of all pairs with an equal attribute, such as
+their page, and the share of documents with an equal attribute that are pairs; this uses no sketches.
 """
 
 import argparse
@@ -29,7 +30,7 @@ THRESHOLDS = (0.2, 0.3, 0.5, 0.7)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one preset did with one corpus; twins are counted once, as their head is."""
+    """The result of one preset on one corpus; twins are counted once, by their head."""
 
     preset: str
     threshold: float
@@ -46,7 +47,7 @@ class Outcome:
 
 
 def measure(documents: Sequence[Document], preset: str, settings: Sequence[str] = ()) -> Outcome:
-    """Build the preset in memory and compare its pairs with all there are."""
+    """Build the preset in memory and compare its pairs with all true ones."""
     profile = resolve(override(presets.load(preset), settings))
     encoder = Encoder(profile)
     features = read_features(encoder, documents)
@@ -75,7 +76,7 @@ def measure(documents: Sequence[Document], preset: str, settings: Sequence[str] 
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as text, a line each."""
+    """Format the outcomes as text, one per line."""
     lines = [
         f"{'preset':<27} at     bands   expected  documents  empty   heads    pairs   recall  candidates  bytes"
     ]
@@ -91,7 +92,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """All pairs of heads at or above a threshold, those of them of one value, and how many of one value there are."""
+    """Counts of all pairs of heads at or above a threshold, those with an equal value, and all with an equal
+    value.
+    """
 
     threshold: float
     pairs: int
@@ -106,7 +109,7 @@ def agreements(
     settings: Sequence[str] = (),
     thresholds: Sequence[float] = THRESHOLDS,
 ) -> list[Agreement]:
-    """Over exact pairs of heads, how well similarity tells which have one value; those without are left out."""
+    """Measure on exact pairs of heads how well similarity predicts an equal value; heads without one are excluded."""
     profile = resolve(override(presets.load(preset), settings))
     features = read_features(Encoder(profile), documents)
     said = [documents[row].attributes.get(key) for row in features.heads.tolist()]
@@ -127,7 +130,7 @@ def agreements(
 
 
 def agreement_table(key: str, found: Sequence[Agreement]) -> str:
-    """The agreements as text, a line each."""
+    """Format the agreements as text, one per line."""
     lines = [f"at     pairs    of one {key}  of all of one {key}"]
     for one in found:
         right = one.same / one.pairs if one.pairs else 1.0

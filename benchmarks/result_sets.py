@@ -1,11 +1,11 @@
-"""Near-duplicates within result sets of 100: how long the first, the next and the same answer take.
+"""Near-duplicates within result sets of 100: latency of the first, the next and the repeated answer.
 
-python benchmarks/lookups.py --documents 200000 --families bottom_k fast_similarity --major 18
+    python benchmarks/result_sets.py --documents 200000 --families bottom_k fast_similarity --major 18
 
-Indexes the synthetic corpus on a server of its own, once for each family. A result set is what a search would give:
-documents drawn at random, some of them with near-copies of theirs, in random order. Times are those of one thread, in
-milliseconds; the mixes count the sets answered in a minute. Then the comparison of all pairs alone, stopping early
-and not, in turns.
+Indexes the synthetic corpus on a dedicated server, once per family. A result set resembles that of a search:
+random documents, some of them with near-copies, in random order. Times are those of one thread, in
+milliseconds; the mixes count sets per minute. Then the comparison of all pairs alone, with and without early
+stopping, in turns.
 """
 
 import argparse
@@ -40,13 +40,15 @@ Timed = Callable[[Rows], object]
 
 
 def recipe(family: str) -> Recipe:
-    """Word 3-shingles; longer ones for bottom_k, whose keys are single shingles, and small buckets."""
+    """Return a recipe of word 3-shingles; longer ones for bottom_k, whose keys are single shingles, and small
+    buckets.
+    """
     rare = {"shingle": {"k": 5}, "match": {"min_shared_bands": 3, "bucket_limit": 8}}
     return from_mapping({"sketch": {"family": family}, **(rare if family == "bottom_k" else {})})
 
 
 def make_sets(rows: Rows, clusters: Sequence[Rows], count: int, seed: int) -> list[Rows]:
-    """Result sets of 100 documents, of which about 30 come from clusters, at most 10 of each."""
+    """Return result sets of 100 documents, about 30 of them from clusters, at most 10 of each."""
     rng = np.random.Generator(np.random.PCG64(seed))
     sets = []
     for _ in range(count):
@@ -64,7 +66,7 @@ def make_sets(rows: Rows, clusters: Sequence[Rows], count: int, seed: int) -> li
 
 
 def read_rows(index: Index) -> tuple[Rows, list[Rows]]:
-    """All documents, and those of each cluster."""
+    """Return all documents, and those of each cluster."""
     with index.database.engine.connect() as connection:
         found = connection.exec_driver_sql(
             "SELECT doc_id, revision, coalesce(cluster_id, 0) FROM nearsim.document "
@@ -77,7 +79,7 @@ def read_rows(index: Index) -> tuple[Rows, list[Rows]]:
 
 
 def measure(call: Timed, sets: Sequence[Rows]) -> dict[str, dict[str, float]]:
-    """Percentiles of milliseconds, one call a set: by the clock, and of this thread's processor."""
+    """Return percentiles of milliseconds, one call per set: wall time, and CPU time of this thread."""
     clock, processor = [], []
     for one in sets:
         started, began = time.perf_counter(), time.thread_time()
@@ -88,7 +90,7 @@ def measure(call: Timed, sets: Sequence[Rows]) -> dict[str, dict[str, float]]:
 
 
 def per_minute(call: Timed, sets: Sequence[Rows]) -> dict[str, int]:
-    """Sets a minute: by the clock, and of this process's own processor time, which is what one core can give."""
+    """Return sets per minute: by wall time, and by this process's CPU time, the capacity of one core."""
     started, began = time.perf_counter(), time.process_time()
     for one in sets:
         call(one)
@@ -97,24 +99,24 @@ def per_minute(call: Timed, sets: Sequence[Rows]) -> dict[str, int]:
 
 
 def with_revisions(deduper: Deduper) -> Timed:
-    """As an application asks that has its rows at hand."""
+    """Query like an application that has its rows at hand."""
     return lambda one: deduper.dedupe(one[:, 0].tolist(), one[:, 1].tolist())
 
 
 def by_id(deduper: Deduper) -> Timed:
-    """As one asks that knows nothing but doc_ids."""
+    """Query like an application that only knows doc_ids."""
     return lambda one: deduper.dedupe(one[:, 0].tolist())
 
 
 def warm_up(deduper: Deduper, rows: Rows) -> Deduper:
-    """Have it read the sketches of all documents."""
+    """Read the sketches of all documents into the cache."""
     for at in range(0, len(rows), _SIZE):
         deduper.dedupe(rows[at : at + _SIZE, 0].tolist())
     return deduper
 
 
 def measure_calls(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[str, object]:
-    """Cold, warm, and repeated calls, with revisions and without."""
+    """Measure cold, warm and repeated calls, with and without revisions."""
     sets = make_sets(rows, clusters, _SETS, seed=1)
     found: dict[str, object] = {}
     Deduper(index).dedupe(sets[0][:, 0].tolist())
@@ -127,14 +129,14 @@ def measure_calls(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[st
 
 
 def _fresh(index: Index, ask: Callable[[Deduper], Timed]) -> Timed:
-    """Calls of which each finds empty caches, in a process that is connected."""
+    """Yield calls with empty caches, in a connected process."""
     deduper = Deduper(index, sketch_bytes=0, answer_bytes=0)
     ask(deduper)(np.ones((1, 2), np.int64))
     return ask(deduper)
 
 
 def measure_mixes(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[str, dict[str, dict[str, int]]]:
-    """Sets a minute of one client, the server beside it."""
+    """Return sets per minute of one client, with the server on the same machine."""
     seen, new = (make_sets(rows, clusters, 4 * _SETS, seed) for seed in (2, 3))
     half_seen = [one for pair in zip(seen, new, strict=True) for one in pair]
     mixes: dict[str, dict[str, dict[str, int]]] = {}
@@ -152,7 +154,7 @@ def measure_mixes(index: Index, rows: Rows, clusters: Sequence[Rows]) -> dict[st
 
 @compiled
 def _wholly_sorted(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) -> None:
-    """The answer of `first_similar` for sets of at least k ids, each pair merged until k distinct ids."""
+    """Return the answer of `first_similar` for sets of at least k ids, merging each pair until k distinct ids."""
     k = sketches.shape[1]
     for row in range(len(sketches)):
         first[row] = -1
@@ -183,7 +185,7 @@ def _equal_positions(left: NDArray[Any], right: NDArray[Any]) -> int:
 
 @compiled
 def _wholly_positions(sketches: NDArray[Any], need: int, first: NDArray[np.int64]) -> None:
-    """The answer of `first_similar`, all positions of each pair compared, 64 at a time."""
+    """Return the answer of `first_similar`, comparing all positions of each pair, 64 at a time."""
     for row in range(len(sketches)):
         first[row] = -1
         for other in range(row):
@@ -196,7 +198,7 @@ def _wholly_positions(sketches: NDArray[Any], need: int, first: NDArray[np.int64
 
 
 def measure_kernels(index: Index, sets: Sequence[Rows], rounds: int = 15) -> dict[str, str]:
-    """Microseconds a set of the comparison alone, and what stopping early saves, in turns; NumPy beside it."""
+    """Return microseconds per set of the comparison alone, and the gain of early stopping, in turns with NumPy."""
     chosen = index.serving().context.encoder.profile.recipe
     family, plain = make_family(chosen), make_family(chosen, "numpy")
     read = [_read_sketches(index, family, one) for one in sets]
@@ -238,7 +240,7 @@ def _read_sketches(index: Index, family: Family, rows: Rows) -> NDArray[np.gener
 
 
 def run(url: str, family: str, documents: int) -> dict[str, object]:
-    """Index the corpus under one family and measure everything."""
+    """Index the corpus under one family and run all measurements."""
     with Index.connect(url, collection=family) as index:
         index.create_profile("benchmark", recipe(family))
         started = time.perf_counter()
@@ -261,7 +263,7 @@ def run(url: str, family: str, documents: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Read the command line, measure, print one JSON document for each family."""
+    """Parse the command line, measure, print one JSON document per family."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=int, default=200_000, help="default: %(default)s")

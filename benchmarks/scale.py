@@ -1,13 +1,13 @@
-"""How the index behaves as a corpus grows, and how bucket_limit bears on what is found.
+"""Growth of build time and memory with the corpus, and the effect of bucket_limit on recall.
 
-python benchmarks/scale.py corpus [--sizes 10000 100000] [--bucket-limit 64 0]
-python benchmarks/scale.py templates [--family 2000] [--others 20000] [--bucket-limit 8 64 0]
+    python benchmarks/scale.py corpus [--sizes 10000 100000] [--bucket-limit 64 0]
+    python benchmarks/scale.py templates [--family 2000] [--others 20000] [--bucket-limit 8 64 0]
 
-Each corpus is generated (see corpus.py and templates.py) and built by a process of its own for each limit: file to
-stored pairs and clusters, its seconds by step and the memory of that process at its peak. The start of the server and
-the loading of numba's kernels come before the clock starts. What the index then holds is compared with the exact pairs
-of the corpus. The recall of pairs counts pairs of documents with different features; that of merges counts, of the
-joins that turn single documents into the true clusters, those that the index's clusters make, twins included.
+Each corpus is generated (see corpus.py and templates.py) and built in a separate process for each limit: file
+to stored pairs and clusters, with the seconds of each step and the peak memory. Starting the server and loading
+numba's kernels come before the clock starts. The index is then compared with the exact pairs of the corpus.
+Recall of pairs covers pairs of documents with different features; recall of merges is the share of the joins
+that form the true clusters from single documents that the index's clusters make too, twins included.
 """
 
 import argparse
@@ -53,9 +53,9 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a perfect index of a corpus would hold: pairs of heads, and the true cluster of each document.
+    """A perfect index of a corpus: pairs of heads, and the true cluster of each document.
 
-    `rows` finds a document's row by its external id; `clusters` is int64 of n, a document in none being its own.
+    `rows` maps external ids to rows; `clusters` is int64 of n, a document in no cluster having its own.
     """
 
     rows: Mapping[str, int]
@@ -85,9 +85,9 @@ def make_reference(documents: Path, recipe: Recipe) -> Reference:
 
 
 def merge_recall(true_clusters: Ints, clusters: Ints) -> float:
-    """Of the n - 1 joins that make each true cluster of n documents, the share that `clusters` makes too.
+    """Return the share of the n - 1 joins of each true cluster of n documents that `clusters` makes too.
 
-    Both are int64, one label a document; `clusters` joins nothing that is apart in truth.
+    Both are int64, one label per document; `clusters` never joins documents of different true clusters.
     """
     documents, wanted = len(true_clusters), len(distinct(true_clusters))
     parts = len(distinct(true_clusters * documents + clusters))
@@ -95,7 +95,7 @@ def merge_recall(true_clusters: Ints, clusters: Ints) -> float:
 
 
 def compare(index: Index, reference: Reference) -> dict[str, float]:
-    """How much of the reference an index holds, and whether it holds anything else."""
+    """Return how much of the reference an index has, and whether it has anything else."""
     head_of, size = reference.features.head_of, len(reference.rows)
     stored = []
     for pair in index.pairs():
@@ -117,7 +117,7 @@ def compare(index: Index, reference: Reference) -> dict[str, float]:
 
 
 def build_alone(documents: Path, collection: str, recipe: Recipe, url: str | None) -> dict[str, object]:
-    """Build one index in this process; what it took. Called in a process of its own, whose memory is told."""
+    """Build one index and return its cost. Called in a process of its own, whose memory is measured."""
     steps = StepTimes()
     with Index.connect(url, collection=collection, progress=steps) as index:
         warmed = time.perf_counter()
@@ -139,9 +139,10 @@ def build_alone(documents: Path, collection: str, recipe: Recipe, url: str | Non
 
 
 def _peak_megabytes() -> int:
-    """The most memory this process has had, in MB.
+    """Return the peak memory of this process, in MB.
 
-    Linux hands getrusage's figure down from the process that started this one, so its own table is read where there is.
+    On Linux getrusage's figure is inherited from the parent process, so the process's own table is read if
+    available.
     """
     status = Path("/proc/self/status")
     if not status.exists():
@@ -153,7 +154,7 @@ def _peak_megabytes() -> int:
 def run_case(
     database: Database, url: str | None, documents: Path, reference: Reference, recipe: Recipe
 ) -> dict[str, object]:
-    """Build a corpus in a process of its own, and compare."""
+    """Build a corpus in a separate process, and compare."""
     name = f"scale-{os.getpid()}"
     settings = [
         f"match.bucket_limit={recipe.match.bucket_limit}",
@@ -175,12 +176,12 @@ def run_case(
         )
         index = Index(database, name)
         compared = compare(index, reference)
-    told: dict[str, object] = json.loads(done.stdout)
-    return {"bucket_limit": recipe.match.bucket_limit} | told | compared
+    results: dict[str, object] = json.loads(done.stdout)
+    return {"bucket_limit": recipe.match.bucket_limit} | results | compared
 
 
 def run_corpora(corpora: Iterable[tuple[str, Path]], options: argparse.Namespace) -> list[dict[str, object]]:
-    """Every corpus under every limit."""
+    """Run every corpus under every limit."""
     results = []
     with Database.connect(options.database) as database:
         for name, documents in corpora:
@@ -195,7 +196,7 @@ def run_corpora(corpora: Iterable[tuple[str, Path]], options: argparse.Namespace
 
 
 def write_corpora(sizes: Sequence[int], seed: int, folder: Path) -> Iterable[tuple[str, Path]]:
-    """A synthetic corpus of each size."""
+    """Write a synthetic corpus of each size."""
     for size in sizes:
         path = folder / f"corpus-{size}.jsonl.gz"
         write_corpus(Corpus(size, seed).documents(), path, None)
@@ -203,7 +204,7 @@ def write_corpora(sizes: Sequence[int], seed: int, folder: Path) -> Iterable[tup
 
 
 def write_family(family: int, others: int, seed: int, folder: Path) -> Iterable[tuple[str, Path]]:
-    """A template family among other documents."""
+    """Write a template family among other documents."""
     path = folder / "templates.jsonl.gz"
     rng = generator(np.random.SeedSequence([seed, family]))
     write_corpus(with_family(Corpus(others, seed), family, rng), path, None)
@@ -211,7 +212,7 @@ def write_family(family: int, others: int, seed: int, folder: Path) -> Iterable[
 
 
 def growth(results: Sequence[Mapping[str, object]]) -> dict[str, float]:
-    """For each limit, how many times longer a document took in the largest corpus than in the smallest."""
+    """Return for each limit how many times longer a document took in the largest corpus than in the smallest."""
     ratios: dict[str, float] = {}
     for limit in {str(one["bucket_limit"]) for one in results}:
         costs = {
@@ -225,7 +226,7 @@ def growth(results: Sequence[Mapping[str, object]]) -> dict[str, float]:
 
 
 def read_options() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     commands = parser.add_subparsers(dest="command", required=True)

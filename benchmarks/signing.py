@@ -1,11 +1,12 @@
-"""Text in, band keys out, on one thread: nearsim with numba, nearsim with NumPy alone, datasketch in bulk.
+"""Text in, band keys out, on one thread: nearsim with numba, nearsim with NumPy, datasketch in bulk.
 
-python benchmarks/signing.py [--documents F.jsonl.gz] [--count 1000] [--rounds 7] [--stages]
+    python benchmarks/signing.py [--documents F.jsonl.gz] [--count 1000] [--rounds 7] [--stages]
 
-Character 5-shingles, k = 128, 32 bands of 4 rows. Without --documents the texts are 400-word stories of the synthetic
-language: plain ASCII, and the same with curly quotes and a few accents. All take turns in one run; a ratio is of two
-runs of the same round. datasketch is given sets of encoded shingles, made in Python; MinHash.bulk hashes them by its
-default, SHA-1, or by xxhash, and the keys are those that MinHashLSH would store. Nothing here starts a thread.
+Character 5-shingles, k = 128, 32 bands of 4 rows. Without --documents the texts are 400-word stories of the
+synthetic language: plain ASCII, and the same with curly quotes and a few accents. All take turns in one run; a
+ratio is of two runs of the same round. datasketch is given sets of encoded shingles, made in Python;
+MinHash.bulk hashes them by its default, SHA-1, or by xxhash, and the keys are those that MinHashLSH would
+store. No threads are started.
 """
 
 import argparse
@@ -43,7 +44,7 @@ Runs = dict[str, list[float]]
 
 
 def make_stories(count: int, seed: int = 1) -> list[str]:
-    """`count` stories of about WORDS words, all ASCII."""
+    """Return `count` stories of about WORDS words, all ASCII."""
     rng = generator(np.random.SeedSequence(seed))
     language = Language(rng)
     bodies = language.sample(rng, np.full(count, WORDS), language.draw_topics(rng, count))
@@ -51,18 +52,18 @@ def make_stories(count: int, seed: int = 1) -> list[str]:
 
 
 def with_curly_quotes(text: str) -> str:
-    """The text with a quotation, a dash and an accent, as news sites print it."""
+    """Return the text with a quotation, a dash and an accent, as news sites print it."""
     return f"“{text[:80]}” – {text[80:].replace('ea', 'é', 2)}’s"
 
 
 def make_encoder(backend: Backend) -> Encoder:
-    """The encoder of the measured recipe."""
+    """Return the encoder of the measured recipe."""
     settings = [f"sketch.k={K}", f"bands.count={BANDS}", f"bands.rows={ROWS}"]
     return Encoder(resolve(override(load(RECIPE), settings)), backend)
 
 
 def measure(texts: Sequence[str], rounds: int) -> Runs:
-    """Seconds for each text, a value a round."""
+    """Return seconds per text, one value per round."""
     sample = texts[::PEER_SHARE]
 
     def sign_by_peer(hash_function: peers.HashFunction | None) -> object:
@@ -84,7 +85,7 @@ def measure(texts: Sequence[str], rounds: int) -> Runs:
 
 
 def compare(seconds: Runs) -> dict[str, Spread]:
-    """How many times faster than each way of datasketch each back end is."""
+    """Return how many times faster each back end is than each variant of datasketch."""
     return {
         f"{own} vs {peer}": ratio(seconds[peer], seconds[own])
         for own in seconds
@@ -94,13 +95,13 @@ def compare(seconds: Runs) -> dict[str, Spread]:
 
 
 class Stages:
-    """Adds up what each stage of the road took."""
+    """Sums of the time of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, step: Callable[[], Result]) -> Result:
-        """Run a step and book its time under a name."""
+        """Run a step and add its time under a name."""
         started = time.perf_counter()
         result = step()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
@@ -108,7 +109,7 @@ class Stages:
 
 
 def measure_stages(texts: Sequence[str], backend: Backend) -> dict[str, float]:
-    """Seconds for each text by stage, one pass: what Encoder.sign does, taken apart."""
+    """Return seconds per text by stage, in one pass over the stages of Encoder.band_keys_of."""
     encoder, stages = make_encoder(backend), Stages()
     fold, kernels = make_fold(encoder.profile.recipe.normalise), text_kernels(backend)
     for begin in range(0, len(texts), STAGE_DOCUMENTS):
@@ -129,13 +130,13 @@ def _each(fold: Callable[[str], str], batch: Sequence[str]) -> list[str]:
 
 
 def median_stages(texts: Sequence[str], backend: Backend, rounds: int) -> dict[str, float]:
-    """The median of each stage over some passes, after one to warm up."""
+    """Return the median of each stage over some passes, after a warm-up."""
     passes = [measure_stages(texts, backend) for _ in range(rounds + 1)][1:]
     return {name: spread([one[name] for one in passes]).median for name in passes[0]}
 
 
 def make_texts(options: argparse.Namespace) -> dict[str, list[str]]:
-    """The texts to sign, by name."""
+    """Return the texts to sign, by name."""
     if options.documents is not None:
         encoder = make_encoder("numpy")
         documents = read_documents(options.documents)[: options.count]

@@ -1,9 +1,11 @@
-"""The SQL surface at size: every worked query of docs/sql.md, counts of the views, and functions about few documents.
+"""The SQL interface at scale: every worked query of docs/sql.md, counts of the views, and functions on few
+documents.
 
-python -m benchmarks.sql_surface --documents 200000 --major 18
+    python -m benchmarks.sql_surface --documents 200000 --major 18
 
-Indexes the synthetic corpus on a server of its own and asks it as an analyst's session does, with the server's default
-settings. Queries are timed to their last row, the best and the worst of three; functions by percentiles.
+Indexes the synthetic corpus on a dedicated server and queries it like an analyst's session, with the server's
+default settings. Queries are timed to their last row, the best and the worst of three; functions by
+percentiles.
 """
 
 import argparse
@@ -33,7 +35,7 @@ Session = psycopg.Connection[tuple[object, ...]]
 
 
 def time_query(session: Session, query: sql.SQL | sql.Composed) -> list[float]:
-    """Seconds of three runs, sorted."""
+    """Return the seconds of three runs, sorted."""
     seconds = []
     for _ in range(3):
         started = time.perf_counter()
@@ -43,7 +45,7 @@ def time_query(session: Session, query: sql.SQL | sql.Composed) -> list[float]:
 
 
 def time_calls(session: Session, call: sql.SQL, arguments: Iterable[object]) -> dict[str, float]:
-    """Percentiles of milliseconds of one call for each argument, after some that count for nothing."""
+    """Return percentiles of milliseconds of one call per argument, after an uncounted warm-up."""
     milliseconds = []
     for argument in arguments:
         started = time.perf_counter()
@@ -53,7 +55,7 @@ def time_calls(session: Session, call: sql.SQL, arguments: Iterable[object]) -> 
 
 
 def run(url: str, documents: int) -> dict[str, object]:
-    """Index the corpus, under the name that the worked queries use, and ask everything."""
+    """Index the corpus under the name that the worked queries use, and run everything."""
     with Index.connect(url, collection="demo") as index:
         index.add(
             Document(
@@ -98,7 +100,7 @@ def run(url: str, documents: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Read the command line, measure, print one JSON document."""
+    """Parse the command line, measure, print one JSON document."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=int, default=200_000, help="default: %(default)s")

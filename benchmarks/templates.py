@@ -1,8 +1,9 @@
-"""A family of texts from one template, all alike at 0.8 or more, among documents of the synthetic corpus.
+"""A family of texts from one template, all with a similarity of 0.8 or more, among documents of the synthetic
+corpus.
 
-python benchmarks/templates.py --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
+    python benchmarks/templates.py --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
 
-The ids of the family start with t, those of the others (as corpus.py makes them, with its copies) with d.
+The ids of the family start with t, those of the other documents (from corpus.py, with copies) with d.
 """
 
 import argparse
@@ -22,10 +23,10 @@ LEAST_SIMILARITY = 0.8
 
 
 def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
-    """The lowest Jaccard, over word shingles, that two fillings of the slots can have, in [0, 1].
+    """Return the lowest Jaccard similarity, over word shingles, of two fillings of the slots, in [0, 1].
 
-    Let c be the distinct shingles clear of all slots, and s the windows that touch one. Both fillings have
-    the c and at most s others each, so their intersection is at least c and their union at most c + 2s.
+    Let c be the distinct shingles clear of all slots, and s the windows that touch one. Both fillings have the
+    c and at most s other shingles each, so their intersection is at least c and their union at most c + 2s.
     """
     clear, touched = set(), 0
     for start in range(len(words) - size + 1):
@@ -37,9 +38,9 @@ def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3
 
 
 class Template:
-    """A fixed headline and body with places, spread evenly, that each member fills with numbers of its own.
+    """A fixed headline and body with evenly spread slots, which each member fills with its own numbers.
 
-    Raises ValueError if two members could be less alike than LEAST_SIMILARITY.
+    Raises ValueError if two members could have a similarity below LEAST_SIMILARITY.
     """
 
     def __init__(self, language: Language, rng: np.random.Generator) -> None:
@@ -63,7 +64,7 @@ class Template:
 
 
 def with_family(corpus: Corpus, family: int, rng: np.random.Generator) -> Iterator[CorpusDocument]:
-    """The documents of the corpus with `family` members of one template strewn among them."""
+    """Return the documents of the corpus with `family` members of one template scattered among them."""
     template = Template(corpus.language, rng)
     others = corpus.documents()
     is_member = np.arange(family + len(corpus.plan.role)) < family
@@ -76,7 +77,7 @@ def with_family(corpus: Corpus, family: int, rng: np.random.Generator) -> Iterat
 
 
 def main() -> None:
-    """Read the command line, write the file, say on stderr what was written."""
+    """Parse the command line, write the file, report to stderr."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--family", type=int, default=2_000, help="members (default: %(default)s)")

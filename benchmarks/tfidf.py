@@ -21,10 +21,10 @@ def words_of(document: Document) -> list[str]:
 def vectors(
     documents: Sequence[Document], dimensions: int, *, normalised: bool = True
 ) -> npt.NDArray[np.float32]:
-    """A row for each document: of the words that come most often, the count times ln(n / documents that have it).
+    """Return a row per document: for each of the most frequent words, the count times ln(n / documents with it).
 
-    Of equally frequent words those come first that are so in the alphabet. With `normalised` each row has length 1,
-    but for rows of zeros.
+    Equally frequent words are in alphabetical order. With `normalised` each row has length 1, except rows of
+    zeros.
     """
     counts = [Counter(words_of(one)) for one in documents]
     totals: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Files of documents and of exact similarities, which scripts here are given and never hold."""
+"""Files of documents and of exact similarities, passed to the scripts."""
 
 import csv
 import gzip
@@ -32,17 +32,17 @@ class Truth:
     union: Ints
 
     def take(self, chosen: Flags) -> "Truth":
-        """The pairs that a mask chooses."""
+        """Return the pairs selected by a mask."""
         return Truth(self.left[chosen], self.right[chosen], self.intersection[chosen], self.union[chosen])
 
 
 def read_documents(path: Path) -> list[Document]:
-    """The documents of a file in any format nearsim reads; records that cannot be read are left out."""
+    """Read the documents of a file in any format nearsim reads, skipping records that cannot be read."""
     return [record.document for record in Source([path]) if isinstance(record, ReadDocument)]
 
 
 def read_truth(path: Path, documents: Sequence[Document]) -> Truth:
-    """The truth in a CSV file with the columns id_a, id_b, inter and union, gzip-compressed or not."""
+    """Read the truth from a CSV file with the columns id_a, id_b, inter and union, gzip-compressed or not."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as lines:

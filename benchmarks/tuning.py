@@ -1,9 +1,10 @@
-"""What `nearsim tune` promises of a corpus, and what its profile then keeps.
+"""The forecasts of `nearsim tune` on a corpus, and what its profile then achieves.
 
-python -m benchmarks.tuning --documents F.jsonl.gz
+    python -m benchmarks.tuning --documents F.jsonl.gz
 
-Tunes on a sample, builds the proposed profile in memory on all documents, finds by brute force every pair of different
-texts that reaches its threshold, and compares: recall with the one promised, candidates with those forecast.
+Tunes on a sample, builds the proposed profile in memory on all documents, finds by brute force every pair of
+different texts that reaches its threshold, and compares expected with actual recall, and forecast with actual
+candidates.
 """
 
 import argparse
@@ -32,9 +33,9 @@ from nearsim_db.store.settings import from_environment
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Promised and kept for one corpus and seed.
+    """Forecast and actual figures for one corpus and seed.
 
-    Candidates are pairs per document of a text of its own, without a bucket limit.
+    Candidates are pairs per distinct text, without a bucket limit.
     """
 
     corpus: str
@@ -83,7 +84,9 @@ def measure(path: Path, recipe: Recipe, size: int, wishes: TuningOptions) -> Kep
 
 
 def keep(path: Path, made: Proposal) -> tuple[float, int, float]:
-    """Recall of the proposed profile on all documents, pairs there are to find, candidate pairs per document."""
+    """Return recall of the proposed profile on all documents, the number of true pairs, candidate pairs per
+    document.
+    """
     encoder = Encoder(made.profile)
     features = read_features(encoder, read_documents(path))
     sketches = sketch_heads(encoder, features)
@@ -98,7 +101,7 @@ def keep(path: Path, made: Proposal) -> tuple[float, int, float]:
 
 
 def table(rows: Sequence[Kept]) -> str:
-    """The figures as Markdown, a line for each corpus and seed."""
+    """Format the figures as Markdown, a line per corpus and seed."""
     lines = [
         "| corpus | documents | looked at | seconds (of processor) | proposed | pairs (forecast) | recall (promised) "
         "| candidates (forecast) |",
@@ -121,7 +124,7 @@ def table(rows: Sequence[Kept]) -> str:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=Path, required=True, nargs="+", metavar="FILE.jsonl.gz")

@@ -1,1 +1,1 @@
-"""The living index as other applications meet it: plain-SQL writers, worker processes, and what they leave behind."""
+"""The live index under load from other applications: plain-SQL writers, worker processes, and the final state."""

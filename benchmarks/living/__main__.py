@@ -1,15 +1,15 @@
-"""The living index, driven as other applications would: plain-SQL writers, and `nearsim worker` processes.
+"""The live index under load from other applications: plain-SQL writers, and `nearsim worker` processes.
 
-python -m benchmarks.living throughput [--documents 200000] [--new 20000] [--workers 2] [--writers 1]
-python -m benchmarks.living latency [--copies 100]
-python -m benchmarks.living lookup [--lookups 2000]
-python -m benchmarks.living speed: lookup, latency and throughput on one index
-python -m benchmarks.living stress --files A.jsonl.gz B.jsonl.gz --take 11000 9000 [--workers 3] [--kills 10]
+    python -m benchmarks.living throughput [--documents 200000] [--new 20000] [--workers 2] [--writers 1]
+    python -m benchmarks.living latency [--copies 100]
+    python -m benchmarks.living lookup [--lookups 2000]
+    python -m benchmarks.living speed: lookup, latency and throughput on one index
+    python -m benchmarks.living stress --files A.jsonl.gz B.jsonl.gz --take 11000 9000 [--workers 3] [--kills 10]
 
-Each run has a server of its own, durable as shipped. The first four index a synthetic corpus, 2 % of whose documents
-are in families of templates whose buckets are over the limit, and are given more of the same. `stress` plays inserts,
-edits and deletes, kills workers and the server while they work, drains the queue, builds the same documents afresh, and
-compares; its exit code is 1 if anything is violated.
+Each run has a dedicated server with the shipped durability settings. The first four index a synthetic corpus, 2
+% of whose documents are in families of templates with buckets over the limit, and add more of the same.
+`stress` plays inserts, edits and deletes, kills workers and the server meanwhile, drains the queue, builds the
+same documents again, and compares; its exit code is 1 if there are violations.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.living.feed import mixed_documents
 from benchmarks.living.shingles import require_plain
 from benchmarks.living.speed import measure_latency, measure_lookup, measure_throughput
-from benchmarks.living.stress import Ordeal, run_stress, strewn_documents
+from benchmarks.living.stress import StressPlan, run_stress, shuffled_documents
 from benchmarks.living.system import living_system
 from benchmarks.measure import machine
 from benchmarks.own_server import binaries_by_major
@@ -31,30 +31,30 @@ RECIPE = Path(__file__).parents[1] / "recipes" / "w3.toml"
 
 
 def run_speed(options: argparse.Namespace, recipe: Recipe) -> dict[str, object]:
-    """Index the corpus, then measure what was asked for."""
+    """Index the corpus, then run the requested measurements."""
     wanted = ("lookup", "latency", "throughput") if options.command == "speed" else (options.command,)
     total = options.documents + options.lookups + options.new
     documents = mixed_documents(total, options.seed, options.hot_share)
     with living_system(options.major, recipe, islice(documents, options.documents)) as system:
         asked, new = list(islice(documents, options.lookups)), list(documents)
-        told: dict[str, object] = {"indexed": options.documents}
+        results: dict[str, object] = {"indexed": options.documents}
         if "lookup" in wanted:
-            told["lookup"] = measure_lookup(system, asked)
+            results["lookup"] = measure_lookup(system, asked)
         if "latency" in wanted:
-            told["latency"] = measure_latency(system, options.copies)
+            results["latency"] = measure_latency(system, options.copies)
         if "throughput" in wanted:
-            told["throughput"] = measure_throughput(
+            results["throughput"] = measure_throughput(
                 system, new, options.workers, options.writers, options.most_waiting
             )
-    return told
+    return results
 
 
 def run_checks(options: argparse.Namespace, recipe: Recipe) -> dict[str, object]:
-    """One stress run."""
+    """Run the stress test once."""
     require_plain(recipe)
-    documents = strewn_documents(options.files, options.take, options.family, options.seed)
-    ordeal = Ordeal(options.workers, options.writers, options.kills, options.server_kills, options.seed)
-    return run_stress(options.major, documents, recipe, ordeal)
+    documents = shuffled_documents(options.files, options.take, options.family, options.seed)
+    plan = StressPlan(options.workers, options.writers, options.kills, options.server_kills, options.seed)
+    return run_stress(options.major, documents, recipe, plan)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -96,10 +96,10 @@ def main() -> int:
     options = make_parser().parse_args()
     recipe = override(load(options.recipe), [f"match.bucket_limit={options.bucket_limit}"])
     run = run_checks if options.command == "stress" else run_speed
-    told = run(options, recipe)
-    told = {"settings": vars(options), **told, "machine": machine()}
-    print(json.dumps(told, indent=2, ensure_ascii=False, default=str))
-    return 1 if told.get("violations") else 0
+    results = run(options, recipe)
+    results = {"settings": vars(options), **results, "machine": machine()}
+    print(json.dumps(results, indent=2, ensure_ascii=False, default=str))
+    return 1 if results.get("violations") else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What must be so of a drained index: each check yields what is not, and is given all it needs."""
+"""Invariants of a drained index: each check yields violations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -21,10 +21,10 @@ def violations(
     large: Mapping[str, set[int]],
     recipe: Recipe,
 ) -> dict[str, dict[str, object]]:
-    """Every check that failed: how often, and a few examples. Empty when all is well.
+    """Return every check that failed, with its count and a few examples; empty if all hold.
 
-    `fresh` was built at once from the same documents, `written` is what the writers left, and `large` tells the
-    buckets over the limit that each head of the fresh index is in.
+    `fresh` was built at once from the same documents, `written` are the documents that the writers left, and
+    `large` has the buckets over the limit of each head of the fresh index.
     """
     stored, built = living.expanded(), fresh.expanded()
     found: dict[str, Iterator[object]] = {
@@ -54,12 +54,12 @@ def _plain(value: object) -> object:
 
 
 def wrong_documents(living: Contents, written: Mapping[str, Text]) -> Iterator[object]:
-    """Documents that were lost, are still there, or have another text than was written last."""
+    """Yield documents that were lost, were not deleted, or do not have the text written last."""
     yield from (name for name in written.keys() | living.texts if written.get(name) != living.texts.get(name))
 
 
 def wrong_signatures(living: Contents, fresh: Contents) -> Iterator[object]:
-    """Documents that one index has signed and the other has not, or that only one finds without features."""
+    """Yield documents that only one of the indexes has signed, or that only one finds without features."""
     for name in living.heads.keys() | fresh.heads:
         one, other = living.heads.get(name), fresh.heads.get(name)
         if (one is None, one == "") != (other is None, other == ""):
@@ -67,7 +67,9 @@ def wrong_signatures(living: Contents, fresh: Contents) -> Iterator[object]:
 
 
 def wrong_bands(living: Contents, fresh: Contents) -> Iterator[object]:
-    """Documents with band rows that are no heads, and heads without as many as those of the fresh build have."""
+    """Yield documents with band rows that are not heads, and heads with another number of them than in the fresh
+    build.
+    """
     usual = max(fresh.bands.values(), default=0)
     heads = {name for name, head in living.heads.items() if name == head}
     yield from (
@@ -78,7 +80,7 @@ def wrong_bands(living: Contents, fresh: Contents) -> Iterator[object]:
 
 
 def untrue_pairs(living: Contents, recipe: Recipe) -> Iterator[object]:
-    """Stored pairs whose counts are not those of the texts, or that do not reach the threshold."""
+    """Yield stored pairs whose counts differ from those of the texts, or that do not reach the threshold."""
     threshold = Fraction(str(recipe.match.threshold))
 
     @cache
@@ -93,7 +95,7 @@ def untrue_pairs(living: Contents, recipe: Recipe) -> Iterator[object]:
 
 
 def false_twins(living: Contents, recipe: Recipe) -> Iterator[object]:
-    """Documents whose shingles are not those of their head."""
+    """Yield documents whose shingles differ from those of their head."""
     for name, head in living.heads.items():
         if head and head != name:
             one, other = (living.texts.get(which, (None, None)) for which in (name, head))
@@ -102,7 +104,7 @@ def false_twins(living: Contents, recipe: Recipe) -> Iterator[object]:
 
 
 def unexcused(extra: set[Names], fresh: Contents, large: Mapping[str, set[int]]) -> Iterator[object]:
-    """Pairs that the fresh build lacks though no bucket over the limit holds both documents' heads."""
+    """Yield pairs missing in the fresh build although both documents' heads share no bucket over the limit."""
     for pair in sorted(extra):
         left, right = (large.get(fresh.heads.get(name, ""), _NOTHING) for name in pair)
         if left.isdisjoint(right):
@@ -110,7 +112,9 @@ def unexcused(extra: set[Names], fresh: Contents, large: Mapping[str, set[int]])
 
 
 def wrong_clusters(living: Contents, stored: set[Names]) -> Iterator[object]:
-    """Clusters that are no components of the pairs with twins expanded, and components that are no clusters."""
+    """Yield clusters that are not components of the pairs with twins expanded, and components that are not
+    clusters.
+    """
     graph = networkx.Graph()
     graph.add_edges_from(stored)
     components = {frozenset(component) for component in networkx.connected_components(graph)}
@@ -118,7 +122,7 @@ def wrong_clusters(living: Contents, stored: set[Names]) -> Iterator[object]:
 
 
 def wrong_survivors(living: Contents) -> Iterator[object]:
-    """Clusters that do not have exactly one survivor."""
+    """Yield clusters that do not have exactly one survivor."""
     for cluster in living.partition():
         if len(cluster & living.survivors) != 1:
             yield cluster

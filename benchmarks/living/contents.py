@@ -1,4 +1,4 @@
-"""What an index holds, read in plain SQL and told by external ids, so that two indexes can be compared."""
+"""The contents of an index, read in plain SQL by external ids, so that two indexes can be compared."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -40,16 +40,16 @@ FROM nearsim.band LEFT JOIN nearsim.document USING (doc_id) WHERE generation_id 
 
 
 def ordered(one: str, other: str) -> Names:
-    """A pair of names, the smaller first."""
+    """Return a pair of names, the smaller first."""
     return (one, other) if one < other else (other, one)
 
 
 @dataclass(slots=True)
 class Contents:
-    """One index. `heads` tells the head of each signed document, "" where it has no features; `pairs` are of heads,
-    with their intersection and union; `bands` counts the band rows of those that have any.
+    """One index. `heads` maps each signed document to its head, "" without features; `pairs` are of heads, with
+    their intersection and union; `bands` counts band rows.
 
-    `clusters` tells each member's cluster. Names of documents that are gone are 'doc_id N'.
+    `clusters` maps members to clusters. Deleted documents are named 'doc_id N'.
     """
 
     texts: Mapping[str, Text] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Contents:
     bands: Mapping[str, int] = field(default_factory=dict)
 
     def twins(self) -> dict[str, list[str]]:
-        """Every head with its twins, itself included."""
+        """Return every head with its twins, itself included."""
         groups = defaultdict(list)
         for name, head in self.heads.items():
             if head:
@@ -68,7 +68,7 @@ class Contents:
         return groups
 
     def expanded(self) -> set[Names]:
-        """All pairs, twins expanded, twins of one head among them."""
+        """Return all pairs, twins expanded, including twins of one head."""
         twins = self.twins()
 
         def walk() -> Iterator[Names]:
@@ -80,7 +80,7 @@ class Contents:
         return {ordered(*pair) for pair in walk()}
 
     def partition(self) -> set[frozenset[str]]:
-        """The clusters as sets of names."""
+        """Return the clusters as sets of names."""
         groups = defaultdict(set)
         for name, cluster in self.clusters.items():
             groups[cluster].add(name)
@@ -90,7 +90,7 @@ class Contents:
 def read_contents(
     connection: "psycopg.Connection[tuple[object, ...]]", collection_id: int, generation_id: int
 ) -> Contents:
-    """Everything that one generation and its collection hold."""
+    """Read everything that belongs to one generation and its collection."""
     documents = connection.execute(_DOCUMENTS, (collection_id,)).fetchall()
     signatures = connection.execute(_HEADS, (generation_id,)).fetchall()
     pairs = connection.execute(_PAIRS, (generation_id,)).fetchall()
@@ -109,7 +109,7 @@ def read_contents(
 def read_large_buckets(
     connection: "psycopg.Connection[tuple[object, ...]]", generation_id: int, limit: int
 ) -> dict[str, set[int]]:
-    """The buckets over the limit that each head is in; none where there is no limit."""
+    """Return the buckets over the limit of each head; none without a limit."""
     found: dict[str, set[int]] = defaultdict(set)
     if limit:
         for name, bucket in connection.execute(_LARGE_BUCKETS, {"generation": generation_id, "limit": limit}):

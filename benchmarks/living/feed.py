@@ -1,4 +1,4 @@
-"""What flows in: the synthetic corpus with families of templates in it, and plain-SQL writers that insert it."""
+"""The input: the synthetic corpus with families of templates in it, and plain-SQL writers that insert it."""
 
 import multiprocessing
 import time
@@ -21,7 +21,7 @@ _INSERT = "INSERT INTO nearsim.document (collection_id, external_id, title, body
 
 
 def make_templates(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Template]:
-    """`count` templates; those whose members could be too different are passed over."""
+    """Return `count` templates, skipping those whose members could be too different."""
     templates: list[Template] = []
     while len(templates) < count:
         try:
@@ -32,9 +32,11 @@ def make_templates(corpus: Corpus, count: int, rng: np.random.Generator) -> list
 
 
 def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Document]:
-    """The corpus of that many documents, `hot_share` of them strewn members of families of some FAMILY texts.
+    """Return a corpus of that many documents, `hot_share` of them scattered members of families of about FAMILY
+    texts.
 
-    Members of such a family share buckets with more than the usual limit of 64 others. Any stretch is drawn alike.
+    Members of such a family share buckets with more than the usual limit of 64 documents. Every section has the
+    same mix.
     """
     rng = generator(np.random.SeedSequence([seed, documents]))
     is_hot = rng.permutation(np.arange(documents) < round(documents * hot_share))
@@ -54,7 +56,7 @@ def _plain(one: CorpusDocument) -> Document:
 
 
 def insert_all(url: str, collection_id: int, documents: Sequence[Document], most_waiting: int) -> None:
-    """Insert documents, a few a commit, pausing while more than `most_waiting` wait to be searched."""
+    """Insert documents, a few per commit, pausing while more than `most_waiting` wait to be searched."""
     with psycopg.connect(url, autocommit=True) as connection:
         rest, commits = iter(documents), 0
         while some := list(islice(rest, _PER_COMMIT)):
@@ -70,7 +72,7 @@ def insert_all(url: str, collection_id: int, documents: Sequence[Document], most
 def running_writers(
     url: str, collection_id: int, documents: Sequence[Document], writers: int, most_waiting: int
 ) -> Iterator[None]:
-    """Processes that share the documents, for the length of the block, at whose end they must be done.
+    """Run processes that share the documents for the length of the block, by whose end they must have finished.
 
     Raises RuntimeError if one failed.
     """

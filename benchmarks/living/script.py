@@ -1,4 +1,4 @@
-"""What the writers of a stress run do: inserts, edits and deletes, drawn before it starts so that the end is known."""
+"""The writes of a stress run: inserts, edits and deletes, drawn in advance so that the final state is known."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,9 +38,9 @@ class Write:
 
 
 def draw_script(documents: Sequence[Document], rng: np.random.Generator) -> list[Write]:
-    """Insert the documents in order; edit or delete some that are there, now and then, and bring a few back.
+    """Insert the documents in order; sometimes edit or delete existing ones, and re-insert a few.
 
-    An edit appends a few words, takes over another document's text whole, or gives the text of a document to come.
+    An edit appends a few words, takes over another document's text, or takes the text of a later document.
     """
     script: list[Write] = []
     there: list[Document] = []
@@ -65,7 +65,7 @@ def draw_script(documents: Sequence[Document], rng: np.random.Generator) -> list
 
 
 def final_texts(scripts: Iterable[Sequence[Write]]) -> dict[str, Text]:
-    """The documents that are left by external id, once all scripts are played; no document is in two of them."""
+    """Return the documents that remain after all scripts, by external id; no document is in two scripts."""
     texts: dict[str, Text] = {}
     for script in scripts:
         for write in script:
@@ -77,7 +77,7 @@ def final_texts(scripts: Iterable[Sequence[Write]]) -> dict[str, Text]:
 
 
 def transactions(script: Sequence[Write], rng: np.random.Generator) -> Iterator[Sequence[Write]]:
-    """The script cut into transactions of one to some twenty statements."""
+    """Split the script into transactions of one to about twenty statements."""
     start = 0
     while start < len(script):
         end = start + int(rng.integers(1, _MOST_A_COMMIT + 1))
@@ -93,7 +93,8 @@ def play(
     most_waiting: int,
     done: "Synchronized[int]",
 ) -> None:
-    """Play a script, repeating a transaction whose server was killed; `done` counts its statements for others to see.
+    """Run a script, repeating a transaction whose server was killed; `done` counts its statements for other
+    processes.
 
     Pauses while more than `most_waiting` documents wait to be searched.
     """

@@ -1,4 +1,4 @@
-"""Sets of shingles in plain Python, written apart from the product: slow, and easy to believe."""
+"""Sets of shingles in plain Python, independent of the product: slow, and easy to verify."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def require_plain(recipe: Recipe) -> None:
 
 
 def shingle_set(title: str | None, body: str | None, recipe: Recipe) -> frozenset[str]:
-    """The distinct shingles of title and body; a text shorter than the shingle is one."""
+    """Return the distinct shingles of title and body; a text shorter than a shingle is one."""
     text = "\n".join(part for part in (title, body) if part).lower()
     words = ["".join(run) for of_word, run in groupby(text, key=_is_of_word) if of_word]
     k = recipe.shingle.k

@@ -1,4 +1,4 @@
-"""How fast the index follows, and how fast it answers: throughput, latency and lookup."""
+"""The speed of the live index: throughput, latency and lookup."""
 
 import time
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ SELECT EXISTS (SELECT FROM nearsim.similar_pair WHERE generation_id = %s AND lef
 
 
 def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    """The median, the usual upper quantiles and the maximum, in milliseconds."""
+    """Return the median, the usual upper quantiles and the maximum, in milliseconds."""
     quantiles = np.quantile(np.array(milliseconds), [0.5, 0.95, 0.99, 1.0]).tolist()
     return {
         name: round(value, 3) for name, value in zip(("p50", "p95", "p99", "max"), quantiles, strict=True)
@@ -49,7 +49,8 @@ def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
 def measure_throughput(
     system: System, documents: Sequence[Document], workers: int, writers: int, most_waiting: int
 ) -> dict[str, object]:
-    """Documents a second from the first commit until all are searched, while writers insert as fast as workers take.
+    """Return documents per second from the first commit until all are searched, while writers insert as fast as
+    workers ingest.
 
     The first tenth only warms the workers up.
     """
@@ -86,7 +87,7 @@ def measure_throughput(
 
 
 def measure_latency(system: System, copies: int, seed: int = 1) -> dict[str, object]:
-    """Milliseconds from the commit of a near-copy until its pair is seen, with one idle worker."""
+    """Return milliseconds from the commit of a near-copy until its pair is visible, with one idle worker."""
     rng = np.random.Generator(np.random.PCG64(seed))
     with system.connect() as connection, running_workers(system, 1):
         _warm_up(system, connection)
@@ -103,9 +104,9 @@ def measure_latency(system: System, copies: int, seed: int = 1) -> dict[str, obj
 
 
 def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, object]:
-    """Milliseconds to check documents against the index in process, verification included, after a warm-up.
+    """Return milliseconds to check documents against the index in process, with verification, after a warm-up.
 
-    By how many matches were found, too: to name hundreds of identical texts takes longer than to find them.
+    Also by the number of matches found: listing hundreds of identical texts takes longer than finding them.
     """
     by_matches: dict[str, list[float]] = {"none": [], "1 to 64": [], "more": []}
     with Index.connect(system.url, collection=COLLECTION) as index:
@@ -128,7 +129,7 @@ def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, o
 
 
 def _warm_up(system: System, connection: Connection) -> None:
-    """Let the worker take something in, so that its kernels are loaded and its statements prepared."""
+    """Let the worker ingest some documents, so that its kernels are loaded and its statements prepared."""
     ((head, title, body),) = _singles(connection, system, 1)
     name = f"warm-{time.time_ns()}"
     row = connection.execute(_INSERT, (system.collection_id, name, title, f"{body} {name}")).fetchone()
@@ -152,7 +153,7 @@ def _wait_for_pair(connection: Connection, system: System, left_id: int, right_i
 
 
 def _wait_until_drained(connection: Connection, started: float) -> tuple[float, float]:
-    """Seconds since `started` until all was searched, and until all was linked too."""
+    """Return seconds since `started` until all was searched, and until all was linked too."""
     searched = None
     while (now := time.perf_counter() - started) < _GIVE_UP_SECONDS:
         backlog = read_backlog(connection)

@@ -1,4 +1,6 @@
-"""Writers and workers that are killed at random, and afterwards a check that nothing is lost and nothing untrue."""
+"""Writers and workers that are killed at random, and a check that nothing was lost and nothing is wrong
+afterwards.
+"""
 
 import multiprocessing
 import signal
@@ -42,8 +44,8 @@ WHERE collection_id = %s AND state = 'live'
 
 
 @dataclass(frozen=True, slots=True)
-class Ordeal:
-    """How a run goes: processes, and how often a worker and the server are killed while the writers write."""
+class StressPlan:
+    """The processes of a run, and how often to kill a worker and the server during writes."""
 
     workers: int
     writers: int
@@ -52,8 +54,8 @@ class Ordeal:
     seed: int
 
 
-def strewn_documents(files: Sequence[Path], take: Sequence[int], family: int, seed: int) -> list[Document]:
-    """The first documents of each file, their ids made distinct, and a family of a template, all shuffled."""
+def shuffled_documents(files: Sequence[Path], take: Sequence[int], family: int, seed: int) -> list[Document]:
+    """Return the first documents of each file, their ids made distinct, and a family of a template, shuffled."""
     rng = generator(np.random.SeedSequence(seed))
     documents = [
         replace(one, external_id=f"{number}-{one.external_id}")
@@ -68,49 +70,47 @@ def strewn_documents(files: Sequence[Path], take: Sequence[int], family: int, se
 
 
 def run_stress(
-    major: int, documents: Sequence[Document], recipe: Recipe, ordeal: Ordeal
+    major: int, documents: Sequence[Document], recipe: Recipe, plan: StressPlan
 ) -> dict[str, object]:
-    """Write, kill, drain, check. Without workers, `nearsim build` takes everything in at the end."""
+    """Write, kill, drain, check. Without workers, `nearsim build` ingests everything at the end."""
     scripts = [
-        draw_script(
-            documents[place :: ordeal.writers], generator(np.random.SeedSequence([ordeal.seed, place]))
-        )
-        for place in range(ordeal.writers)
+        draw_script(documents[place :: plan.writers], generator(np.random.SeedSequence([plan.seed, place])))
+        for place in range(plan.writers)
     ]
     with living_system(major, recipe) as system:
         started = time.perf_counter()
-        told = endure(system, scripts, ordeal)
+        results = run_load(system, scripts, plan)
         written = time.perf_counter() - started
-        arguments = ("worker", "--once") if ordeal.workers else ("build",)
-        told["exit code of the drain"] = system.run(*arguments, "--collection", COLLECTION)
+        arguments = ("worker", "--once") if plan.workers else ("build",)
+        results["exit code of the drain"] = system.run(*arguments, "--collection", COLLECTION)
         drained = time.perf_counter() - started
-        told |= {"seconds": {"written": round(written, 1), "drained": round(drained, 1)}}
+        results |= {"seconds": {"written": round(written, 1), "drained": round(drained, 1)}}
         figures, found = check(system, final_texts(scripts), recipe)
-    if told["exit code of the drain"] != 0:
-        found["exit code of the drain"] = {"examples": told["exit code of the drain"]}
+    if results["exit code of the drain"] != 0:
+        found["exit code of the drain"] = {"examples": results["exit code of the drain"]}
     # One that was started a moment before, after a kill, has not come to handle signals yet, nor taken any work.
-    codes = told["exit codes of workers at SIGTERM"]
+    codes = results["exit codes of workers at SIGTERM"]
     if not isinstance(codes, list) or not set(codes) <= {0, -signal.SIGTERM}:
         found["exit codes of workers at SIGTERM"] = {"examples": codes}
-    return told | figures | {"violations": found}
+    return results | figures | {"violations": found}
 
 
-def endure(system: System, scripts: Sequence[Sequence[Write]], ordeal: Ordeal) -> dict[str, object]:
-    """Let writers and workers run until all is written, killing at random points of the writing."""
+def run_load(system: System, scripts: Sequence[Sequence[Write]], plan: StressPlan) -> dict[str, object]:
+    """Run writers and workers until all is written, killing them at random points."""
     context = multiprocessing.get_context("spawn")
     counts = [context.Value("q", 0) for _ in scripts]
-    most_waiting = _MOST_WAITING if ordeal.workers else 2**31
+    most_waiting = _MOST_WAITING if plan.workers else 2**31
     writers = [
         context.Process(
-            target=play, args=(system.url, system.collection_id, script, ordeal.seed, most_waiting, count)
+            target=play, args=(system.url, system.collection_id, script, plan.seed, most_waiting, count)
         )
         for script, count in zip(scripts, counts, strict=True)
     ]
-    workers = Workers(system, ordeal.workers)
+    workers = Workers(system, plan.workers)
     for writer in writers:
         writer.start()
     try:
-        killed = _kill_along(system, workers, writers, counts, sum(map(len, scripts)), ordeal)
+        killed = _kill_at_random_points(system, workers, writers, counts, sum(map(len, scripts)), plan)
     finally:
         for writer in writers:
             writer.kill()
@@ -124,35 +124,37 @@ def endure(system: System, scripts: Sequence[Sequence[Write]], ordeal: Ordeal) -
     }
 
 
-def draw_kills(ordeal: Ordeal, writes: int) -> list[tuple[int, str]]:
-    """After how many writes whom to kill, the last first."""
-    rng = generator(np.random.SeedSequence([ordeal.seed, writes]))
-    whom = ["worker"] * (ordeal.kills if ordeal.workers else 0) + ["server"] * ordeal.server_kills
+def draw_kills(plan: StressPlan, writes: int) -> list[tuple[int, str]]:
+    """Return after how many writes to kill which process, the last first."""
+    rng = generator(np.random.SeedSequence([plan.seed, writes]))
+    whom = ["worker"] * (plan.kills if plan.workers else 0) + ["server"] * plan.server_kills
     return sorted(zip(rng.integers(0, writes, len(whom)).tolist(), whom, strict=True), reverse=True)
 
 
-def _kill_along(
+def _kill_at_random_points(
     system: System,
     workers: Workers,
     writers: "Sequence[multiprocessing.context.SpawnProcess]",
     counts: "Sequence[Synchronized[int]]",
     writes: int,
-    ordeal: Ordeal,
+    plan: StressPlan,
 ) -> list[str]:
-    """Kill at the drawn points until the writers are done; whom, in order. Raises RuntimeError if a writer failed."""
-    rng = generator(np.random.SeedSequence(ordeal.seed))
-    kills, killed = draw_kills(ordeal, writes), list[str]()
+    """Kill at the drawn points until the writers are done; return the processes killed. Raises RuntimeError if a
+    writer failed.
+    """
+    rng = generator(np.random.SeedSequence(plan.seed))
+    kills, killed = draw_kills(plan, writes), list[str]()
     while kills or any(writer.is_alive() for writer in writers):
         if any(writer.exitcode for writer in writers):
             raise RuntimeError("a writer failed")
         if kills and kills[-1][0] <= sum(count.value for count in counts):
             _, whom = kills.pop()
             if whom == "worker":
-                workers.kill(int(rng.integers(ordeal.workers)))
+                workers.kill(int(rng.integers(plan.workers)))
             else:
                 system.kill_server()
             killed.append(whom)
-        workers.mind()
+        workers.restart_exited()
         time.sleep(_POLL_SECONDS)
     return killed
 
@@ -160,7 +162,7 @@ def _kill_along(
 def check(
     system: System, written: dict[str, Text], recipe: Recipe
 ) -> tuple[dict[str, int], dict[str, dict[str, object]]]:
-    """Build the same documents afresh beside the living index and compare: counts, and what is violated."""
+    """Build the same documents again beside the live index and compare: counts and violations."""
     with system.connect() as connection:
         left = connection.execute(_LEFT).fetchall()
         with Database.connect(system.url) as database:

@@ -1,4 +1,4 @@
-"""A living system to measure: a collection in a server of its own, and worker processes that follow it."""
+"""A system to measure: a collection in a server of its own, and worker processes for it."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ SELECT (SELECT count(*) FROM nearsim.change)
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits: changes and documents to sign and search, documents to link into clusters, work set aside."""
+    """Work that waits: changes and documents to sign and search, documents to link into clusters, work set aside."""
 
     searching: int
     linking: int
@@ -41,7 +41,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A server, and in it a collection with one live generation of one profile."""
+    """A server with a collection that has one live generation of one profile."""
 
     cluster: Cluster
     generation_id: int
@@ -64,7 +64,7 @@ class System:
         return found.process
 
     def kill_server(self) -> None:
-        """kill -9 of the postmaster, and a new one, which recovers."""
+        """kill -9 the postmaster, and start a new one, which recovers."""
         postmaster = self.postmaster()
         postmaster.kill()
         with suppress(psutil.TimeoutExpired):
@@ -72,12 +72,12 @@ class System:
         self.cluster.start()
 
     def run(self, *arguments: str) -> int:
-        """Run a nearsim command to its end, what it says going to stderr; returns its exit code."""
+        """Run a nearsim command with its output on stderr; return its exit code."""
         done = subprocess.run(_command(*arguments), env=self._environment(), stdout=sys.stderr, check=False)
         return done.returncode
 
     def start_worker(self) -> "subprocess.Popen[bytes]":
-        """A worker process of the collection."""
+        """Start a worker process for the collection."""
         command = _command("worker", "--collection", COLLECTION)
         return subprocess.Popen(command, env=self._environment(), stdout=sys.stderr)
 
@@ -86,28 +86,28 @@ class System:
 
 
 class Workers:
-    """A fixed number of worker processes; one that ends by itself is started again and counted."""
+    """A fixed number of worker processes; one that exits by itself is restarted and counted."""
 
     def __init__(self, system: System, count: int) -> None:
         self._system = system
         self.processes = [system.start_worker() for _ in range(count)]
         self.ended = 0
 
-    def mind(self) -> None:
-        """Start again those that have ended."""
+    def restart_exited(self) -> None:
+        """Restart workers that have exited."""
         for place, process in enumerate(self.processes):
             if process.poll() is not None:
                 self.ended += 1
                 self.processes[place] = self._system.start_worker()
 
     def kill(self, place: int) -> None:
-        """kill -9 of one, and another in its place at once."""
+        """kill -9 one and start another at once."""
         self.processes[place].kill()
         self.processes[place].wait()
         self.processes[place] = self._system.start_worker()
 
     def stop(self, timeout_seconds: float = 60) -> list[int]:
-        """SIGTERM to all; their exit codes, that of one which had to be killed being -9."""
+        """Send SIGTERM to all; return their exit codes, -9 for one that had to be killed."""
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + timeout_seconds
@@ -121,7 +121,7 @@ class Workers:
 
 @contextmanager
 def running_workers(system: System, count: int) -> Iterator[Workers]:
-    """Workers that end with the block."""
+    """Run workers for the length of the block."""
     workers = Workers(system, count)
     try:
         yield workers
@@ -131,7 +131,7 @@ def running_workers(system: System, count: int) -> Iterator[Workers]:
 
 @contextmanager
 def living_system(major: int, recipe: Recipe, documents: Iterable[Document] = ()) -> Iterator[System]:
-    """A server of its own with a collection of these documents, indexed at once by a generation that is now live."""
+    """Start a server with a collection of these documents, indexed by a build whose generation is live."""
     with own_server(major) as cluster:
         with Index.connect(cluster.dsn(), collection=COLLECTION) as index:
             index.create_profile(PROFILE, recipe)
@@ -140,7 +140,7 @@ def living_system(major: int, recipe: Recipe, documents: Iterable[Document] = ()
 
 
 def open_system(cluster: Cluster) -> System:
-    """The system in a server, whose collection is there already."""
+    """Return the system in a server that already has the collection."""
     with psycopg.connect(cluster.dsn()) as connection:
         row = connection.execute(
             "SELECT generation_id, collection_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id) "
@@ -152,14 +152,14 @@ def open_system(cluster: Cluster) -> System:
 
 
 def read_backlog(connection: Connection) -> Backlog:
-    """What waits now."""
+    """Return the current backlog."""
     row = connection.execute(_BACKLOG).fetchone()
     assert row is not None
     return Backlog(*(int(str(value)) for value in row))
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """User and system time of a process, its living children and those that have ended."""
+    """Return user and system time of a process, its running and its finished children."""
     total = 0.0
     for one in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):

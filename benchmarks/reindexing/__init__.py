@@ -1,1 +1,1 @@
-"""An index that is replaced while others write and search: what they see and wait for, and what it holds then."""
+"""Replacement of an index under load: what readers and writers see and wait for, and the final contents."""

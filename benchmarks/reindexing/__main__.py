@@ -1,12 +1,12 @@
-"""Replace the index of a collection under load, and measure who notices.
+"""Replace the index of a collection under load, and measure the effect on its users.
 
-python -m benchmarks.reindexing [--documents 50000] [--corpus F.jsonl.gz] [--writes-per-second 200] [--json]
+    python -m benchmarks.reindexing [--documents 50000] [--corpus F.jsonl.gz] [--writes-per-second 200] [--json]
 
-On a server of its own, durable as shipped. Writers insert, edit and delete in plain SQL, searchers ask constantly about
-families of which each recipe finds another half, workers follow; meanwhile `nearsim reindex` builds a generation with
-another recipe, promotes it, goes back, promotes it again and drops the old one. Then the queue is drained and the same
-is built once more in the quiet. The exit code is 1 if an answer mixed generations, a search failed, or the final
-generation holds anything else than the fresh one.
+Runs on a dedicated server with the shipped durability settings. Writers insert, edit and delete in plain SQL,
+searchers continuously query families for which each recipe finds a different half, workers process changes;
+meanwhile `nearsim reindex` builds a generation with another recipe, promotes it, rolls back, promotes it again
+and drops the old one. Then the queue is drained and the same index is built again without load. The exit code
+is 1 if an answer mixed generations, a search failed, or the final generation differs from the new build.
 """
 
 import argparse
@@ -17,22 +17,22 @@ from typing import Any
 
 from benchmarks.measure import describe_machine, machine
 from benchmarks.own_server import binaries_by_major, own_server
-from benchmarks.reindexing import fresh, judging, ordeal
-from benchmarks.reindexing.ordeal import Load
+from benchmarks.reindexing import evaluation, fresh, scenario
+from benchmarks.reindexing.scenario import Load
 from benchmarks.reindexing.texts import make_crowd, repeat_corpus
 from benchmarks.truth import read_documents
 
 
 def measure(url: str, documents: int, corpus: Path | None, load: Load) -> dict[str, Any]:
-    """One run in an empty database, `documents` of them in the collection."""
+    """Run once in an empty database, with `documents` documents in the collection."""
     count = documents - 3 * load.families
     crowd = (
         repeat_corpus(read_documents(corpus), count, load.seed) if corpus else make_crowd(count, load.seed)
     )
-    world = ordeal.make_world(url, crowd, load)
-    seen = ordeal.run(world, load)
+    world = scenario.make_world(url, crowd, load)
+    seen = scenario.run(world, load)
     counted, found = fresh.check(world, seen.generation_after, seen.left)
-    return {**judging.figures(seen, load), **counted, "violations": judging.violations(seen) | found}
+    return {**evaluation.figures(seen, load), **counted, "violations": evaluation.violations(seen) | found}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Read the command line, run, print."""
+    """Parse the command line, run, print."""
     options = make_parser().parse_args()
     load = Load(
         workers=options.workers,
@@ -70,14 +70,14 @@ def main() -> int:
         seed=options.seed,
     )
     with own_server(options.major) as server:
-        told = measure(server.dsn(), options.documents, options.corpus, load)
+        results = measure(server.dsn(), options.documents, options.corpus, load)
     if options.json:
-        print(json.dumps({"settings": vars(options), **told, "machine": machine()}, indent=2, default=str))
+        print(json.dumps({"settings": vars(options), **results, "machine": machine()}, indent=2, default=str))
     else:
         print(describe_machine(machine()))
-        for name, value in told.items():
+        for name, value in results.items():
             print(f"{name}: {_line(value)}")
-    return 1 if told["violations"] else 0
+    return 1 if results["violations"] else 0
 
 
 def _line(value: object) -> str:

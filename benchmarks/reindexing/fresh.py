@@ -1,11 +1,11 @@
-"""The final generation against one that is built from the same documents when nobody writes."""
+"""Comparison of the final generation with one built from the same documents without writers."""
 
 import psycopg
 
 from benchmarks.living.checks import violations
 from benchmarks.living.contents import read_contents, read_large_buckets
 from benchmarks.living.script import Text
-from benchmarks.reindexing.ordeal import COLLECTION, PROFILE, World, command
+from benchmarks.reindexing.scenario import COLLECTION, PROFILE, World, command
 from benchmarks.reindexing.texts import SETTINGS_AFTER, recipe_before
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity.recipe import override
@@ -20,7 +20,7 @@ UNION ALL SELECT stage, count(*) FROM nearsim.work GROUP BY stage
 def check(
     world: World, generation_id: int, left: dict[str, Text]
 ) -> tuple[dict[str, int], dict[str, object]]:
-    """Drain the queue, build the same once more in the quiet, compare: counts, and what is violated."""
+    """Drain the queue, build again without writers, compare: counts and violations."""
     command(world.url, "worker", "--once", "--collection", COLLECTION, "--quiet")
     recipe = override(recipe_before(), list(SETTINGS_AFTER))
     with psycopg.connect(world.url, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""Searchers: they ask all the time about what nobody edits, and note what they were told and when."""
+"""Searchers: they continuously query documents that nobody edits, and record answers and times."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ Kind = Literal["check", "similar_to", "views"]
 
 
 class Search(NamedTuple):
-    """A search: when it began and ended, and which generation explains all of its answer, or what it was else."""
+    """A search: its start and end, and the generation that explains all of its answer, or the answer itself."""
 
     kind: Kind
     began: float
@@ -43,8 +43,8 @@ def search(
     stopping: Event,
     report: "Pipe[list[Search], None]",
 ) -> None:
-    """Ask in three ways in turn, about one family after the other, until stopped; then report every search."""
-    told: list[Search] = []
+    """Query in three ways in turn, one family after the other, until stopped; then report every search."""
+    results: list[Search] = []
     with (
         Index.connect(url, collection=collection) as index,
         psycopg.connect(url, autocommit=True, application_name="searcher") as connection,
@@ -53,19 +53,21 @@ def search(
 
         def check(turn: int) -> str:
             one = families[turn % len(families)]
-            return one.explained([found.external_id for found in index.similar_to_text(one.asked.body or "")])
+            return one.explaining_recipe(
+                [found.external_id for found in index.similar_to_text(one.asked.body or "")]
+            )
 
         def similar_to(turn: int) -> str:
             place = turn % len(families)
             rows = connection.execute(_SIMILAR, (asked[place],)).fetchall()
-            return families[place].explained([str(row[0]) for row in rows])
+            return families[place].explaining_recipe([str(row[0]) for row in rows])
 
         def views(turn: int) -> str:
             start = turn % max(1, len(asked) - _TOGETHER)
             row = connection.execute(_GENERATIONS, {"ids": asked[start : start + _TOGETHER]}).fetchone()
             generations = row[0] if row is not None else None
             if not isinstance(generations, list) or len(generations) != 1:
-                return f"the views told of generations {generations}"
+                return f"the views mixed generations {generations}"
             return "before" if generations == [generation_before] else "after"
 
         ways: Sequence[tuple[Kind, Callable[[int], str]]] = (
@@ -82,6 +84,6 @@ def search(
                 answer = ask(turn)
             except Exception as error:
                 answer = f"{type(error).__name__}: {error}"
-            told.append(Search(kind, began, time.monotonic(), answer))
+            results.append(Search(kind, began, time.monotonic(), answer))
             turn, due = turn + 1, max(due + 1 / per_second, began)
-    report.send(told)
+    report.send(results)

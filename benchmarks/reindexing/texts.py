@@ -1,4 +1,4 @@
-"""Documents: families of which it is known what either recipe finds, and a crowd that the writers write to."""
+"""Documents: families with known results under either recipe, and a crowd for the writers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ SETTINGS_AFTER = ("shingle.k=3", "match.threshold=0.5", "bands.count=24", "bands
 
 
 def recipe_before() -> Recipe:
-    """The recipe of the generation that is to be replaced."""
+    """Return the recipe of the generation to be replaced."""
     return from_mapping(
         {
             "normalise": {"unicode": "none", "case": "lower"},
@@ -31,15 +31,16 @@ def recipe_before() -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Three documents that nobody edits. The one that is asked about is paired with the second under the recipe before,
-    whose words are its own in another order, and only with the third under that after, which is its beginning."""
+    """Three documents that nobody edits. The queried one is paired under the recipe before with the second, which
+    has the same words in another order, and under the recipe after with the third, its beginning.
+    """
 
     asked: Document
     reordered: Document
     shortened: Document
 
-    def explained(self, names: Sequence[str]) -> str:
-        """Which recipe explains what was found about the first: "before", "after", or else what was found."""
+    def explaining_recipe(self, names: Sequence[str]) -> str:
+        """Return which recipe explains the result for the first document: "before", "after", or else the result."""
         others = sorted(name for name in names if name != self.asked.external_id)
         if others == [self.reordered.external_id]:
             return "before"
@@ -49,10 +50,10 @@ class Family:
 
 
 def make_families(count: int, seed: int) -> list[Family]:
-    """Families that have no word in common with each other or with the crowd.
+    """Return families that share no word with each other or with the crowd.
 
-    Of sets of words the first two are alike at 30/32, the first and the third at 24/36; of runs of three words at
-    about 0 and at 22/34.
+    As sets of words the first two have a similarity of 30/32, the first and the third of 24/36; as runs of
+    three words of about 0 and of 22/34.
     """
     rng = np.random.Generator(np.random.PCG64([seed, count]))
     return [_family(number, rng) for number in range(count)]
@@ -72,7 +73,9 @@ def _family(number: int, rng: np.random.Generator) -> Family:
 
 
 def make_crowd(count: int, seed: int) -> list[Document]:
-    """Texts of 20 to 40 words: new ones, copies of earlier ones with a word or two changed, and a few twins."""
+    """Return texts of 20 to 40 words: new ones, copies of earlier ones with a word or two changed, and a few
+    twins.
+    """
     rng = np.random.Generator(np.random.PCG64([seed, count, 1]))
     lengths = rng.integers(20, 41, count).tolist()
     kinds = rng.random(count).tolist()
@@ -90,7 +93,7 @@ def make_crowd(count: int, seed: int) -> list[Document]:
 
 
 def repeat_corpus(corpus: Sequence[Document], count: int, seed: int) -> list[Document]:
-    """The first documents of a corpus; where it has fewer, they come again with a few words changed."""
+    """Return the first documents of a corpus, repeated with a few words changed if it has too few."""
     rng = np.random.Generator(np.random.PCG64([seed, count, 2]))
 
     def repeated() -> Iterator[Document]:
@@ -103,7 +106,7 @@ def repeat_corpus(corpus: Sequence[Document], count: int, seed: int) -> list[Doc
 
 
 def edited(text: str, rng: np.random.Generator) -> str:
-    """A text with a word or two changed."""
+    """Return a text with a word or two changed."""
     words = text.split()
     for _ in range(int(rng.integers(1, 3)) if words else 0):
         words[int(rng.integers(len(words)))] = f"w{int(rng.integers(_VOCABULARY))}"

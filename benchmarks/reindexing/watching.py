@@ -1,4 +1,4 @@
-"""A sampler of the server's locks: which strong ones are held on shared tables, who waits for one, and for how long."""
+"""A sampler of the server's locks: strong ones on shared tables, and sessions that wait for one."""
 
 import time
 from multiprocessing.connection import Connection as Pipe
@@ -21,7 +21,7 @@ WHERE NOT lock.granted
 
 
 class Held(NamedTuple):
-    """A strong lock on a table of the schema, seen from `first` to `last` by the clock of this machine."""
+    """A strong lock on a table of the schema, observed from `first` to `last` by this machine's clock."""
 
     table: str
     mode: str
@@ -30,7 +30,7 @@ class Held(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A session of an application that was seen to wait for a lock, and for how long at most."""
+    """An application's session observed waiting for a lock, and for how long at most."""
 
     application: str
     table: str | None
@@ -39,7 +39,7 @@ class Wait(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """All that was seen; between two looks `gap_seconds` passed at most."""
+    """All observations; consecutive samples are at most `gap_seconds` apart."""
 
     held: list[Held]
     waits: list[Wait]
@@ -48,7 +48,7 @@ class Watched(NamedTuple):
 
 
 def watch(url: str, stopping: Event, report: "Pipe[Watched, None]") -> None:
-    """Look at the locks as often as possible until stopped; then report."""
+    """Sample the locks as often as possible until stopped; then report."""
     held: list[Held] = []
     seen: dict[tuple[object, ...], Held] = {}
     waits: list[Wait] = []

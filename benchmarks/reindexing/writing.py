@@ -1,4 +1,4 @@
-"""Writers in plain SQL, at a given rate: what each of them writes is drawn so that the end is known."""
+"""Writers in plain SQL, at a given rate, with writes drawn so that the final state is known."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,21 +24,21 @@ _COMMANDS: Mapping[str, str] = {
 
 
 def draw_writes(documents: Sequence[Document], name: str, seed: int) -> Iterator[Write]:
-    """Inserts, edits and deletes in equal parts, without end, of documents that nobody else writes.
+    """Yield inserts, edits and deletes in equal parts, endlessly, of documents that no other writer changes.
 
-    An insert is a near-copy of another document, some of them under an id that was deleted before; an edit changes a
-    few words or takes over another document's text whole.
+    An insert is a near-copy of another document, sometimes under the id of a deleted one; an edit changes a few
+    words or takes over another document's text.
     """
     rng = np.random.Generator(np.random.PCG64([seed, len(documents)]))
     there = list(documents)
-    gone: list[str] = []
+    deleted: list[str] = []
     number = 0
     while True:
         kind, one = float(rng.random()) * 3, there[int(rng.integers(len(there)))]
         text: Text = (one.title, edited(one.body or "", rng))
         if kind < 1 or len(there) < 2:
-            back = bool(gone) and rng.random() < 0.25
-            external_id = gone.pop() if back else f"{name}-{number}"
+            back = bool(deleted) and rng.random() < 0.25
+            external_id = deleted.pop() if back else f"{name}-{number}"
             there.append(Document(external_id, *text))
             yield Write("insert", external_id, text)
         elif kind < 2:
@@ -49,15 +49,15 @@ def draw_writes(documents: Sequence[Document], name: str, seed: int) -> Iterator
             yield Write("update", there[place].external_id, text)
         else:
             place = int(rng.integers(len(there)))
-            gone.append(there[place].external_id)
+            deleted.append(there[place].external_id)
             there[place] = there[-1]
             there.pop()
-            yield Write("delete", gone[-1])
+            yield Write("delete", deleted[-1])
         number += 1
 
 
-def played(documents: Sequence[Document], name: str, seed: int, writes: int) -> dict[str, Text]:
-    """The documents that are left after so many writes, by external id."""
+def final_documents(documents: Sequence[Document], name: str, seed: int, writes: int) -> dict[str, Text]:
+    """Return the documents that remain after so many writes, by external id."""
     texts: dict[str, Text] = {one.external_id: (one.title, one.body) for one in documents}
     for write in islice(draw_writes(documents, name, seed), writes):
         if write.kind == "delete":
@@ -77,20 +77,20 @@ def write(
     stopping: Event,
     report: "Pipe[list[Written], None]",
 ) -> None:
-    """Write, each statement a transaction of its own, until stopped; then report every write.
+    """Write, one transaction per statement, until stopped; then report every write.
 
-    One that waits for a lock for longer than the session's lock_timeout is repeated.
+    A statement that waits for a lock for longer than the session's lock_timeout is repeated.
     """
-    told: list[Written] = []
+    results: list[Written] = []
     writes = draw_writes(documents, name, seed)
     with psycopg.connect(url, autocommit=True, application_name="writer") as connection:
         due = time.monotonic()
         for one in writes:
             if stopping.wait(max(0.0, due - time.monotonic())):
                 break
-            told += _write_patiently(connection, collection_id, one)
+            results += _write_patiently(connection, collection_id, one)
             due += 1 / rate
-    report.send(told)
+    report.send(results)
 
 
 def _write_patiently(

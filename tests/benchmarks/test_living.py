@@ -12,7 +12,7 @@ from benchmarks.living import script, shingles
 from benchmarks.living.checks import violations
 from benchmarks.living.contents import Contents
 from benchmarks.living.speed import percentiles
-from benchmarks.living.stress import Ordeal, draw_kills
+from benchmarks.living.stress import StressPlan, draw_kills
 from nearsim_db.errors import RecipeError
 from nearsim_db.records import Document
 from nearsim_db.similarity.recipe import Recipe, load, override
@@ -136,12 +136,12 @@ def test_writers_end_where_it_is_expected() -> None:
 
 
 def test_kills_are_spread_over_the_writing() -> None:
-    drawn = draw_kills(Ordeal(workers=2, writers=2, kills=30, server_kills=3, seed=1), writes=1_000)
+    drawn = draw_kills(StressPlan(workers=2, writers=2, kills=30, server_kills=3, seed=1), writes=1_000)
     assert [whom for _, whom in drawn].count("server") == 3
     assert len(drawn) == 33
     assert drawn == sorted(drawn, reverse=True)
     assert 0 <= drawn[-1][0] < drawn[0][0] < 1_000
-    assert draw_kills(Ordeal(workers=0, writers=2, kills=30, server_kills=0, seed=1), writes=1_000) == []
+    assert draw_kills(StressPlan(workers=0, writers=2, kills=30, server_kills=0, seed=1), writes=1_000) == []
 
 
 def test_percentiles_are_in_order() -> None:

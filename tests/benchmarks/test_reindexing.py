@@ -5,12 +5,12 @@ from itertools import islice, pairwise
 
 import pytest
 
-from benchmarks.reindexing.judging import by_step, latencies, longest_blocking, longest_held, wrong_answers
-from benchmarks.reindexing.ordeal import Step
+from benchmarks.reindexing.evaluation import by_step, latencies, longest_blocking, longest_held, wrong_answers
+from benchmarks.reindexing.scenario import Step
 from benchmarks.reindexing.searching import Search
 from benchmarks.reindexing.texts import make_crowd, make_families, repeat_corpus
 from benchmarks.reindexing.watching import Held
-from benchmarks.reindexing.writing import draw_writes, played
+from benchmarks.reindexing.writing import draw_writes, final_documents
 from nearsim_db.records import Document
 
 STEPS = [
@@ -42,10 +42,10 @@ def test_what_was_found_is_explained_by_one_recipe() -> None:
     asked, reordered, shortened = (
         one.external_id for one in (family.asked, family.reordered, family.shortened)
     )
-    assert family.explained([asked, reordered]) == family.explained([reordered]) == "before"
-    assert family.explained([shortened, asked]) == "after"
+    assert family.explaining_recipe([asked, reordered]) == family.explaining_recipe([reordered]) == "before"
+    assert family.explaining_recipe([shortened, asked]) == "after"
     for mixture in ([reordered, shortened], [asked], []):
-        assert family.explained(mixture) not in ("before", "after")
+        assert family.explaining_recipe(mixture) not in ("before", "after")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_writers_end_where_it_is_expected() -> None:
         else:
             texts[write.external_id] = write.text
     assert {*kinds} == {"insert", "update", "delete"}
-    assert played(crowd, "new", 3, 300) == texts
+    assert final_documents(crowd, "new", 3, 300) == texts
 
 
 def test_a_corpus_is_repeated_with_edits() -> None:

@@ -8,8 +8,8 @@ percentile is bounded.
 
 import pytest
 
-from benchmarks.reindexing import fresh, judging, ordeal
-from benchmarks.reindexing.ordeal import Load
+from benchmarks.reindexing import evaluation, fresh, scenario
+from benchmarks.reindexing.scenario import Load
 from benchmarks.reindexing.texts import make_crowd
 from tests.servers.programs import newest_major
 
@@ -20,12 +20,12 @@ LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
 @pytest.mark.slow("load")
 def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) -> None:
     documents = 50_000 if major == newest_major() else 5_000
-    world = ordeal.make_world(database_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
-    seen = ordeal.run(world, LOAD)
-    figures = judging.figures(seen, LOAD)
+    world = scenario.make_world(database_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
+    seen = scenario.run(world, LOAD)
+    figures = evaluation.figures(seen, LOAD)
 
     # No search failed, and none saw a mixture or a generation that did not answer then.
-    assert judging.violations(seen) == {}
+    assert evaluation.violations(seen) == {}
     assert len(seen.searches) > 100
     for kind in figures["searches by kind"].values():
         assert kind["p95"] < 10 * kind["p50"]
@@ -35,8 +35,8 @@ def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) ->
     assert min(max(milliseconds) for milliseconds in turns.values()) < MOST_MILLISECONDS
 
     # No writer was refused while generations changed places or were dropped.
-    assert not judging.refused_by_step(seen).keys() & {*turns, "drop"}
-    assert judging.longest_blocking(seen.watched.held) < MOST_MILLISECONDS
+    assert not evaluation.refused_by_step(seen).keys() & {*turns, "drop"}
+    assert evaluation.longest_blocking(seen.watched.held) < MOST_MILLISECONDS
 
     counted, wrong = fresh.check(world, seen.generation_after, seen.left)
     assert wrong == {}

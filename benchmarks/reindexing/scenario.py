@@ -1,4 +1,4 @@
-"""The run: writers, searchers and workers go on while a generation is built, promoted, taken back, and one dropped."""
+"""The run: writers, searchers and workers run while a generation is built, promoted, rolled back, and one dropped."""
 
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ from benchmarks.living.script import Text
 from benchmarks.reindexing.searching import Search, search
 from benchmarks.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
 from benchmarks.reindexing.watching import Watched, watch
-from benchmarks.reindexing.writing import Written, played, write
+from benchmarks.reindexing.writing import Written, final_documents, write
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.promote import promote
 from nearsim_db.index import Index
@@ -40,7 +40,7 @@ WHERE collection_id = %s AND state = 'live'
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What goes on beside the reindex. Those who write and search wait for a lock for `most_waited_ms` at most."""
+    """The load beside the reindex. Writers and searchers wait for a lock for at most `most_waited_ms`."""
 
     workers: int = 1
     writers: int = 2
@@ -55,7 +55,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that was done to generations, by this machine's clock; `held` are the seconds of tries to promote."""
+    """An operation on generations, by this machine's clock; `held` are the seconds of attempts to promote."""
 
     name: str
     began: float
@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A collection with one live generation, and who is in it."""
+    """A collection with one live generation, and its documents."""
 
     url: str
     collection_id: int
@@ -77,7 +77,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All that was noted in a run, and the texts that the writers left."""
+    """All observations of a run, and the texts that the writers left."""
 
     steps: list[Step]
     writes: list[Written]
@@ -89,7 +89,7 @@ class Seen:
 
 
 def make_world(url: str, crowd: Sequence[Document], load: Load) -> World:
-    """Copy the documents into a collection and build the generation that is to be replaced."""
+    """Copy the documents into a collection and build the generation to be replaced."""
     families = make_families(load.families, load.seed)
     asked = [one for family in families for one in (family.asked, family.reordered, family.shortened)]
     with Index.connect(url, collection=COLLECTION) as index, psycopg.connect(url) as connection:
@@ -108,27 +108,27 @@ def make_world(url: str, crowd: Sequence[Document], load: Load) -> World:
 
 
 def read_live(connection: "psycopg.Connection[tuple[Any, ...]]", collection_id: int) -> int:
-    """The generation that answers."""
+    """Return the live generation."""
     row = connection.execute(_LIVE, (collection_id,)).fetchone()
     assert row is not None
     return int(row[0])
 
 
 def run(world: World, load: Load) -> Seen:
-    """Let everybody begin, replace the generation in all its steps, and let everybody end; nothing is drained yet."""
-    with _workers(world.url, load.workers) as workers, _company(world, load) as company:
+    """Start the load, replace the generation in all its steps, stop the load; nothing is drained yet."""
+    with _workers(world.url, load.workers) as workers, _load_running(world, load) as company:
         steps = list(_reindex(world, load))
         writes, searches, watched = company()
     left = {one.external_id: (one.title, one.body) for one in _never_written(world)}
     for place, documents in enumerate(_shares(world, load)):
         done = sum(not refused for _, _, refused in writes[place])
-        left |= played(documents, f"new-{place}", load.seed, done)
+        left |= final_documents(documents, f"new-{place}", load.seed, done)
     with psycopg.connect(world.url) as connection:
         after = read_live(connection, world.collection_id)
     return Seen(
         steps,
-        [one for told in writes for one in told],
-        [one for told in searches for one in told],
+        [one for results in writes for one in results],
+        [one for results in searches for one in results],
         watched,
         left,
         after,
@@ -144,7 +144,7 @@ def _reindex(world: World, load: Load) -> Iterator[Step]:
     )
     with Database.connect(world.url) as database:
         reindex = Reindex(database, COLLECTION, PROFILE)
-        with turning() as noted:
+        with promotion_seconds() as noted:
             turns: Sequence[tuple[str, Callable[[], object]]] = (
                 ("promote", reindex.promote),
                 ("rollback", reindex.rollback),
@@ -176,8 +176,8 @@ def _timed(name: str, action: Callable[[], object]) -> Step:
 
 
 @contextmanager
-def turning() -> Iterator[list[float]]:
-    """Seconds that each try of a promotion took: a statement that is a transaction, so no lock is held for longer."""
+def promotion_seconds() -> Iterator[list[float]]:
+    """Return the seconds of each attempt to promote: a single-statement transaction, so no lock is held longer."""
     noted: list[float] = []
     usual = generations.promote
 
@@ -207,7 +207,7 @@ def _environment(url: str) -> dict[str, str]:
 
 @contextmanager
 def _workers(url: str, count: int) -> "Iterator[list[subprocess.Popen[bytes]]]":
-    """Worker processes, which are told to end at the end of the block, and have ended then."""
+    """Run worker processes for the length of the block, and wait for their exit."""
     arguments = _command("worker", "--collection", COLLECTION, "--quiet")
     workers = [subprocess.Popen(arguments, env=_environment(url)) for _ in range(count)]
     try:
@@ -220,8 +220,10 @@ def _workers(url: str, count: int) -> "Iterator[list[subprocess.Popen[bytes]]]":
 
 
 @contextmanager
-def _company(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any], list[Any], Watched]]]:
-    """Writers, searchers and the sampler. What the block is given stops them and returns what each has noted."""
+def _load_running(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any], list[Any], Watched]]]:
+    """Run writers, searchers and the sampler. The block receives a function that stops them and returns their
+    records.
+    """
     context = multiprocessing.get_context("spawn")
     stopping, patient = context.Event(), _impatient(world.url, load.most_waited_ms)
     warm = [context.Event() for _ in range(load.searchers)]
@@ -242,12 +244,12 @@ def _company(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any],
 
     def stop() -> tuple[list[Any], list[Any], Watched]:
         stopping.set()
-        told: list[Any] = [
+        results: list[Any] = [
             receiving.recv() if receiving.poll(_JOIN_SECONDS) else [] for receiving, _ in pipes
         ]
         for process in processes:
             process.join(_JOIN_SECONDS)
-        return told[1 : 1 + load.writers], told[1 + load.writers :], told[0]
+        return results[1 : 1 + load.writers], results[1 + load.writers :], results[0]
 
     for process in processes:
         process.start()

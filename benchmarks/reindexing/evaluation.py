@@ -1,4 +1,4 @@
-"""What a run comes to: answers that no generation explains, how long searches and writes took, and who was blocked."""
+"""The results of a run: answers that no generation explains, latencies of searches and writes, and lock waits."""
 
 import bisect
 import math
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.living.speed import percentiles
-from benchmarks.reindexing.ordeal import QUICK_TURNS, Load, Seen, Step
+from benchmarks.reindexing.scenario import QUICK_TURNS, Load, Seen, Step
 from benchmarks.reindexing.searching import Search
 from benchmarks.reindexing.watching import Held
 
@@ -21,7 +21,7 @@ _WRITES_ALLOWED = "ShareUpdateExclusiveLock"
 
 
 def wrong_answers(steps: Sequence[Step], searches: Iterable[Search]) -> list[str]:
-    """Answers that are not wholly those of a generation which was live at some time during the search."""
+    """Return answers that are not entirely those of a generation that was live at some time during the search."""
     turns = [(one.began, one.ended, _TURNS[one.name]) for one in steps if one.name in _TURNS]
     begins = [(-math.inf, "before"), *((began, which) for began, _, which in turns)]
     ends = [*(ended for _, ended, _ in turns), math.inf]
@@ -36,7 +36,7 @@ def wrong_answers(steps: Sequence[Step], searches: Iterable[Search]) -> list[str
 
 
 def by_step(steps: Sequence[Step], spans: Iterable[tuple[float, float]]) -> dict[str, list[float]]:
-    """Milliseconds of what began in or before a step and ended in or after it: in each step that it met."""
+    """Return milliseconds of operations by step; one that spans several steps counts in each."""
     found: dict[str, list[float]] = {one.name: [] for one in steps}
     begins = [one.began for one in steps]
     for began, ended in spans:
@@ -49,17 +49,17 @@ def by_step(steps: Sequence[Step], spans: Iterable[tuple[float, float]]) -> dict
 
 
 def latencies(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Percentiles, how often, and how many times the median the slowest took."""
+    """Return percentiles, counts, and the ratio of the slowest to the median."""
     if not milliseconds:
         return {"count": 0}
-    told = percentiles(milliseconds)
-    return {"count": len(milliseconds), **told, "max / median": round(told["max"] / told["p50"], 1)}
+    results = percentiles(milliseconds)
+    return {"count": len(milliseconds), **results, "max / median": round(results["max"] / results["p50"], 1)}
 
 
 def longest_held(held: Iterable[Held]) -> dict[str, float]:
-    """Milliseconds for which locks stronger than ROW EXCLUSIVE were seen, by table and mode.
+    """Return milliseconds for which locks stronger than ROW EXCLUSIVE were observed, by table and mode.
 
-    Only on tables that all generations share: nobody reads those of one that is still built, or is dropped.
+    Only for tables shared by all generations: those of one being built or dropped have no readers.
     """
     longest: Counter[str] = Counter()
     for one in held:
@@ -70,12 +70,12 @@ def longest_held(held: Iterable[Held]) -> dict[str, float]:
 
 
 def longest_blocking(held: Iterable[Held]) -> float:
-    """Milliseconds for which a lock was seen on a shared table that writes have to wait for."""
+    """Return milliseconds for which a lock that blocks writes was observed on a shared table."""
     return max(longest_held(one for one in held if one.mode != _WRITES_ALLOWED).values(), default=0.0)
 
 
 def figures(seen: Seen, load: Load) -> dict[str, Any]:
-    """Everything measured. Milliseconds, where nothing else is said."""
+    """Return all figures, in milliseconds unless named otherwise."""
     steps, writes = seen.steps, [(began, ended) for began, ended, refused in seen.writes if not refused]
     span = steps[-1].ended - steps[0].began
     within = sum(steps[0].began <= began <= steps[-1].ended for began, _ in writes)
@@ -108,7 +108,7 @@ def figures(seen: Seen, load: Load) -> dict[str, Any]:
 
 
 def refused_by_step(seen: Seen) -> Counter[str]:
-    """How many writes were refused in each step, because they would have waited too long for a lock."""
+    """Count the writes refused in each step because they would have waited too long for a lock."""
     spans = ((began, ended) for began, ended, refused in seen.writes if refused)
     return Counter({name: len(each) for name, each in by_step(seen.steps, spans).items() if each})
 
@@ -122,7 +122,7 @@ def _longest_waits(seen: Seen) -> dict[str, float]:
 
 
 def violations(seen: Seen) -> dict[str, object]:
-    """What must not be, of that which was noted while it went on."""
+    """Return the violations observed during the run."""
     wrong = wrong_answers(seen.steps, seen.searches)
     found: dict[str, object] = {}
     if wrong:
