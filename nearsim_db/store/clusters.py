@@ -146,9 +146,9 @@ def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_i
 
 def replace_members(connection: Connection, leaves: Leaves, stored: Members, now: Members) -> None:
     """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
-    gone = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
-    if len(gone):
-        driver(connection).execute(statement("delete_members", leaves), {"doc_ids": packed_ids(gone)})
+    removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
+    if len(removed):
+        driver(connection).execute(statement("delete_members", leaves), {"doc_ids": packed_ids(removed)})
     changed = now.take(~_are_stored(now, stored))
     if len(changed.doc_ids):
         parameters = {

@@ -78,18 +78,18 @@ class Database:
     def initialise(
         url: str | None = None,
         patience_seconds: float = revisions.PATIENCE_SECONDS,
-        told: Callable[[str], None] = lambda message: None,
+        report: Callable[[str], None] = lambda message: None,
     ) -> str:
         """Create or upgrade the schema at `url` (see `connect`); return its revision.
 
         Needs the right to create a schema, or schemas that the user owns. Each step waits up to `patience_seconds` for
-        its locks, while other sessions hardly wait for it; see docs/upgrading.md. Progress and waits are reported to
-        `told`.
+        its locks, while other sessions hardly wait for it; see docs/upgrading.md. Progress and waits are passed to
+        `report`.
         """
         engine = open_engine(url or database_url())
         try:
             with translated():
-                return revisions.upgrade(engine, patience_seconds=patience_seconds, report=told)
+                return revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
         finally:
             engine.dispose()
 

@@ -37,7 +37,7 @@ class ClusterFacts:
     """Measures of how suspicious a cluster is; `members` includes the survivor.
 
     `chained` members have no pair with the survivor; `mean` and `least` are the similarities of the others with it,
-    None if there are none. `renumbered` members have other numbers than the survivor. `span_seconds` lies between the
+    None if there are none. The numbers of `renumbered` members differ. `span_seconds` lies between the
     first and the last date.
     """
 

@@ -31,10 +31,10 @@ def read_cutoffs(connection: Connection, leaves: Leaves, age_seconds: int) -> Cu
 
 
 def find_expired(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, edge: Cutoffs
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, cutoffs: Cutoffs
 ) -> list[int]:
     """Return the signed documents that have expired, largest doc_id first."""
-    parameters = {"collection_id": collection_id, "after": edge.after, "through": edge.through}
+    parameters = {"collection_id": collection_id, "after": cutoffs.after, "through": cutoffs.through}
     return fetch_values(connection, statement("find_expired", leaves), parameters)
 
 

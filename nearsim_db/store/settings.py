@@ -45,9 +45,9 @@ def default_home() -> Path:
     return user_data_path("nearsim")
 
 
-def _threads(given: str | None) -> int:
-    if given is None:
+def _threads(value: str | None) -> int:
+    if value is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not given.isdecimal() or int(given) < 1:
-        raise NearsimError(f"NEARSIM_THREADS is {given!r}; use a whole number from 1")
-    return int(given)
+    if not value.isdecimal() or int(value) < 1:
+        raise NearsimError(f"NEARSIM_THREADS is {value!r}; use a whole number from 1")
+    return int(value)

@@ -35,7 +35,7 @@ def init(
     from nearsim_db.store.database import Database
 
     revision = Database.initialise(
-        patience_seconds=patience, told=(lambda message: None) if quiet else terminal.print_info
+        patience_seconds=patience, report=(lambda message: None) if quiet else terminal.print_info
     )
     if quiet:
         return

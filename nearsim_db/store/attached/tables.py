@@ -38,7 +38,7 @@ class Columns:
 
     def named(self) -> dict[Kind, str]:
         """Return the columns that are set, by kind."""
-        given = {
+        by_kind = {
             "id": self.id,
             "text": self.text,
             "title": self.title,
@@ -46,7 +46,7 @@ class Columns:
             "url": self.url,
             "published_at": self.published_at,
         }
-        return {cast(Kind, kind): name for kind, name in given.items() if name is not None}
+        return {cast(Kind, kind): name for kind, name in by_kind.items() if name is not None}
 
 
 @dataclass(frozen=True, slots=True)
