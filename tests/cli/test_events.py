@@ -82,8 +82,8 @@ def test_old_events_are_removed_and_missed(filled: CommandLine, database_url: st
         writing.execute("UPDATE nearsim.event SET at = at - interval '2 days'")
     assert "removed events: 4" in filled.succeed("events", "prune", "--older-than", "1 day").err
     assert filled.succeed("events", "--format", "jsonl", "--after", last).rows() == []
-    assert f"the last of them was {last}" in filled.fail("events", "--after", 0)
-    assert "needs an age" in filled.fail("events", "prune", "--older-than", "none")
+    assert f"to {last} were removed before they were read" in filled.fail("events", "--after", 0)
+    assert "requires an age" in filled.fail("events", "prune", "--older-than", "none")
 
 
 def test_a_temporary_collection_tells_nothing(

@@ -160,10 +160,10 @@ def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top
     """Read the largest buckets, grouped by size and first members."""
     amount = top * _BUCKETS_PER_ROW
     found = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
-    alike: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
+    groups: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
     for bucket in found.largest:
-        alike.setdefault((bucket.members, bucket.names), []).append(bucket)
-    rows = tuple(LikeBuckets(group[0], len(group)) for group in islice(alike.values(), top))
+        groups.setdefault((bucket.members, bucket.names), []).append(bucket)
+    rows = tuple(LikeBuckets(group[0], len(group)) for group in islice(groups.values(), top))
     listed = sum(row.buckets for row in rows)
     return LargeBuckets(rows, listed, found.shared, found.over_limit, found.left_out)
 

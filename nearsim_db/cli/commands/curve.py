@@ -106,7 +106,7 @@ def _of_stored(collection: str, name: str) -> "Curve":
     raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
 
 
-def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None:
+def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | None:
     """Return --threshold, otherwise the threshold that all profiles and recipes share, if any."""
     if not 1 <= len(drawn) <= _MOST:
         raise UsageError(
@@ -121,12 +121,12 @@ def _chosen_threshold(drawn: "list[Curve]", given: float | None) -> float | None
             "(bands and amplifications are drawn over Jaccard similarity)"
         )
     thresholds = {one.threshold for one in drawn if one.threshold is not None}
-    if given is None:
+    if wanted is None:
         return thresholds.pop() if len(thresholds) == 1 else None
     low, high = min(one.low for one in drawn), max(one.high for one in drawn)
-    if not low <= given <= high:
-        raise UsageError(f"--threshold {given:g} is outside the axis, {low:g} to {high:g}")
-    return given
+    if not low <= wanted <= high:
+        raise UsageError(f"--threshold {wanted:g} is outside the axis, {low:g} to {high:g}")
+    return wanted
 
 
 def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None) -> None:
