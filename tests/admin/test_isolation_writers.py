@@ -29,8 +29,6 @@ from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
-pytestmark = pytest.mark.each_major
-
 
 @pytest.fixture(scope="module")
 def world(server: Server) -> Iterator[World]:

@@ -100,6 +100,7 @@ def test_documents_can_be_read_twice(corpus: Corpus, documents: list[CorpusDocum
     assert list(corpus.documents()) == documents
 
 
+@pytest.mark.slow("three corpora")
 def test_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
     written = []
     for name, seed in (("first", 5), ("again", 5), ("other", 6)):
@@ -176,6 +177,7 @@ def test_bound_of_a_template_by_hand() -> None:
     assert least_similarity(["x"] * 10, []) == 1.0
 
 
+@pytest.mark.slow("builds a language each")
 @pytest.mark.parametrize("seed", some([1, 2, 3], "every seed"))
 def test_family_members_are_distinct_and_alike_at_least_at_four_fifths(seed: int) -> None:
     corpus = Corpus(100, seed)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts, write_jsonl
+from tests.builders.selection import some
 from tests.builders.workers import application, ask
 
 
@@ -94,7 +95,9 @@ def test_a_temporary_collection_tells_nothing(
         assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(
+    ("number", "code"), some([(signal.SIGINT, 130), (signal.SIGTERM, 0)], "every signal")
+)
 def test_events_are_followed_until_a_signal(
     filled: CommandLine, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

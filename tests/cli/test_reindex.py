@@ -155,6 +155,7 @@ def test_what_is_left_behind_is_told_of_and_resumed(
         assert len([line for line in worker.lines if "left behind" in line]) == 1
 
 
+@pytest.mark.slow("kills a process")
 def test_a_worker_that_is_killed_is_followed_by_the_next(nearsim: CommandLine, url: str) -> None:
     with psycopg.connect(url) as holding, application(url) as looking:
         holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")

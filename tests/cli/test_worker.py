@@ -16,6 +16,7 @@ from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.schema import revisions
 from nearsim_db.store.work import queue
 from tests.builders.command_line import CommandLine
+from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, running, wait_until
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
@@ -75,7 +76,9 @@ def test_two_workers_and_a_writer_agree_with_a_fresh_build(database_url: str, ot
     assert len(found) > 200
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), some([(signal.SIGTERM, 0), (signal.SIGINT, 130)], "every signal")
+)
 def test_a_stopped_worker_finishes_its_batch(
     database_url: str, other: Application, number: signal.Signals, code: int
 ) -> None:

@@ -20,6 +20,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.work import queue
+from tests.builders.selection import some
 
 Backend = psycopg.Connection[tuple[Any, ...]]
 
@@ -133,6 +134,7 @@ def in_the_background(*actions: tuple[Any, ...]) -> Iterator[None]:
     assert errors == []
 
 
+@pytest.mark.slow("writers of every isolation level")
 def test_profiles_made_under_writers_of_every_isolation_level_lose_nothing(
     index: Index, database_url: str
 ) -> None:
@@ -151,7 +153,7 @@ def test_profiles_made_under_writers_of_every_isolation_level_lose_nothing(
     assert_holds_the_documents(index)
 
 
-@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+@pytest.mark.parametrize("level", some(LEVELS, "every isolation level"), ids=lambda level: level.name)
 def test_a_writer_that_is_open_across_the_whole_build_is_taken_in_after_it(
     index: Index, database_url: str, level: IsolationLevel
 ) -> None:

@@ -155,6 +155,7 @@ def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:
         assert index.stats()["no_features"] == 4
 
 
+@pytest.mark.slow("large")
 def test_a_large_document(index: Index) -> None:
     words = " ".join(f"{number:01000}" for number in range(50_000))
     assert len(words) > 50_000_000

@@ -24,6 +24,7 @@ from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.store import lookups
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves
+from tests.builders.selection import some
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -202,7 +203,7 @@ def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: 
     assert index.add([first, second], on_duplicate="skip").skipped == 1
 
 
-@pytest.mark.parametrize("edits", [0, 1])
+@pytest.mark.parametrize("edits", some([0, 1], "every choice"))
 def test_of_near_copies_added_by_many_threads_one_is_inserted(
     index: Index, database_url: str, edits: int
 ) -> None:
@@ -248,7 +249,7 @@ def test_one_index_may_be_used_by_many_threads(index: Index) -> None:
         assert sum(pool.map(add, range(8))) == 1
 
 
-@pytest.mark.parametrize("on_duplicate", ["flag", "skip"])
+@pytest.mark.parametrize("on_duplicate", some(["flag", "skip"], "every choice"))
 def test_full_buckets_are_decided_by_the_candidate_relation(
     index: Index, database_url: str, on_duplicate: OnDuplicate
 ) -> None:

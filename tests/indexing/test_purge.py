@@ -198,7 +198,7 @@ def test_generations_of_any_state_forget(
         assert bool(index.warnings) == (not reproducible and state != "abandoned")
 
 
-@pytest.mark.parametrize("stage", ["sign", "bands", "pairs", "clusters"])
+@pytest.mark.parametrize("stage", some(["sign", "bands", "pairs", "clusters"], "every stage"))
 def test_a_build_that_was_interrupted_is_finished_and_forgets(
     database_url: str, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

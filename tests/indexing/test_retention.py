@@ -147,7 +147,7 @@ def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
         assert set(fresh) == set(stored)
 
 
-@pytest.mark.parametrize("slice", [2_000, 7, 1])
+@pytest.mark.parametrize("slice", some([2_000, 7, 1], "every size"))
 def test_anchors_of_a_full_bucket_expire_in_bulk(
     database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

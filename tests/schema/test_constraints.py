@@ -10,8 +10,6 @@ from nearsim_db import Document, Index
 from nearsim_db.store.driver.engine import open_engine
 from tests.servers.databases import Server
 
-pytestmark = pytest.mark.each_major
-
 FILL = [
     Document("a", "One", "a story of some length that is told in exactly the same words twice over"),
     Document("b", "One", "a story of some length that is told in exactly the same words twice more"),

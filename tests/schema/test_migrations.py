@@ -15,8 +15,6 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.schema import migration_locks, revisions, tables
 
-pytestmark = pytest.mark.each_major
-
 ROOT = Path(__file__).parents[2]
 REVISION_DEFAULT = ("modify_default", "nearsim", "document", "revision")
 
@@ -26,6 +24,7 @@ def table_names(engine: Engine) -> set[str]:
     return set(inspect(engine).get_table_names(schema=tables.SCHEMA)) - {"alembic_version"}
 
 
+@pytest.mark.each_major
 def test_metadata_equals_migrations(engine: Engine) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(
@@ -48,6 +47,7 @@ def test_metadata_equals_migrations(engine: Engine) -> None:
     assert columns["revision"]["default"] == str(declared.arg)
 
 
+@pytest.mark.each_major
 def test_check_constraints_of_metadata_are_those_of_the_database(engine: Engine) -> None:
     inspector = inspect(engine)
     for table in tables.metadata.tables.values():
@@ -56,6 +56,7 @@ def test_check_constraints_of_metadata_are_those_of_the_database(engine: Engine)
         assert declared == stored, table.name
 
 
+@pytest.mark.each_major
 def test_down_and_up_again(engine: Engine) -> None:
     before = table_names(engine)
     assert before == {table.name for table in tables.metadata.tables.values()}
@@ -109,6 +110,7 @@ def test_a_newer_schema_is_used_until_its_floor_is_raised(database_url: str) -> 
     engine.dispose()
 
 
+@pytest.mark.each_major
 def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE public.document (id int)"))

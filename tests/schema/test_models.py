@@ -35,8 +35,6 @@ from nearsim_db.store import models
 from nearsim_db.store.models import Collection, Document, Duplicates, Pairs, Probe, Profile
 from nearsim_db.worker.worker import Worker
 
-pytestmark = pytest.mark.each_major
-
 GUIDE = Path(__file__).parents[2] / "docs" / "sqlalchemy.md"
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
 

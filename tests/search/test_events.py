@@ -16,6 +16,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.event_world import Watcher, snapshot, told
 from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
+from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, wait_until
 
 INSERT_DOCUMENT = (
@@ -66,7 +67,8 @@ def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: 
 
 
 @pytest.mark.parametrize(
-    "setting", ["linkage=connected", "linkage=representative", "numbers_differ=keep-apart"]
+    "setting",
+    some(["linkage=connected", "linkage=representative", "numbers_differ=keep-apart"], "every rule"),
 )
 def test_every_commit_of_a_living_index_is_told(index: Index, database_url: str, setting: str) -> None:
     rng = random.Random(setting)

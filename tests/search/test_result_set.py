@@ -14,11 +14,12 @@ from sqlalchemy import text
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
 from nearsim_db.similarity.recipe import Recipe, from_mapping
+from tests.builders.selection import some
 from tests.builders.word_sets import shingles, similarity
 
 WORDS = [f"word{number}" for number in range(400)]
 FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
-every_family = pytest.mark.parametrize("family", FAMILIES)
+every_family = pytest.mark.parametrize("family", some(FAMILIES, "every family"))
 
 
 def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:

@@ -22,6 +22,8 @@ SETTINGS = {
     "wal_level": "logical",
     # As in the embedded server: compiling a plan takes longer than any query of a test.
     "jit": "off",
+    # Databases live for a second; vacuuming and analysing them would only take time from the tests.
+    "autovacuum": "off",
 }
 _TEMPLATE = "template_nearsim"
 

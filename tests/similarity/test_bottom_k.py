@@ -74,6 +74,7 @@ def test_containment_is_estimated_without_much_bias(backend: str) -> None:
     assert np.std(errors) < 1.1 * deviation
 
 
+@pytest.mark.slow("statistics")
 @pytest.mark.parametrize(("minimum", "bands"), [(1, 4), (1, 8), (3, 9)])
 @pytest.mark.parametrize("contained", [True, False], ids=["contained", "of equal size"])
 def test_keys_are_shared_at_least_as_often_as_the_curve_says(

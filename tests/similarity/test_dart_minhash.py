@@ -47,6 +47,7 @@ def pairs_alike(similarity: float, seed: int, scale: float = 1.0) -> tuple[Vecto
     return left, right
 
 
+@pytest.mark.slow("statistics")
 @pytest.mark.parametrize("similarity", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
 def test_estimates_are_unbiased_and_vary_binomially(similarity: float) -> None:
     """And each position agrees with the collision probability, the positions being independent."""

@@ -79,6 +79,7 @@ def moments(metric: str, similarity: float, k: int) -> tuple[float, float]:
     return mean, math.sqrt(float(chances @ (estimates - mean) ** 2))
 
 
+@pytest.mark.slow("statistics")
 @every_case
 def test_estimates_have_the_bias_and_the_variance_of_theory(
     variant: Variant, similarity: float, size: int
@@ -144,6 +145,7 @@ def test_the_sensitivity_is_as_claimed(variant: Variant) -> None:
         assert len(far) >= 2 and max(far) <= claim.far_probability
 
 
+@pytest.mark.slow("statistics")
 @of_middling_similarity
 def test_each_position_agrees_with_the_collision_probability(
     variant: Variant, similarity: float, size: int
@@ -157,6 +159,7 @@ def test_each_position_agrees_with_the_collision_probability(
     assert np.abs(agreements.mean(axis=0) - probability).max() < 4.7 * deviation
 
 
+@pytest.mark.slow("statistics")
 @every_positional
 @pytest.mark.parametrize("minimum", [1, 3])
 def test_bands_are_shared_as_the_curve_says(variant: Variant, minimum: int) -> None:

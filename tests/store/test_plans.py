@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Engine, text
 from nearsim_db import Index
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, pairs, partitions, signatures
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
+from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
 
@@ -42,22 +43,32 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
-@pytest.fixture
-def loaded(engine: Engine) -> Iterator[Connection]:
-    """A band table with 20,000 heads, nearly all of them in one bucket of the first band."""
+def load(url: str) -> None:
+    """Fill a band table with 20,000 heads, nearly all of them in one bucket of the first band."""
     rng = np.random.default_rng(1)
     keys = rng.integers(0, 4_000, (HEADS, BANDS), np.uint64) + (
         np.arange(BANDS, dtype=np.uint64) << np.uint64(56)
     )
     keys[: HEADS * 9 // 10, 0] = HOT
+    engine = open_engine(url)
     with engine.connect() as connection:
         driver(connection).execute(statement("create_leaves", LEAVES))
         bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
         bands.index_bands(connection, LEAVES)
         connection.commit()
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
-            partitions.vacuum(other, LEAVES, "band")
-        yield connection
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        partitions.vacuum(connection, LEAVES, "band")
+    engine.dispose()
+
+
+@pytest.fixture
+def loaded(server: Server) -> Iterator[Connection]:
+    """A connection to a database with that band table."""
+    with server.database(load) as url:
+        engine = open_engine(url)
+        with engine.connect() as connection:
+            yield connection
+        engine.dispose()
 
 
 def test_self_join_reads_the_index_once_and_in_order(loaded: Connection) -> None:

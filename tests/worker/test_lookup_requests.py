@@ -250,6 +250,7 @@ def test_requests_are_deleted_when_old_and_with_their_collection_or_a_purge(
     assert ask(other, "SELECT count(*) FROM nearsim.probe_match") == 0
 
 
+@pytest.mark.slow("a process over several changes")
 def test_caches_are_dropped_after_a_purge_or_a_promotion(
     database_url: str, index: Index, other: Application
 ) -> None:
@@ -326,6 +327,7 @@ def test_taking_requests_reads_only_waiting_ones(engine: Engine) -> None:
         ]
 
 
+@pytest.mark.slow("kills a connection of a process")
 def test_a_lost_connection_is_reopened(database_url: str, index: Index, other: Application) -> None:
     body = texts()["f5-0"]
     with running(database_url) as worker:
