@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
-from nearsim_db.indexing import attached_table, profiles, purge
-from nearsim_db.indexing.attached_table import SweepResult
+from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
+from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.collections import open_database
 from nearsim_db.indexing.ingest import Ingest
@@ -130,7 +130,7 @@ class Index(Queries):
         """
         collection_id = self._collection_id()
         with translated(), self._catch_up.delay_first_build(collection_id):
-            swept = attached_table.sweep(self.database.engine, collection_id, self._progress)
+            swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
         self._catch_up.update(collection_id)
         return swept

@@ -6,7 +6,7 @@ from functools import partial
 from nearsim_db.errors import ConflictError, InputError
 from nearsim_db.index import Index
 from nearsim_db.indexing import attached_table, collections
-from nearsim_db.indexing.attached_table import SweepResult
+from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store import catalog, documents

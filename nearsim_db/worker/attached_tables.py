@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.indexing import attached_table
+from nearsim_db.indexing import attached_sweep
 from nearsim_db.store.attached import attachments
 from nearsim_db.worker.scope import Scope
 
@@ -31,7 +31,7 @@ class AttachedTables:
         for collection_id in due:
             # The sweep stores the problem of a table, and all workers log it from there.
             with suppress(NotFoundError):
-                attached_table.sweep(
+                attached_sweep.sweep(
                     scope.engine, collection_id, wait=False, meanwhile=self._between, stopping=scope.stopping
                 )
         self._log_problems()

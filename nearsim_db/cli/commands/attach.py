@@ -11,7 +11,7 @@ from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
     from nearsim_db.admin.attach import Attached
-    from nearsim_db.indexing.attached_table import SweepResult
+    from nearsim_db.indexing.attached_sweep import SweepResult
     from nearsim_db.store.attached.attachments import Attachment
 
 Table = Annotated[

@@ -9,7 +9,7 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
-from nearsim_db.indexing import attached_table
+from nearsim_db.indexing import attached_sweep
 from nearsim_db.store import documents
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
@@ -288,7 +288,7 @@ def test_an_interrupted_load_continues(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(attached_table, "_ROWS_PER_SLICE", 2)
+        patched.setattr(attached_sweep, "_ROWS_PER_SLICE", 2)
         patched.setattr(source_rows, "update_slice", interrupted)
         left[:] = [1, 1, 1]
         with pytest.raises(KeyboardInterrupt):
@@ -342,7 +342,7 @@ def test_concurrent_writes_and_workers_agree_in_the_end(
 
     def sweep() -> None:
         for _ in range(4):
-            attached_table.sweep(database.engine, attachment.collection_id)
+            attached_sweep.sweep(database.engine, attachment.collection_id)
 
     def writer(seed: int) -> None:
         with application(where) as connection:

@@ -1,0 +1,128 @@
+"""Sweeps of attached tables: compare all rows with the documents, to find what the triggers missed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from nearsim_db.records import CollectionId, Progress, silent
+from nearsim_db.store.attached import attachments, source_rows
+from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.engine import is_transient, retry_conflicts
+from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
+from nearsim_db.store.work import queue
+
+_ROWS_PER_SLICE = 2_000
+_DOCUMENTS_PER_SLICE = 5_000
+
+
+@dataclass(slots=True)
+class SweepResult:
+    """What a sweep found.
+
+    `new` and `changed` rows, `gone` rows whose documents were deleted, and `unusable` rows that were left out because
+    their id cannot be an external id.
+    """
+
+    new: int = 0
+    changed: int = 0
+    gone: int = 0
+    unusable: int = 0
+
+
+def sweep(
+    engine: Engine,
+    collection_id: CollectionId,
+    progress: Progress = silent,
+    *,
+    wait: bool = True,
+    meanwhile: Callable[[], None] = lambda: None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> SweepResult | None:
+    """Compare the whole table with the documents, in slices.
+
+    Without `wait`, return None if another process is sweeping; also None if `stopping` ended it. An interrupted sweep
+    starts again from the beginning, where little is left to write. `meanwhile` is called after each slice. Raises
+    NotFoundError if the table cannot be read.
+    """
+    with engine.connect() as connection:
+        if not take_lock(connection, Lock.SWEEP, collection_id, wait=wait):
+            return None
+        connection.commit()
+        try:
+            return _sweep(connection, collection_id, progress, meanwhile, stopping)
+        except Exception as error:
+            connection.rollback()
+            if not is_transient(error):
+                attachments.record_trouble(connection, collection_id, str(error))
+                connection.commit()
+            raise
+        finally:
+            connection.rollback()
+            release_lock(connection, Lock.SWEEP, collection_id)
+            connection.commit()
+
+
+def _sweep(
+    connection: Connection,
+    collection_id: CollectionId,
+    progress: Progress,
+    meanwhile: Callable[[], None],
+    stopping: Callable[[], bool],
+) -> SweepResult | None:
+    began = queue.server_time(connection)
+    connection.commit()
+    swept, done = SweepResult(), 0
+    start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
+    while start is not None:
+        start, new, changed = retry_conflicts(
+            connection, partial(_compare_rows, connection, collection_id, start)
+        )
+        swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + _ROWS_PER_SLICE
+        progress("follow", done, None)
+        meanwhile()
+        if stopping():
+            return None
+    after: int | None = 0
+    while after is not None:
+        after, gone = retry_conflicts(
+            connection, partial(_compare_documents, connection, collection_id, after)
+        )
+        swept.gone += gone
+        meanwhile()
+        if stopping():
+            return None
+    swept.unusable = source_rows.count_unusable(connection, source_rows.get_source(connection, collection_id))
+    attachments.finish_sweep(connection, collection_id, began, swept.unusable)
+    connection.commit()
+    return swept
+
+
+def _compare_rows(
+    connection: Connection, collection_id: CollectionId, start: str
+) -> tuple[str | None, int, int]:
+    """Apply a slice of rows in one transaction.
+
+    Returns the id at which the next slice starts, None after the last, and how many documents were new and changed.
+    """
+    source = lock_source(connection, collection_id)
+    following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
+    new, changed = source_rows.update_slice(connection, source, start, _ROWS_PER_SLICE)
+    connection.commit()
+    return following, new, changed
+
+
+def _compare_documents(
+    connection: Connection, collection_id: CollectionId, after: int
+) -> tuple[int | None, int]:
+    """Delete the documents of a slice that have no row; return its last doc_id, None at the end, and how many."""
+    source = lock_source(connection, collection_id)
+    last, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
+    connection.commit()
+    return last, gone
+
+
+def lock_source(connection: Connection, collection_id: CollectionId) -> Source:
+    """Take the lock under which rows of the table are applied, and return the table."""
+    take_transaction_lock(connection, Lock.FOLLOW, collection_id)
+    return source_rows.get_source(connection, collection_id)
