@@ -327,7 +327,7 @@ def test_the_key_of_the_table_is_used(story: Index, app: Application, database: 
 
 
 def test_batches_in_slices(story: Index, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_ELSEWHERE_AT_ONCE", 3)
+    monkeypatch.setattr(documents, "_SOURCE_ROWS_AT_ONCE", 3)
     story.create_profile("sliced", RECIPE)
     assert pairs(Index(database, "story", "sliced")) == pairs(Index(database, "story", "default"))
 
