@@ -58,7 +58,7 @@ def test_columns_may_be_renamed(tmp_path: Path) -> None:
     assert read.document == Document("1", "t", "c", attributes={"id": "9"})
 
 
-def test_a_row_has_the_line_it_begins_on(tmp_path: Path) -> None:
+def test_the_line_of_a_row_is_its_first(tmp_path: Path) -> None:
     content = (
         b'\xef\xbb\xbf\r\nid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,x,y\r\n3,"a\n\n\nb"\r\n4\r\n5,last'
     )
@@ -85,7 +85,7 @@ def test_a_row_has_the_line_it_begins_on(tmp_path: Path) -> None:
         (b"a\xff,x\n", "bytes that are not UTF-8"),
     ],
 )
-def test_a_bad_row_is_rejected_and_reading_goes_on(tmp_path: Path, row: bytes, reason: str) -> None:
+def test_a_bad_row_is_rejected_and_reading_continues(tmp_path: Path, row: bytes, reason: str) -> None:
     reads = read_bytes(tmp_path, b"id,text\n" + row + b"2,y\n")
     assert [type(read) for read in reads] == [Reject, ReadDocument]
     assert isinstance(reads[0], Reject)
@@ -126,7 +126,7 @@ def test_the_modules_limit_is_never_lowered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("long", [b"2," + b"x" * 400, b'2,"' + b"x\n" * 200 + b'"'])
-def test_a_row_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path, long: bytes) -> None:
+def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path, long: bytes) -> None:
     path = tmp_path / "in.csv"
     path.write_bytes(b"id,text\n1,x\n" + long + b"\n3,y\n")
     reads = list(read_csv(InputFile(path, limit=300), Fields()))
@@ -149,7 +149,7 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path, 
         (b'id,"text\n1,x\n', r"cannot read the header of "),
     ],
 )
-def test_a_header_that_will_not_do_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
+def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         read_bytes(tmp_path, header + b"1,x\n")
 

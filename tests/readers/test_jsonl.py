@@ -34,7 +34,7 @@ def reject_one(tmp_path: Path, line: bytes) -> Reject:
     return read
 
 
-def test_every_field_has_its_place(tmp_path: Path) -> None:
+def test_every_field_is_read(tmp_path: Path) -> None:
     record = {
         "id": "a/1",
         "title": "A title",
@@ -111,7 +111,7 @@ def test_ids_are_strings_or_integers(tmp_path: Path, value: object, expected: st
 
 
 @pytest.mark.parametrize("value", [{"name": "wire"}, 3, ["a"], True])
-def test_source_and_url_that_are_no_strings_are_attributes(tmp_path: Path, value: object) -> None:
+def test_source_and_url_become_attributes_unless_strings(tmp_path: Path, value: object) -> None:
     document = read_one(tmp_path, {"id": "1", "text": "x", "source": value, "url": value}).document
     assert document.source is None
     assert document.url is None
@@ -246,7 +246,7 @@ def test_a_json_array_is_refused_with_the_remedy(tmp_path: Path) -> None:
         read_bytes(tmp_path, b'\n [\n{"id": 1, "text": "x"}]', name="in.json")
 
 
-def test_a_line_beyond_the_limit_is_rejected_and_reading_goes_on(tmp_path: Path) -> None:
+def test_a_line_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     long = b'{"id": 2, "text": "' + b"x" * 1_000_000 + b'"}'
     path.write_bytes(b'{"id": 1, "text": "x"}\n' + long + b'\n{"id": 3, "text": "y"}\n' + long)
@@ -278,6 +278,6 @@ def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert source.bytes_read == 27
 
 
-def test_utf_16_is_named(tmp_path: Path) -> None:
+def test_utf_16_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is UTF-16; convert it with: iconv"):
         read_bytes(tmp_path, '{"id": 1, "text": "x"}\n'.encode("utf-16"))

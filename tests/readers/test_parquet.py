@@ -130,7 +130,7 @@ def test_bad_rows_are_set_aside_with_their_number(tmp_path: Path) -> None:
     assert "cannot read 'at'" in str(rejects[5])
 
 
-def test_bytes_that_are_no_utf8_are_replaced_and_counted(tmp_path: Path) -> None:
+def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
     text = pyarrow.Array.from_buffers(
         pyarrow.string(),
         1,
@@ -141,7 +141,7 @@ def test_bytes_that_are_no_utf8_are_replaced_and_counted(tmp_path: Path) -> None
     assert (one.document.body, one.replaced) == ("a\ufffdb", 1)
 
 
-def test_it_is_read_in_batches_and_told_in_bytes(tmp_path: Path) -> None:
+def test_it_is_read_in_batches_with_progress_in_bytes(tmp_path: Path) -> None:
     rows = 2_000
     path = written(tmp_path, {"id": list(range(rows)), "text": ["t"] * rows}, row_group_size=300)
     source = Source([path])
@@ -169,7 +169,7 @@ def test_needed_columns(tmp_path: Path, columns: Columns, reason: str) -> None:
         read(written(tmp_path, columns))
 
 
-def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_duplicate_column_names_are_refused(tmp_path: Path) -> None:
     table = pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 3, names=["id", "text", "text"])
     pyarrow.parquet.write_table(table, tmp_path / "in.parquet")
     with pytest.raises(
@@ -185,7 +185,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_damage_is_told_after_what_stands_before_it(tmp_path: Path) -> None:
+def test_damage_is_reported_after_the_records_before_it(tmp_path: Path) -> None:
     rows = 2_000
     path = written(
         tmp_path,

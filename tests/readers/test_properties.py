@@ -73,7 +73,9 @@ def read_back(name: str, content: bytes) -> Sequence[ReadDocument | Reject]:
     st.booleans(),
     st.sampled_from(["\n", "\r\n", "\n\n"]),
 )
-def test_documents_come_back_from_json_lines(given: list[Document], ascii_only: bool, ending: str) -> None:
+def test_documents_round_trip_through_json_lines(
+    given: list[Document], ascii_only: bool, ending: str
+) -> None:
     lines = [json.dumps(record_of(document), ensure_ascii=ascii_only) + ending for document in given]
     reads = read_back("a.jsonl", "".join(lines).encode())
     assert [read.document for read in reads if isinstance(read, ReadDocument)] == given
@@ -82,7 +84,7 @@ def test_documents_come_back_from_json_lines(given: list[Document], ascii_only: 
 
 @settings(deadline=None)
 @given(st.data(), st.lists(NAMES, max_size=3, unique=True), st.sampled_from([(".csv", ","), (".tsv", "\t")]))
-def test_documents_come_back_from_delimited_files(
+def test_documents_round_trip_through_delimited_files(
     data: st.DataObject, names: list[str], kind: tuple[str, str]
 ) -> None:
     attributes = st.fixed_dictionaries(dict.fromkeys(names, TEXT))

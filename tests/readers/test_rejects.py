@@ -51,7 +51,7 @@ def test_a_second_run_replaces_the_file(tmp_path: Path) -> None:
     assert [row["line"] for row in rows(path)] == [2]
 
 
-def test_a_file_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     with (
         pytest.raises(
             NearsimError, match=r"cannot write the reject file .*: No such file or directory; name another"

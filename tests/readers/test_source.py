@@ -130,7 +130,7 @@ def test_a_file_that_is_not_compressed_as_it_says_is_an_error(tmp_path: Path, su
     assert "is truncated or damaged" in message
 
 
-def test_a_row_cut_off_within_quotes_is_not_given(tmp_path: Path) -> None:
+def test_a_row_truncated_within_quotes_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b'id,text\n1,x\n2,"y\nz')[:-1])
     ids, message = read_until_error(path)
@@ -138,7 +138,7 @@ def test_a_row_cut_off_within_quotes_is_not_given(tmp_path: Path) -> None:
     assert "after 3 complete lines" in message
 
 
-def test_bytes_read_grows_to_the_total_and_starts_again(tmp_path: Path) -> None:
+def test_bytes_read_grows_to_the_total_and_restarts(tmp_path: Path) -> None:
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
     first.write_bytes(json_lines(20_000))
     second.write_bytes(gzip.compress(json_lines(20_000)))
@@ -169,7 +169,7 @@ def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.orc", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])
-def test_an_unknown_kind_is_an_error_that_lists_the_known(tmp_path: Path, name: str) -> None:
+def test_an_unknown_file_type_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(
         InputError, match=r"unknown file type of .*; nearsim reads \.jsonl .*\.csv .* \.gz or \.zst"
@@ -189,7 +189,7 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(before)
 
 
-def test_a_file_that_one_may_not_read_is_an_error(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.touch(mode=0o000)
     with as_nobody(), pytest.raises(InputError, match=r"cannot read .*a\.jsonl: Permission denied; "):

@@ -75,7 +75,7 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> No
         ("n" * 200 + ".txt", None, ""),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_rejected_and_the_folder_goes_on(
+def test_an_unreadable_file_is_rejected_and_the_folder_continues(
     tmp_path: Path, name: str, content: bytes | None, reason: str
 ) -> None:
     if content is None:

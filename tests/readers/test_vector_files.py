@@ -63,7 +63,7 @@ def test_rows_belong_to_records_over_all_files_and_rejected_ones(tmp_path: Path,
 
 
 @pytest.mark.parametrize("rows", [2, 4])
-def test_another_number_of_rows_is_refused_before_anything_is_read(tmp_path: Path, rows: int) -> None:
+def test_a_wrong_number_of_rows_is_refused_before_ingesting(tmp_path: Path, rows: int) -> None:
     given = documents(tmp_path, ["a", "", "b"])
     with open_vectors(matrix(tmp_path, np.ones((rows, 2)))) as beside:
         reason = rf"vectors.npy has {rows} rows, but 3 records were read; nothing was written"
@@ -72,7 +72,7 @@ def test_another_number_of_rows_is_refused_before_anything_is_read(tmp_path: Pat
 
 
 @pytest.mark.parametrize("rows", [2, 4])
-def test_or_at_the_end_where_it_cannot_be_known(tmp_path: Path, rows: int) -> None:
+def test_a_wrong_number_of_rows_in_a_stream_is_refused_at_the_end(tmp_path: Path, rows: int) -> None:
     source = Source([documents(tmp_path, ["a", "b", "c"])])
     taken = []
     reason = f"has {rows} rows, but 3 records were read; vectors may"
@@ -85,7 +85,7 @@ def test_or_at_the_end_where_it_cannot_be_known(tmp_path: Path, rows: int) -> No
     assert len(taken) == min(rows, 3)
 
 
-def test_rows_that_are_no_vectors_reject_their_documents(tmp_path: Path) -> None:
+def test_invalid_rows_of_a_matrix_reject_their_documents(tmp_path: Path) -> None:
     path = matrix(tmp_path, np.array([[1, 1], [np.nan, 1], [1, 1e300]]))
     found, rejects, _ = joined(path, documents(tmp_path, ["a", "b", "c"]))
     assert found == [("a", [1.0, 1.0])]
@@ -109,7 +109,7 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
         open_vectors(tmp_path / "vectors.npy")
 
 
-def test_a_table_is_joined_by_id_in_whatever_order(tmp_path: Path) -> None:
+def test_a_table_is_joined_by_id_in_any_order(tmp_path: Path) -> None:
     path = table(tmp_path, ["c", "x", "a", "n", "y", "b"], [[3], [9], [1, 1], None, [9], [2]])
     found, rejects, told = joined(path, documents(tmp_path, ["a", "", "b", "c", "n", "without"]))
     assert found == [("a", [1.0, 1.0]), ("b", [2.0]), ("c", [3.0]), ("n", None), ("without", None)]
@@ -128,7 +128,7 @@ def test_ids_may_be_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_rows_of_a_table_that_are_no_vectors_reject_their_documents(tmp_path: Path) -> None:
+def test_invalid_vectors_of_a_table_reject_their_documents(tmp_path: Path) -> None:
     path = table(tmp_path, ["a", "b"], [[float("inf")], [1]])
     found, rejects, told = joined(path, documents(tmp_path, ["a", "b"]))
     assert (found, told) == ([("b", [1.0])], ())

@@ -129,7 +129,7 @@ def test_what_programs_give_is_checked(given: Any, reason: str) -> None:
     assert re.fullmatch(reason, read.reason)
 
 
-def test_different_lengths_are_told() -> None:
+def test_different_vector_lengths_give_a_warning() -> None:
     lengths = [3] * 4 + [2] * 2 + [5, 6, 7, 8]
     given = [Document(f"d{at}", vector=[1.0] * length) for at, length in enumerate(lengths)]
     counted = VectorLengthCheck(from_documents([*given, Document("none", body="a text")]))
@@ -141,7 +141,7 @@ def test_different_lengths_are_told() -> None:
     )
 
 
-def test_one_length_is_nothing_to_tell_of() -> None:
+def test_one_vector_length_gives_no_warning() -> None:
     counted = VectorLengthCheck(from_documents([Document("a", vector=[1, 2]), Document("b", vector=[3, 4])]))
     assert len(list(counted)) == 2
     assert counted.warnings() == []

@@ -41,7 +41,7 @@ def test_a_construction_of_two_steps_is_forecast_as_it_is_evaluated() -> None:
     assert candidates_per_document(keys, and_(3, or_(2)), 120) == pytest.approx(linked / 120)
 
 
-def test_a_sample_foretells_the_corpus() -> None:
+def test_a_sample_predicts_the_corpus() -> None:
     keys = in_bands(np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64))
     told = candidates_per_document(keys[:1_000], or_(8), len(keys))
     assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
@@ -49,7 +49,7 @@ def test_a_sample_foretells_the_corpus() -> None:
 
 
 @pytest.mark.parametrize("minimum", [1, 2])
-def test_keys_of_one_band_are_shared_wherever_they_stand(minimum: int) -> None:
+def test_keys_of_one_band_are_shared_at_any_position(minimum: int) -> None:
     keys = np.array([[1, 2, 3], [3, 1, 9], [7, 2, 8]], np.uint64)
     assert candidates_per_document(keys, banding(3, 1, minimum), 3) == pytest.approx(
         {1: 2 / 3, 2: 1 / 3}[minimum]
@@ -57,11 +57,11 @@ def test_keys_of_one_band_are_shared_wherever_they_stand(minimum: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_too_few_to_tell(size: int) -> None:
+def test_samples_without_pairs_expect_no_candidates(size: int) -> None:
     assert candidates_per_document(np.zeros((size, 4), np.uint64), or_(4), 1_000) == 0
 
 
-def test_many_candidates_are_worth_a_warning_with_a_remedy() -> None:
+def test_many_candidates_give_a_warning_with_a_remedy() -> None:
     assert warning(MANY_CANDIDATES) is None
     message = warning(12_345.6)
     assert message is not None and "12,346" in message and "shingle.k" in message

@@ -46,7 +46,7 @@ def test_clean_examples(text: str, expected: str, replaced: int) -> None:
     assert clean(text) == (expected, replaced)
 
 
-def test_clean_gives_back_the_same_text_if_it_is_clean() -> None:
+def test_clean_returns_clean_text_unchanged() -> None:
     text = "déjà vu " * 100
     assert clean(text)[0] is text
 
@@ -123,7 +123,7 @@ def nested(levels: int) -> object:
     return value
 
 
-def test_nesting_is_taken_up_to_the_limit() -> None:
+def test_nesting_is_accepted_up_to_the_limit() -> None:
     assert clean_json(nested(MAX_JSON_DEPTH)) == (nested(MAX_JSON_DEPTH), 0)
     with pytest.raises(InputError, match="deeper than 100 levels"):
         clean_json(nested(MAX_JSON_DEPTH + 1))

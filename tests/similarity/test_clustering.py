@@ -150,7 +150,7 @@ def test_the_best_of_each_cluster_survives(data: st.DataObject, clusters: list[i
 
 
 @given(edges=st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25)), max_size=20), data=st.data())
-def test_stragglers_are_all_but_one_largest_part_of_each_cluster(edges: Edges, data: st.DataObject) -> None:
+def test_split_off_are_all_but_the_largest_part_of_each_cluster(edges: Edges, data: st.DataObject) -> None:
     named = data.draw(st.dictionaries(st.integers(1, 25), st.integers(1, 3), max_size=25))
     documents, clusters = sorted(named), [named[one] for one in sorted(named)]
     found = find_split_off(np.array(documents, np.int64), np.array(clusters, np.int64), array(edges))
@@ -209,7 +209,7 @@ def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes:
     pins=st.lists(few, max_size=3),
     vetoes=vetoed,
 )
-def test_of_twins_without_a_verdict_one_tie_is_enough(
+def test_twins_without_a_verdict_need_one_tie_only(
     heads: list[int], pairs: list[tuple[tuple[int, int], float]], pins: Edges, vetoes: Edges
 ) -> None:
     """Families of documents 1 to 12, each tied to all its twins and to all twins of what its head is paired with."""
@@ -241,7 +241,7 @@ def test_of_twins_without_a_verdict_one_tie_is_enough(
     assert {one: found.get(one, one) for one in range(1, 13)} == united(range(1, 13), every, vetoes)
 
 
-def test_a_star_takes_in_nobody_who_was_vetoed_with_one_of_it() -> None:
+def test_a_star_has_no_vetoed_pair() -> None:
     pairs, order = array([(1, 2), (1, 3), (3, 4)]), np.arange(1, 5)
     free = partition(*star_clusters(pairs, array([]), order))
     assert free == {1: 1, 2: 1, 3: 1, 4: 4}

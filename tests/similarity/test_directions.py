@@ -183,7 +183,7 @@ def test_without_weights_every_id_weighs_1() -> None:
 
 
 @every_backend
-def test_buckets_are_as_wide_as_told(backend: str) -> None:
+def test_buckets_have_the_given_width(backend: str) -> None:
     """A vector 1,000 widths long has bucket numbers of a normal distribution with that deviation."""
     batch = vectors_of(np.full((1, 100), 250.0))
     buckets = Projection(4096, width=2.5, backend=backend).sketch(*batch)[0]

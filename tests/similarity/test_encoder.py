@@ -92,7 +92,7 @@ def test_no_features_is_a_state_of_its_own(backend: str) -> None:
 
 
 @every_backend
-def test_chunks_do_not_show(backend: str) -> None:
+def test_chunks_do_not_change_the_result(backend: str) -> None:
     encode = encoder(backend, shingle={"scheme": "char", "k": 5})
     texts = [*stories(30, 12_000), STORY * 2_000, *stories(10, 300)]
     whole = encode.encode(texts)
@@ -175,7 +175,7 @@ def test_text_of_joins_the_fields(fields: list[str], title: str | None, body: st
 
 
 @every_backend
-def test_what_cannot_be_stored_is_encoded_all_the_same(backend: str) -> None:
+def test_characters_that_cannot_be_stored_do_not_prevent_encoding(backend: str) -> None:
     encode = encoder(backend, shingle={"scheme": "bag"})
     cleaned = encode.text_of("one\0two", "three\udfff")
     replaced = encode.text_of("one\ufffdtwo", "three\ufffd")

@@ -53,7 +53,9 @@ def closeness(left: dict[str, float], right: dict[str, float]) -> float:
     ],
     ids=["gaussian", "sign", "projection"],
 )
-def test_texts_are_as_alike_as_their_weighed_words(family: dict[str, Any], truth: Any, weights: str) -> None:
+def test_the_similarity_of_texts_is_that_of_their_weighted_words(
+    family: dict[str, Any], truth: Any, weights: str
+) -> None:
     made = encoder(0.9 if "hyperplane" in family.values() else 2.5, weights=weights, **family)
     sketches = made.encode([ROYAL, REPUBLISHED, OTHER]).sketches
     for left, right, texts in ((0, 1, (ROYAL, REPUBLISHED)), (0, 2, (ROYAL, OTHER))):
@@ -83,7 +85,7 @@ def test_vectors_are_compared_by_their_numbers(family: str) -> None:
     assert abs(estimates[1] - exact) < 4.5 * made.family.standard_error(exact)
 
 
-def test_buckets_are_made_for_the_threshold_unless_the_recipe_says_how_wide_they_are() -> None:
+def test_the_default_width_depends_on_the_threshold() -> None:
     for threshold, width, expected in (
         (2.0, 0.0, WIDTH_PER_THRESHOLD * 2),
         (8.0, 0.0, WIDTH_PER_THRESHOLD * 8),

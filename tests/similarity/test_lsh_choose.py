@@ -14,7 +14,7 @@ def test_the_default_recipe() -> None:
     assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 32)
 
 
-def test_rows_left_over_are_told() -> None:
+def test_unused_rows_give_a_warning() -> None:
     assert choose_bands(128, 0.5, 0.99).unused_rows == 2
     choice = choose_bands(128, 0.9, 0.99)
     assert choice == BandChoice(12, 10, 8, choice.expected_recall)
@@ -50,7 +50,7 @@ def test_a_recall_out_of_reach_is_refused_with_the_remedy() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "recall"), [(0.0, 0.9), (1.1, 0.9), (0.5, 0.0), (0.5, 1.0)])
-def test_impossible_wishes_are_refused(threshold: float, recall: float) -> None:
+def test_thresholds_and_recalls_out_of_range_are_refused(threshold: float, recall: float) -> None:
     with pytest.raises(RecipeError, match="out of range"):
         choose_bands(128, threshold, recall)
 

@@ -117,7 +117,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_fixed_point_parts_what_falls_from_what_rises(text: str) -> None:
+def test_probabilities_below_a_fixed_point_fall_and_above_rise(text: str) -> None:
     construction = parse(text)
     point = fixed_point(construction)
     assert point is not None and construction.probability(point) == pytest.approx(point, abs=1e-12)

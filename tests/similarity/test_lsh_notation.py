@@ -74,7 +74,7 @@ def test_cascades_of_many_steps() -> None:
         ("or(65537)", 1, "combine 1 to 65,536"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(text: str, place: int, reason: str) -> None:
+def test_syntax_errors_report_their_position(text: str, place: int, reason: str) -> None:
     with pytest.raises(RecipeError) as refused:
         parse(text)
     assert f"{text!r} at character {place}: " in str(refused.value) and reason in str(refused.value)

@@ -74,7 +74,7 @@ def test_bands_that_are_given_are_taken() -> None:
         (["shingle.stopwords=klingon"], "no list for 'klingon'"),
     ],
 )
-def test_what_cannot_be_resolved_is_refused(settings: list[str], reason: str) -> None:
+def test_unresolvable_distances_are_refused(settings: list[str], reason: str) -> None:
     with pytest.raises(RecipeError, match=reason):
         resolve(override(Recipe(), settings))
 

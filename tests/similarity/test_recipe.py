@@ -60,14 +60,14 @@ def test_defaults_are_those_of_the_design() -> None:
     assert parse("") == parse(DEFAULTS) == Recipe()
 
 
-def test_minhash_says_its_functions() -> None:
+def test_minhash_exposes_its_functions() -> None:
     recipe = parse('sketch.family = "minhash"')
     assert to_mapping(recipe)["sketch"]["functions"] == "prime32"
     assert recipe == parse('sketch = {family = "minhash", functions = "prime32"}')
     assert "functions" not in to_mapping(Recipe())["sketch"]
 
 
-def test_families_say_their_options() -> None:
+def test_families_expose_their_options() -> None:
     said = to_mapping(parse('sketch.family = "hyperplane"'))["sketch"]
     assert said == {
         "family": "hyperplane",
@@ -81,7 +81,7 @@ def test_families_say_their_options() -> None:
     assert "weights" not in owned
 
 
-def test_an_amplification_takes_the_place_of_bands() -> None:
+def test_an_amplification_replaces_bands() -> None:
     recipe = parse('match.amplification = "or(40, and(3))"')
     assert to_mapping(recipe)["bands"] == {"hash": "mix64"}
     assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
@@ -89,7 +89,7 @@ def test_an_amplification_takes_the_place_of_bands() -> None:
     assert override(parse("match.min_shared_bands = 3"), ["match.amplification=or(40, and(3))"]) == recipe
 
 
-def test_given_bands_take_the_place_of_the_recall() -> None:
+def test_given_bands_replace_the_recall() -> None:
     bands = to_mapping(parse("[bands]\ncount = 20\nrows = 5"))["bands"]
     assert bands == {"count": 20, "rows": 5, "hash": "mix64"}
 
@@ -232,7 +232,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("text", "reason"), IMPOSSIBLE)
-def test_impossible_values_are_refused_with_the_reason(text: str, reason: str) -> None:
+def test_values_out_of_range_are_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(RecipeError) as refused:
         parse(text)
     assert reason in str(refused.value)

@@ -45,12 +45,12 @@ def test_override_leaves_the_rest_alone() -> None:
     assert recipe.match.threshold == 0.7
 
 
-def test_override_of_the_recall_takes_the_place_of_count_and_rows() -> None:
+def test_override_of_the_recall_replaces_count_and_rows() -> None:
     recipe = parse("bands = {count = 10, rows = 4}")
     assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
 
 
-def test_override_of_the_family_leaves_its_options_behind() -> None:
+def test_override_of_the_family_drops_its_options() -> None:
     recipe = parse('sketch = {family = "minhash", functions = "java32", k = 64}')
     assert override(recipe, ["sketch.family=fast_similarity"]) == parse("sketch.k = 64")
     with pytest.raises(RecipeError, match="belongs to the family minhash"):
@@ -75,7 +75,7 @@ def test_override_of_the_family_leaves_its_options_behind() -> None:
         ("cluster.keep=source:\udcff", "PostgreSQL cannot store"),
     ],
 )
-def test_impossible_overrides_are_refused(setting: str, reason: str) -> None:
+def test_invalid_overrides_are_refused(setting: str, reason: str) -> None:
     with pytest.raises(RecipeError) as refused:
         override(Recipe(), [setting])
     assert reason in str(refused.value)

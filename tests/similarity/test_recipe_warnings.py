@@ -24,7 +24,7 @@ RECIPES = [
 
 
 @pytest.mark.parametrize(("settings", "reason"), RECIPES)
-def test_a_recipe_with_a_pitfall(settings: list[str], reason: str) -> None:
+def test_a_recipe_with_a_warning(settings: list[str], reason: str) -> None:
     found = recipe_warnings.of_profile(resolve(override(Recipe(), settings)))
     assert [one for one in found if reason in one], found
 
@@ -42,7 +42,7 @@ WELL = [
 
 
 @pytest.mark.parametrize("settings", WELL, ids=str)
-def test_a_recipe_without(settings: list[str]) -> None:
+def test_a_recipe_without_warnings(settings: list[str]) -> None:
     assert recipe_warnings.of_profile(resolve(override(Recipe(), settings))) == []
 
 
@@ -85,7 +85,7 @@ def test_documents_shorter_than_a_shingle() -> None:
     assert recipe_warnings.of_features(profile, FeatureTotals(0, 0, 0, 0)) == []
 
 
-def test_32_bits_are_crowded_by_ten_million_shingles() -> None:
+def test_32_bit_hashes_warn_above_ten_million_shingles() -> None:
     crc32 = resolve(override(Recipe(), ["hash.base=crc32"]))
     assert recipe_warnings.of_features(crc32, FeatureTotals(10**6, 0, 0, 10**7)) == []
     (found,) = recipe_warnings.of_features(crc32, FeatureTotals(10**6, 0, 0, 2 * 10**7))

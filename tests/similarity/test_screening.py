@@ -71,7 +71,7 @@ EVERY_AGREEMENT = list(range(K + 1))
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.778, 0.9, 1.0])
-def test_exact_verification_drops_only_what_is_far_below(threshold: float) -> None:
+def test_exact_screening_drops_only_estimates_far_below_the_threshold(threshold: float) -> None:
     found = screened(EVERY_AGREEMENT, match={"threshold": threshold})
     least = threshold - 5 * math.sqrt(threshold * (1 - threshold) / K)
     expected = [equal for equal in EVERY_AGREEMENT if equal >= 4 and equal / K >= least]
@@ -123,7 +123,7 @@ def test_no_candidates() -> None:
     assert (len(found.left), len(found.right), len(found.shared_bands), len(found.estimate)) == (0, 0, 0, 0)
 
 
-def test_large_sketches_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_sketches_are_screened_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
     monkeypatch.setattr("nearsim_db.similarity.screening._BYTES_AT_ONCE", 7 * 4 * K)
     parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
@@ -143,7 +143,7 @@ def bits_agreeing_in(equal_positions: list[int]) -> Signatures:
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.7, 0.9, 0.99, 0.9999])
-def test_a_pair_at_a_threshold_of_cosine_is_hardly_ever_dropped(threshold: float) -> None:
+def test_a_pair_at_a_cosine_threshold_is_rarely_dropped(threshold: float) -> None:
     """Close to 1 too, where estimates lie far more often far below the truth than far above."""
     sections = {"sketch": {"family": "hyperplane", "k": K}, "bands": {"count": 8, "rows": 1}}
     recipe = from_mapping({**sections, "match": {"threshold": threshold}})
@@ -184,7 +184,7 @@ def ids(count: int) -> NDArray[np.uint64]:
     return np.arange(count, dtype=np.uint64)
 
 
-def test_the_cache_gives_back_what_was_put_for_that_digest_only() -> None:
+def test_the_cache_returns_entries_of_the_same_digest_only() -> None:
     cache, digest, other = FeatureCache(), uuid4(), uuid4()
     assert cache.get(1, digest) is None
     cache.put(1, digest, ids(3))
@@ -200,7 +200,7 @@ def test_the_cache_gives_back_what_was_put_for_that_digest_only() -> None:
     assert len(replaced) == 5
 
 
-def test_the_cache_lets_go_of_what_was_unused_for_longest() -> None:
+def test_the_cache_evicts_the_least_recently_used() -> None:
     cache, digest = FeatureCache(capacity_bytes=3 * 80), uuid4()
     for doc_id in (1, 2, 3):
         cache.put(doc_id, digest, ids(10))
@@ -209,7 +209,7 @@ def test_the_cache_lets_go_of_what_was_unused_for_longest() -> None:
     assert [doc_id for doc_id in range(1, 5) if cache.get(doc_id, digest) is not None] == [1, 3, 4]
 
 
-def test_an_entry_larger_than_the_cache_stands_alone() -> None:
+def test_an_entry_larger_than_the_cache_is_the_only_one() -> None:
     cache, digest = FeatureCache(capacity_bytes=100), uuid4()
     cache.put(1, digest, ids(5))
     cache.put(2, digest, ids(1_000))

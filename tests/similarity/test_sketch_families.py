@@ -48,7 +48,7 @@ def test_the_same_parameters_give_the_same_sketches(variant: Variant, backend: s
 @every_variant
 @every_backend
 @every_width
-def test_company_does_not_matter(variant: Variant, backend: str, id_bits: int) -> None:
+def test_a_sketch_does_not_depend_on_the_batch(variant: Variant, backend: str, id_bits: int) -> None:
     documents = random_documents([1, 2, 7, 40, 500], id_bits)
     family = variant.make(k=50, id_bits=id_bits, backend=backend)
     together = family.sketch(*variant.batch(documents))
@@ -69,7 +69,7 @@ def test_order_and_repeats_of_a_set_do_not_matter(variant: Variant, backend: str
 
 @every_variant
 @every_backend
-def test_documents_without_ids_are_zeros_and_touch_no_other(variant: Variant, backend: str) -> None:
+def test_documents_without_ids_are_zeros_and_do_not_affect_the_rest(variant: Variant, backend: str) -> None:
     family = variant.make(k=20, backend=backend)
     sketches = family.sketch(*variant.batch([[], [5, 6], [], [], [7], []]))
     assert not sketches[[0, 2, 3, 5]].any()
@@ -82,7 +82,7 @@ def test_documents_without_ids_are_zeros_and_touch_no_other(variant: Variant, ba
 
 @every_variant
 @every_backend
-def test_a_window_of_a_batch_is_sketched_alike(variant: Variant, backend: str) -> None:
+def test_part_of_a_batch_gives_the_same_sketches(variant: Variant, backend: str) -> None:
     family = variant.make(k=30, backend=backend)
     ids, offsets, weights = variant.batch(random_documents([50] * 12))
     assert np.array_equal(
@@ -159,7 +159,7 @@ def test_threads_may_share_a_family(variant: Variant, backend: str) -> None:
 
 @every_variant
 @pytest.mark.parametrize(("k", "id_bits"), [(0, 64), (65537, 64), (128, 48)])
-def test_impossible_parameters_are_refused(variant: Variant, k: int, id_bits: int) -> None:
+def test_parameters_out_of_range_are_refused(variant: Variant, k: int, id_bits: int) -> None:
     with pytest.raises(RecipeError, match=str(k if id_bits == 64 else id_bits)):
         variant.make(k=k, id_bits=id_bits)
 

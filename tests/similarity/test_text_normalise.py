@@ -49,7 +49,7 @@ def test_squeezed_text_is_its_words_between_single_spaces(backend: str, tokens: 
 
 
 @given(text=any_text)
-def test_texts_are_laid_end_to_end(text: str) -> None:
+def test_texts_are_concatenated(text: str) -> None:
     canonical = from_texts([text, "", "x"])
     assert [canonical.text(row) for row in range(3)] == [text, "", "x"]
     assert canonical.ascii == text.isascii()

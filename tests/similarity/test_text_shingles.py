@@ -80,7 +80,9 @@ def test_equal_ids_are_equal_shingles(backend: Backend, rules: Rules, left: str,
 @example(rules=Rules(), left="0", right="")
 @example(rules=Rules(), left="00", right="0")
 @example(rules=Rules(), left="no digits", right="")
-def test_numbers_tell_the_runs_of_digits(backend: Backend, rules: Rules, left: str, right: str) -> None:
+def test_number_sums_identify_the_runs_of_digits(
+    backend: Backend, rules: Rules, left: str, right: str
+) -> None:
     numbers = cut([left, right], rules, backend).numbers
     assert (numbers[0] == numbers[1]) == (digit_runs(left, rules) == digit_runs(right, rules))
     assert (numbers[0] == 0) == (not digit_runs(left, rules))

@@ -121,7 +121,7 @@ weights_of = {"weighted_jaccard": above_zero, "cosine": signed, "euclidean": sig
 @pytest.mark.parametrize("metric", list(weights_of))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_pair_scores_alike_in_any_company(metric: str, data: st.DataObject) -> None:
+def test_the_score_of_a_pair_does_not_depend_on_the_batch(metric: str, data: st.DataObject) -> None:
     """In both back ends, on either side, alone and in a batch: to the last bit."""
     documents = [document(one) for one in data.draw(st.lists(weights_of[metric], min_size=1, max_size=5))]
     row = st.integers(0, len(documents) - 1)

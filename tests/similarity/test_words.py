@@ -44,7 +44,7 @@ def test_stop_words_are_compared_as_the_text_has_them(backend: Backend) -> None:
 
 
 @every_backend
-def test_a_stop_word_of_several_words_is_never_met(backend: Backend) -> None:
+def test_a_stop_word_of_several_words_never_matches(backend: Backend) -> None:
     assert features("don't", backend, stopwords=["don't"]) == bag("don", "t")
     assert features("don't", backend, stopwords=["don't"], tokens="whitespace") == set()
 
@@ -63,14 +63,14 @@ def test_words_are_stemmed(backend: Backend) -> None:
 
 
 @every_backend
-def test_stop_words_and_lengths_are_looked_up_before_stemming(backend: Backend) -> None:
+def test_stop_words_and_lengths_are_checked_before_stemming(backend: Backend) -> None:
     assert features("the theses", backend, stopwords=["these", "thes"], stem="english") == bag("the", "these")
     assert features("ties", backend, min_token_length=4, stem="english") == bag("tie")
 
 
 @every_backend
 @pytest.mark.parametrize(("stem", "gone"), [("porter", "s"), ("nepali", "का"), ("arabic", "ـ")])
-def test_a_word_that_the_stemmer_empties_goes(backend: Backend, stem: str, gone: str) -> None:
+def test_a_word_that_the_stemmer_empties_is_dropped(backend: Backend, stem: str, gone: str) -> None:
     for scheme in ("bag", "sentence"):
         assert features(gone, backend, scheme=scheme, stem=stem) == set()
         assert features(" ".join([gone] * 1_000), backend, scheme=scheme, stem=stem) == set()
@@ -89,7 +89,7 @@ def test_sentences_are_filtered_before_they_are_joined(backend: Backend) -> None
     [("stopwords", value) for value in ("xx", "English", "", "../english", "en\n")]
     + [("stem", value) for value in ("xx", "English", "", "한국어", "../x")],
 )
-def test_an_unknown_language_is_refused_with_those_there_are(key: str, value: str) -> None:
+def test_an_unknown_language_lists_the_known_ones(key: str, value: str) -> None:
     rules = Shingle(stopwords=value) if key == "stopwords" else Shingle(stem=value)
     with pytest.raises(RecipeError) as refused:
         word_filter(rules, str)
@@ -98,7 +98,7 @@ def test_an_unknown_language_is_refused_with_those_there_are(key: str, value: st
     assert "choose one of none, " in str(refused.value)
 
 
-def test_there_is_nothing_to_do_without_rules() -> None:
+def test_no_filter_without_rules() -> None:
     assert word_filter(Shingle(), str) is None
     assert word_filter(Shingle(stopwords=()), str) is None
 
@@ -111,7 +111,7 @@ def test_stop_words_are_the_same_each_time() -> None:
     assert stop_words(("b", "a")) == ("b", "a")
 
 
-def test_versions_are_told_of_the_libraries_that_decide() -> None:
+def test_versions_of_the_libraries_used_are_recorded() -> None:
     every = {"normalise": {"html": True}, "shingle": {"stopwords": "en", "stem": "english"}}
     assert library_versions(from_mapping(every)) == {
         name: version(name) for name in ("stop-words", "PyStemmer", "selectolax")
