@@ -175,7 +175,7 @@ def test_a_failure_writes_nothing_and_leaves_nothing(
     cut.write_bytes(packed[:-20])
     told = nearsim.fail("dedupe", cut, "--output", unique)
     assert "truncated" in told and "kept" not in told
-    assert "the input is read twice" in nearsim.fail("dedupe", "-", "--output", unique)
+    assert "cannot be read twice" in nearsim.fail("dedupe", "-", "--output", unique)
     assert "cannot write" in nearsim.fail("dedupe", stories, "--output", tmp_path / "no" / "unique.jsonl")
     assert not unique.exists()
     assert_nothing_is_left(database_url)

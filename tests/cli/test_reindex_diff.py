@@ -78,7 +78,7 @@ def test_what_differs_stops_a_promotion(ready: CommandLine, tmp_path: Path) -> N
     states = {one["state"] for one in json.loads(ready.succeed("reindex", "status", "--json").out)}
     assert states == {"live", "ready"}
     assert "give a share as 0.1%" in ready.fail("reindex", "diff", "--max-lost", "101%", exit_code=2)
-    assert "end it in .html" in ready.fail("reindex", "diff", "-o", "diff.pdf", exit_code=2)
+    assert "choose a name that ends in .html" in ready.fail("reindex", "diff", "-o", "diff.pdf", exit_code=2)
     promoted = ready.succeed("reindex", "promote", "--max-lost", "50%", "--max-rescored", 0, "--json")
     assert promoted.document() == {
         "collection": "default",
