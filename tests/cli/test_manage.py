@@ -75,7 +75,7 @@ def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> N
     listed = filled.succeed("work", "list", "--collection", "own").out
     assert listed.splitlines() == [
         "no documents in the work queue",
-        "2 changes of documents wait to be dispatched: a worker or nearsim build takes them in",
+        "2 changes of documents wait to be dispatched: a worker or nearsim build processes them",
     ]
     assert filled.succeed("work", "list", "--json").document() == {"work": [], "changes_waiting": 6}
     (finding,) = [
