@@ -141,7 +141,7 @@ def test_check_by_vectors(nearsim: CommandLine, tmp_path: Path, recipe: Path, wh
     assert {one["id"] for one in answer["matches"]} == {"v0-0", *near}
     for command in ("check", "similar"):
         said = nearsim.fail(command, "--text", "a text")
-        assert "profile 'default' compares vectors, and a text by itself has none" in said
+        assert "profile 'default' compares vectors, and this text has none" in said
     similar = nearsim.succeed("similar", "v0-0", "--format", "jsonl", "--quiet").rows()
     assert {one["id"] for one in similar} == near
 

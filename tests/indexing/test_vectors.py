@@ -18,7 +18,7 @@ VECTORS = made_up()
 SAME = b"""
 UPDATE nearsim.document SET vector = (SELECT vector FROM nearsim.document WHERE external_id = %s) WHERE external_id = %s
 """
-REFUSAL = "profile 'default' compares vectors, and a text by itself has none"
+REFUSAL = "profile 'default' compares vectors, and this text has none"
 
 
 def given(**changed: list[float]) -> list[Document]:
