@@ -15,6 +15,7 @@ TRIALS: dict[str, LiteralString] = {
     "common_collection(bigint,bigint)": "SELECT nearsim.common_collection({doc}, {twin})",
     "compare_sketches(integer,bigint,bigint)": "SELECT * FROM nearsim.compare_sketches({generation}, {doc}, {twin})",
     "count_buckets(integer)": "SELECT * FROM nearsim.count_buckets({generation}) ORDER BY 1",
+    "default_profile(integer)": "SELECT nearsim.default_profile({collection_id})",
     "dedupe(bigint[],double precision,text)": "SELECT * FROM nearsim.dedupe(ARRAY[{doc}, {twin}])",
     "document_named(text,text)": "SELECT nearsim.document_named({id})",
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
