@@ -94,7 +94,7 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
     if not relation.is_owner_trusted:
         warnings.append(
             f"{relation.owner} owns {relation.shown} and can run code with the rights of users that read it, such as "
-            "workers: attach only tables of owners you trust as much, and run no worker as a superuser otherwise"
+            "workers: attach only tables of owners you trust as much; otherwise do not run workers as a superuser"
         )
     return tuple(warnings)
 

@@ -176,7 +176,7 @@ def chosen_format(format: Format | None, output: Path | None) -> Format:
     by_suffix = _SUFFIXES.get(output.suffix.lower())
     if by_suffix is None:
         raise UsageError(
-            f"the suffix of {output} is no output format: end it in {', '.join(_SUFFIXES)}, "
+            f"the suffix of {output} is not an output format: end it in {', '.join(_SUFFIXES)}, "
             f"or give --format {', '.join(Format)}"
         )
     return by_suffix

@@ -20,8 +20,8 @@ _DOCUMENTS_PER_SLICE = 5_000
 class SweepResult:
     """What a sweep found.
 
-    `new` and `changed` rows, `gone` rows whose documents were deleted, and `unusable` rows that were left out because
-    their id cannot be an external id.
+    `new` and `changed` rows, `gone`: deleted rows, whose documents were deleted too, and `unusable` rows that were left
+    out because their id cannot be an external id.
     """
 
     new: int = 0

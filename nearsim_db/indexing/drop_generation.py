@@ -23,7 +23,7 @@ _DROPPABLE: tuple[State, ...] = (*generations.COMING, "retired", "abandoned")
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A generation given up; unless `finished`, the sessions `held_by` still read it and a worker drops it later."""
+    """An abandoned generation; unless `finished`, the sessions `held_by` still read it and a worker drops it later."""
 
     generation: Generation
     finished: bool
@@ -35,7 +35,10 @@ class _Busy(Exception):
 
 
 def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0) -> Dropped:
-    """Drop a generation that is not live, with its tables and its queue. Can be run again if killed."""
+    """Drop a generation that is not live, with its tables and its queue.
+
+    Waits up to `patience_seconds` for readers, otherwise a worker finishes it. Safe to rerun if interrupted.
+    """
     with translated(), suppress(NotFoundError):
         with engine.begin() as connection:
             catalog.reread(connection, generation)
@@ -45,7 +48,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
 
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
-    """Drop the tables of a generation that was given up, unless sessions still read them after `patience_seconds`."""
+    """Drop the tables of an abandoned generation, unless sessions still read them after `patience_seconds`."""
     autocommit = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     with translated(), autocommit as connection:
         try:

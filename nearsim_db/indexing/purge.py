@@ -1,4 +1,4 @@
-"""Purge: delete documents at once, by external id, from everything that has data of them."""
+"""Purge: delete documents at once, by external id, from every place that stores their data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,8 +34,8 @@ class Purged:
     """What a purge removed, and from where.
 
     `deleted` were documents; `not_found` were neither documents nor in a reject file. `generations` are those that have
-    tables, each with the number of rows it had. `later` are being built beside a live one right now: they lose the
-    documents when they have caught up, or are abandoned. `changes` include the captured deletion itself. `probes` are
+    tables, each with the number of rows it had. `later` are being built beside a live one right now: they drop the
+    documents once caught up, or are abandoned. `changes` include the captured deletion itself. `probes` are
     all of the collection, as any of them may hold such a text. `events` named the documents.
     """
 
@@ -100,7 +100,7 @@ def purge(
     """Purge documents of a collection, by external id.
 
     One transaction deletes everything in the database, except from generations that are being built: a first build is
-    finished and then purged, a reindex loses the documents later. Until generations begun meanwhile are purged too, the
+    finished and then purged, a reindex drops the documents later. Until generations begun meanwhile are purged too, the
     deletion stays captured as a change. Generations that this version cannot reproduce lose the rows as well.
     Raises InputError, before anything is done, for a file that is not a reject file.
     """
@@ -141,7 +141,7 @@ def _purge_collection(
     external_ids: Sequence[str],
     contexts: ContextFactory,
 ) -> _Removed:
-    """The transaction that deletes documents and everything known of them.
+    """The transaction that deletes documents and all their derived data.
 
     It waits for workers that are storing. A worker that has only read a document cannot store it: its work row is
     deleted, or the signature that a pair needs.
@@ -206,7 +206,7 @@ def _purge_generations(
 
 
 def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
-    """Delete verdicts after the clusters, which are updated by the vetoes that parted them.
+    """Delete verdicts after the clusters, which are updated using the vetoes that split them.
 
     A generation that is being built may have linked its clusters already; it links them again.
     """

@@ -50,8 +50,8 @@ def refuse_outside(
     retain = profile.recipe.retain
     if len(documents.find_past_retention(connection, generation.collection_id, [doc_id], retain.seconds)):
         raise NotFoundError(
-            f"document {external_id!r} is outside of the window of profile {generation.profile!r}, which has "
-            f"documents of the last {retain.age}"
+            f"document {external_id!r} is outside the retention window of profile {generation.profile!r} "
+            f"({retain.age})"
         )
 
 

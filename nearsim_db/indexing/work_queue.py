@@ -107,7 +107,7 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     if len(mine):
         stored = rows.take(np.isin(rows.doc_ids, mine))
         steps.store_signatures(connection, context, mine.tolist(), stored)
-        # A retention sweep may have passed since they were read. Under the lock taken by store_signatures, a document
+        # A retention sweep may have run since they were read. Under the lock taken by store_signatures, a document
         # inside the window is one that no sweep has missed.
         outside = documents.find_past_retention(connection, collection_id, mine, age)
         queue.queue_work(connection, context.leaves, "sign", np.intersect1d(outside, rows.doc_ids))
@@ -172,7 +172,7 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
 def _requeue_stale(connection: Connection, context: Context) -> None:
     """Queue documents whose text differs from what was signed: they are searched again once it is signed.
 
-    A signed document that was deleted is queued to leave the index; one that is no longer signed has left it.
+    A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
     """
     signed = signatures.read_signed(connection, context.leaves, sorted(context.stale))
     existing = documents.find_existing(connection, context.collection_id, sorted(signed))
@@ -207,7 +207,7 @@ def _is_dropped(connection: Connection, context: Context) -> bool:
 def _record_failure(
     connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], error: Exception
 ) -> None:
-    """Record an error. Documents that cannot be signed leave the index: their signature is of an older text."""
+    """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
     context.reset_findings()
     reason = f"{type(error).__name__}: {error}"
     doc_ids = [task.doc_id for task in tasks]

@@ -39,7 +39,7 @@ class VectorTable(VectorFile):
         self._numbers.close()
 
     def check(self, source: Source) -> None:
-        """Ids are only compared while records are read."""
+        """Do nothing: ids can be matched only while records are read."""
 
     def joined(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         matched = bytearray(len(self._rows))

@@ -1,4 +1,4 @@
-"""Queries of one collection's indexes. They only read, so they work for any generation, reproducible or not."""
+"""Reads of stored pairs, clusters and statistics: no text is encoded, so any generation serves, reproducible or not."""
 
 from collections.abc import Callable, Generator, Iterator
 from itertools import islice

@@ -20,7 +20,7 @@ def refuse_unindexed(
         raise NotFoundError(f"document {external_id!r} {_reason(state, generation.profile)}")
     if state.signed != state.revision:
         newer = "waits to be indexed" if state.waits else "is not indexed; see: nearsim work list --failed"
-        return f"a newer text of document {external_id!r} {newer}; this is the answer for the older one"
+        return f"a newer text of document {external_id!r} {newer}; results are for the older text"
     if not state.feature_count:
         takes_vectors = generation.recipe["sketch"].get("input") == "vector"
         reason = (
@@ -32,7 +32,8 @@ def refuse_unindexed(
 
 def _reason(state: DocumentState, profile: str) -> str:
     if state.set_aside:
-        return f"could not be indexed and was set aside at sign by profile {profile!r}; see: nearsim work list --failed"
+        reason = f"could not be indexed and was set aside in stage sign by profile {profile!r}"
+        return f"{reason}; see: nearsim work list --failed"
     if state.waits:
         return f"waits to be indexed by profile {profile!r}: a worker or nearsim build indexes it"
     return f"is not in the index of profile {profile!r} (discarded from the queue?); it is queued when it changes"

@@ -171,10 +171,10 @@ Evidence = tuple[float, int | None, int | None, float, int, float | None]
 
 
 def _verify(
-    connection: Connection, context: Context, query: Query, linked: Signatures
+    connection: Connection, context: Context, query: Query, candidates: Signatures
 ) -> dict[UUID, Evidence]:
-    """The linked heads that are similar enough, by digest."""
-    signed = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest]).joined(linked)
+    """Return the evidence of the candidate heads that are similar enough, by digest."""
+    signed = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest]).joined(candidates)
     rows = np.arange(1, len(signed.doc_ids))
     screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
     read = partial(_read_features, connection, context, query, signed)

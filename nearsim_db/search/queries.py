@@ -1,4 +1,4 @@
-"""Queries of one collection: everything an index answers without writing."""
+"""The read-only half of the Python API: stored results, lookups of texts, and events of one collection."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack

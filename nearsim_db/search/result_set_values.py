@@ -33,7 +33,7 @@ def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) ->
         return dict.fromkeys(doc_ids, 0)
     _check_integers("revisions", revisions, 1)
     if len(revisions) != len(doc_ids):
-        raise InputError(f"{len(doc_ids)} doc_ids came with {len(revisions)} revisions; give one for each")
+        raise InputError(f"got {len(doc_ids)} doc_ids but {len(revisions)} revisions; give one for each")
     latest = dict(zip(doc_ids, revisions, strict=True))
     if len(latest) < len(doc_ids):
         for doc_id, revision in zip(doc_ids, revisions, strict=True):
@@ -42,20 +42,20 @@ def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) ->
 
 
 def _check_integers(kind: str, numbers: Sequence[int], least: int) -> None:
-    """Raise InputError unless all are whole numbers from `least` to the largest bigint."""
+    """Raise InputError unless all are integers from `least` to the largest bigint."""
     for found in set(map(type, numbers)):
         if not issubclass(found, int | np.integer):
-            raise InputError(f"{kind} are whole numbers; one given is of type {found.__name__}")
+            raise InputError(f"{kind} must be integers; got {found.__name__}")
     for one in (min(numbers, default=least), max(numbers, default=least)):
         if not least <= one <= _LARGEST:
-            raise InputError(f"{kind} are from {least} to {_LARGEST}; {one} is not")
+            raise InputError(f"{kind} must be from {least} to {_LARGEST}; got {one}")
 
 
 def storable_ids(external_ids: list[str]) -> list[str]:
     """Return the ids that documents can have. Raises InputError for a value that is not a string."""
     for one in external_ids:
         if not isinstance(one, str):
-            raise InputError(f"external ids are strings; one given is of type {type(one).__name__}")
+            raise InputError(f"external ids must be strings; got {type(one).__name__}")
     return [one for one in external_ids if not clean(one)[1]]
 
 

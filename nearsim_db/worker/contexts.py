@@ -32,7 +32,7 @@ class Contexts:
         self._names: dict[CollectionId, str] = {}
 
     def facts(self, generation: Generation) -> dict[str, object]:
-        """Return what identifies a generation in the log, for programs."""
+        """Return the structured log fields of a generation."""
         return {
             "collection": self._names[generation.collection_id],
             "profile": generation.profile,
@@ -40,7 +40,7 @@ class Contexts:
         }
 
     def describe(self, generation: Generation) -> str:
-        """Return what identifies a generation in the log, for people."""
+        """Return a generation's label in log messages."""
         collection = self._names[generation.collection_id]
         return (
             f"profile {generation.profile} of collection {collection} (generation {generation.generation_id})"

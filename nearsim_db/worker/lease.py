@@ -18,7 +18,7 @@ _log = logging.getLogger("nearsim.worker")
 class WorkerLease:
     """A lease on a connection of its own: while its heartbeat is recent, no other worker takes its work.
 
-    Work of leases without a heartbeat for `silence_seconds` is freed.
+    Work of leases without a heartbeat for `silence_seconds` is released.
     """
 
     def __init__(self, connection: Connection, silence_seconds: float) -> None:
@@ -37,24 +37,24 @@ class WorkerLease:
             release_lock(self._connection, Lock.WORKER, self.lease_id)
             self.lease_id = self._open()
             _log.warning(
-                f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was freed for "
+                f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was released to "
                 "other workers, and it continues under a new lease",
                 extra={"event": "lease_lost"},
             )
         self._due_at = time.monotonic() + HEARTBEAT_SECONDS
 
     def release_lost_work(self) -> None:
-        """Free the work of workers that died or sent no heartbeat."""
-        freed = leases.release_lost_work(self._connection, self._silence_seconds)
+        """Release the work of workers that died or sent no heartbeat."""
+        released = leases.release_lost_work(self._connection, self._silence_seconds)
         self._connection.commit()
-        if freed:
+        if released:
             _log.warning(
-                f"work on {count_of(freed, 'document')} of workers without a heartbeat was freed",
-                extra={"event": "freed", "facts": {"documents": freed}},
+                f"work on {count_of(released, 'document')} of workers without a heartbeat was released",
+                extra={"event": "freed", "facts": {"documents": released}},
             )
 
     def close(self) -> None:
-        """End the lease and free its work."""
+        """End the lease and release its work."""
         leases.close_lease(self._connection, self.lease_id)
         self._connection.commit()
 

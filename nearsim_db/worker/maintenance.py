@@ -51,12 +51,12 @@ def drop_generations(scope: Scope) -> None:
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Remove documents past their retention from all indexes; `between` is called after each slice."""
     with scope.engine.connect() as connection:
-        lasting = {one.collection_id for one in catalog.list_collections(connection)}
+        permanent = {one.collection_id for one in catalog.list_collections(connection)}
         generations = catalog.list_generations(connection, scope.collection_id)
         contexts = [
             scope.contexts.find(connection, one.generation_id)
             for one in generations
-            if one.collection_id in lasting
+            if one.collection_id in permanent
         ]
     for context in contexts:
         if context is not None and not scope.stopping():

@@ -1,4 +1,4 @@
-"""Log records on generations and collections that need a person's decision."""
+"""Log records on generations and collections that need manual action."""
 
 import logging
 

@@ -36,10 +36,10 @@ _DROP_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What a worker works on: one collection, or all lasting ones if it is None.
+    """What a worker works on: one collection, or all permanent (non-temporary) ones if it is None.
 
-    Work of leases without a heartbeat for `silence_seconds` is freed. Events older than `keep_events` are deleted: an
-    age such as "7 days", "none" to keep all, or None for what the settings say.
+    Work of leases without a heartbeat for `silence_seconds` is released. Events older than `keep_events` are deleted:
+    an age such as "7 days", "none" to keep all, or None to use the configured value.
     """
 
     collection: str | None = None

@@ -1,7 +1,7 @@
 """Builds that no other process is running.
 
 A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
-left to the workers. A build beside a live index that lost its process is for a person to resume.
+left to the workers. A build beside a live index whose process died must be resumed manually.
 """
 
 import logging
@@ -32,7 +32,7 @@ class _Stopped(Exception):
 class UnattendedBuilds:
     """Builds generations of a worker's scope. `failed` are those whose build failed, with the error; retried later.
 
-    `between` is called now and then during a build.
+    `between` is called periodically during a build.
     """
 
     def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
@@ -45,14 +45,14 @@ class UnattendedBuilds:
     def run(self) -> None:
         """Build each generation that is unattended and due."""
         with self._scope.engine.connect() as connection:
-            lasting = {one.collection_id for one in catalog.list_collections(connection)}
+            permanent = {one.collection_id for one in catalog.list_collections(connection)}
             generations = catalog.list_generations(connection, self._scope.collection_id)
         existing = {one.generation_id for one in generations}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in generations:
             is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
             is_ours = generation.is_first_build or (generation.state == "building" and generation.detached)
-            if is_ours and generation.collection_id in lasting and is_due:
+            if is_ours and generation.collection_id in permanent and is_due:
                 with self._scope.engine.connect() as connection:
                     self._build_if_unlocked(connection, generation)
 

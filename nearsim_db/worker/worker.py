@@ -20,7 +20,7 @@ _log = logging.getLogger("nearsim.worker")
 
 
 class Worker:
-    """Works on one collection, or on all lasting ones; any number of workers may run, on any number of machines.
+    """Works on one collection, or on all permanent ones; any number of workers may run, on any number of machines.
 
     `url` as in `Database.connect`; the rest as in `WorkerOptions`. Events are logged to the logger `nearsim.worker`:
     each record has `event`, its name, and mostly `facts`, a mapping.
@@ -58,7 +58,8 @@ class Worker:
                 self._run_session(attempt.retry_state)
 
     def drain(self) -> int:
-        """Work until no work is left, for other processes neither; return how many documents are set aside.
+        """Work until the queue is empty, including work held by other processes; return how many documents are set
+        aside.
 
         Raises DatabaseError, and the error of any generation that cannot be worked on here.
         """

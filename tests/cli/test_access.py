@@ -216,7 +216,7 @@ def test_doctor_knows_roles(filled: CommandLine, user: str, url: str) -> None:
     filled.succeed("db", "grant", user_of(user), "reader")
     reader = as_user(filled, user)
     found = findings(reader.succeed("doctor", "--json").document())
-    assert found["rights"][:2] == ("ok", "those of nearsim_reader; to build indexes, be a nearsim_admin")
+    assert found["rights"][:2] == ("ok", "member of nearsim_reader; building indexes requires nearsim_admin")
     assert found["workers"][0] == "ok"
     filled.succeed("db", "isolation", "on", "--quiet")
     found = findings(reader.succeed("doctor", "--json").document())

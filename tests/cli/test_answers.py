@@ -106,7 +106,7 @@ def test_similar_says_why_a_document_is_not_in_the_index(filled: CommandLine, da
         )
         other.execute("TRUNCATE nearsim.change")
         told = filled.fail("similar", "new")
-        assert "was set aside at sign" in told and told.endswith("see: nearsim work list --failed")
+        assert "was set aside in stage sign" in told and told.endswith("see: nearsim work list --failed")
         assert "newer text of document 'storm' is not indexed" in filled.succeed("similar", "storm").err
         filled.succeed("work", "discard", "new", "--yes")
         assert "document 'new' is not in the index of profile 'default'" in filled.fail("similar", "new")

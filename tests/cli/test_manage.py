@@ -82,7 +82,7 @@ def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> N
         one for one in filled.run("doctor", "--json").document()["checks"] if one["check"] == "workers"
     ]
     assert (finding["verdict"], finding["advice"]) == ("warning", "nearsim worker, or nearsim build")
-    assert finding["finding"].endswith("changes wait and no worker runs")
+    assert finding["finding"].endswith("changes waiting, but no worker is running")
     shown = filled.run("doctor").out
     assert (
         "collection own has documents but no profile\n" in shown

@@ -75,8 +75,7 @@ def test_a_window_is_shown_and_explained(nearsim: CommandLine, tmp_path: Path) -
     assert (stats["documents"], stats["outside_window"], stats["indexed"]) == (2, 1, 1)
     assert "outside window                    1\n" in nearsim.succeed("stats").out
     told = nearsim.fail("similar", "old")
-    assert "document 'old' is outside of the window of profile 'recent'" in told
-    assert "documents of the last 30 days" in told
+    assert "document 'old' is outside the retention window of profile 'recent' (30 days)" in told
     assert nearsim.succeed("profile", "show", "recent", "--json").document()["recipe"]["retain"] == {
         "age": "30 days"
     }

@@ -308,7 +308,7 @@ def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.Monke
     assert "there is no collection 'none'" in filled.fail("report", "-o", path, "-c", "none")
     assert "no profile 'none'" in filled.fail("report", "-o", path, "-p", "none")
     no_rejects = write_jsonl(tmp_path / "no.jsonl", [{"id": 1}])
-    assert "is no reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)
+    assert "is not a reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)
     both = write_jsonl(tmp_path / "both.html", [{"id": 1}])
     assert "is both input and output" in filled.fail("report", "-o", both, "--rejects", both)
     assert "end it in .html" in filled.fail("report", "-o", tmp_path / "report.pdf", exit_code=2)

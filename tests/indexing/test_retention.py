@@ -282,7 +282,7 @@ def test_a_document_outside_says_so(database_url: str) -> None:
         index.profile = "short"
         assert index.similar("new") == []
         with pytest.raises(
-            NotFoundError, match=r"'old' is outside of the window of profile 'short'.* last 10 days"
+            NotFoundError, match=r"'old' is outside the retention window of profile 'short' \(10 days\)"
         ):
             index.similar("old")
         assert index.stats()["outside_window"] == 1

@@ -360,7 +360,7 @@ def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) ->
     with pytest.raises(NotFoundError, match="no collection"):
         Deduper(index).dedupe([1])
     fill(index, texts)
-    with pytest.raises(InputError, match="2 doc_ids came with 1 revisions"):
+    with pytest.raises(InputError, match="got 2 doc_ids but 1 revisions"):
         Deduper(index).dedupe([1, 2], [1])
     with pytest.raises(RecipeError, match=r"0\.0"):
         Deduper(index).dedupe([1], min_similarity=0.0)
@@ -370,13 +370,13 @@ def test_what_is_no_id_is_refused_or_not_indexed(index: Index, texts: dict[str, 
     ids = fill(index, texts)
     deduper, near = Deduper(index), ids["s0-0"]
     for doc_ids in ([None, 1], ["1", "2"], [1.5, 2], [1, 2**63], [-(2**63)]):
-        with pytest.raises(InputError, match="doc_ids are"):
+        with pytest.raises(InputError, match="doc_ids must be"):
             deduper.dedupe(cast(list[int], doc_ids))
     for revisions in ([0], [-1], [2**63], ["1"], [None]):
-        with pytest.raises(InputError, match="revisions are"):
+        with pytest.raises(InputError, match="revisions must be"):
             deduper.dedupe([near], cast(list[int], revisions))
     for external_id in (None, 1, b"s0-0"):
-        with pytest.raises(InputError, match="external ids are strings"):
+        with pytest.raises(InputError, match="external ids must be strings"):
             deduper.dedupe_external(["s0-0", cast(str, external_id)])
     assert deduper.dedupe([near], [1]) == [Judgement(near, None, True)]
     assert deduper.dedupe([*np.array([near, 2**63 - 1])]) == [

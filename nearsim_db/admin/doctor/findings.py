@@ -1,4 +1,4 @@
-"""The result of one check."""
+"""The result of one check of `nearsim doctor`."""
 
 from dataclasses import dataclass
 from typing import Literal

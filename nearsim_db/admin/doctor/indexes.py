@@ -67,8 +67,7 @@ def _check_workers(connection: Connection) -> Finding:
     shown = [count_of(number, noun) for noun, number in counts.items() if number]
     if not shown:
         return Finding("workers", "ok", "none running")
-    wait = "waits" if sum(counts.values()) == 1 else "wait"
-    finding = f"{' and '.join(shown)} {wait} and no worker runs"
+    finding = f"{' and '.join(shown)} waiting, but no worker is running"
     return Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
 
 

@@ -14,7 +14,7 @@ def check_rights(connection: Connection) -> Finding:
     """Check the rights of the connected user."""
     roles = access.read_roles(connection)
     if roles is not None and _is_limited(roles):
-        return Finding("rights", "ok", f"those of {roles.mine[-1]}; to build indexes, be a nearsim_admin")
+        return Finding("rights", "ok", f"member of {roles.mine[-1]}; building indexes requires nearsim_admin")
     missing = server_settings.missing_rights(connection)
     if missing:
         lacking = ", ".join(one.right for one in missing)
@@ -32,7 +32,7 @@ def check_revision(connection: Connection, *, embedded: bool) -> Finding:
     except SchemaError as error:
         return Finding("schema", "problem", str(error))
     newest, oldest = revisions.newest_revision(), revisions.oldest_revision(connection)
-    known = "" if revision == newest else f", newer than this nearsim, which knows {newest}"
+    known = "" if revision == newest else f", newer than this version of nearsim supports ({newest})"
     return Finding("schema", "ok", f"revision {revision}{known}; for versions that know {oldest} or later")
 
 

@@ -38,10 +38,10 @@ def choose(
         select.comparable(generations) if generation_id is None else select.by_id(generations, generation_id)
     )
     if new.generation_id == live.generation_id:
-        raise ConflictError(f"generation {generation_id} is the live one; name another to compare it with")
+        raise ConflictError(f"generation {generation_id} is the live one; choose another to compare it with")
     if new.state == "abandoned":
         raise ConflictError(
-            f"generation {new.generation_id} was abandoned and no longer follows the documents; name another"
+            f"generation {new.generation_id} was abandoned and is no longer updated; choose another"
         )
     select.refuse_unbuilt(connection, new)
     return live, new

@@ -96,7 +96,7 @@ class SampledDocument:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence of one generation on two documents; if they are no pair, what could be computed."""
+    """The evidence of one generation on two documents; if they are not a pair, what could be computed."""
 
     pair: bool
     twins: bool
@@ -106,7 +106,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SampledPair:
-    """A pair that represents `pairs` of the same heads, with the evidence of each generation and why they differ."""
+    """A sample pair standing for `pairs` pairs of the same two heads, with the evidence of each generation and why they
+    differ."""
 
     left: SampledDocument
     right: SampledDocument

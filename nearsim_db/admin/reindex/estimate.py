@@ -17,7 +17,7 @@ _ALMOST_DONE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """How far a build is: its documents, the share of its stage that is done (None if unknown), the seconds since that
+    """Progress of a build: its documents, the share of its stage that is done (None if unknown), the seconds since that
     stage was started or resumed, the share done before that, and the work queued for after the build."""
 
     stage: str

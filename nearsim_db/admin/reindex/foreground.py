@@ -19,7 +19,7 @@ from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generations import MAINTAINED
 
-_PATIENCE_SECONDS = 10.0  # for a process that was paused and finishes its batch
+_PATIENCE_SECONDS = 10.0  # time for a paused process to finish its batch
 
 
 class ForegroundBuild:

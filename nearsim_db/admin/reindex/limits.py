@@ -16,7 +16,7 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A maximum as its owner wrote it (`text`): a `share` of what the live generation has, or a `count`."""
+    """A maximum as the user wrote it (`text`): a `share` of what the live generation has, or a `count`."""
 
     text: str
     share: Fraction | None

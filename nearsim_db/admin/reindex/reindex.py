@@ -23,7 +23,7 @@ from nearsim_db.store.driver.engine import translated
 
 
 class Reindex:
-    """Operations on the generations of one profile, whose live generation answers throughout.
+    """Operations on the generations of one profile, whose live generation keeps serving queries throughout.
 
     `profile` is optional if the collection has only one, or one named default. `warn` receives warnings.
     """
@@ -169,7 +169,7 @@ class Reindex:
                 self._foreground.catch_up(chosen)
             except (FingerprintError, RecipeError) as error:
                 self._warn(
-                    f"generation {chosen.generation_id} answers, but changes are not indexed in it: {error}"
+                    f"generation {chosen.generation_id} serves queries, but is not being updated: {error}"
                 )
         retired = promote(self.database, chosen, states)
         with translated(), self.database.lease() as lease_id:

@@ -1,4 +1,4 @@
-"""Why two documents are no pair in a generation, as far as their signatures and texts show."""
+"""Why two documents are not a pair in a generation, as far as their signatures and texts show."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -37,7 +37,7 @@ class MissingPairs:
         self._features = self._read_features(connection, encoder, doc_ids) if encoder else {}
 
     def explain(self, left_id: int, right_id: int) -> tuple[Evidence, str]:
-        """Return what can be computed of two documents, and the reason why they are no pair."""
+        """Return what can be computed of two documents, and the reason why they are not a pair."""
         left, right = self._documents[left_id], self._documents[right_id]
         for one in (left, right):
             reason = self._why_in_no_pair(one)

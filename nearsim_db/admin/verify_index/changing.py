@@ -1,4 +1,4 @@
-"""Differences that queued work will resolve, which are no faults."""
+"""Differences that queued work will resolve, which do not count as faults."""
 
 from collections.abc import Collection, Sequence
 

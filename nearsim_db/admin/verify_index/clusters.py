@@ -18,7 +18,7 @@ Ids = NDArray[np.int64]
 def check_clusters(
     connection: Connection, context: Context, findings: Findings, doc_ids: Ids | None = None
 ) -> None:
-    """Compute the clusters of some documents, or of all, and compare them with the stored ones."""
+    """Recompute the clusters of some documents, or of all, and record differences from the stored ones as faults."""
     generation_ties = GenerationTies(connection, context)
     if doc_ids is None:
         ties, stored = generation_ties.all(), clusters.read_members(connection, context.leaves)

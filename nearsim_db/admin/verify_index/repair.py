@@ -1,4 +1,4 @@
-"""Repair in place: faulty documents, pairs and clusters are removed and queued to be made again."""
+"""Repair in place: faulty documents, pairs and clusters are removed and queued for rebuilding."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from nearsim_db.store.driver.engine import retry_conflicts, translated
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
-_FEW = 100  # differences that are repaired in place however small the index is
+_FEW = 100  # differences always repaired in place, regardless of index size
 _SHARE = 10  # beyond them, at most every tenth may differ
 
 
@@ -28,7 +28,7 @@ def is_beyond_repair(findings: Findings) -> bool:
 
 
 def repair_in_place(database: Database, context: Context, findings: Findings) -> None:
-    """Remove what is faulty, and queue the work that makes it again."""
+    """Remove what is faulty, and queue the work that rebuilds it."""
     with translated(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
             retry_conflicts(connection, partial(repair, connection, context, findings))

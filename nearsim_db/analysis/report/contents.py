@@ -1,4 +1,4 @@
-"""Contents of a report: plain values, shown on the page and printed by `--json`."""
+"""The data of a report as plain dataclasses: rendered by the page and printed by `--json`."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -45,7 +45,7 @@ class Similarities:
 
 @dataclass(frozen=True, slots=True)
 class ListedCluster:
-    """A cluster, its suspicion from 0 to 100, and its first members."""
+    """A cluster, its suspicion score (0 to 100), and its first members."""
 
     facts: ClusterFacts
     suspicion: float

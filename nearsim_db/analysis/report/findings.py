@@ -14,7 +14,7 @@ _SUSPICIOUS = 50
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence and the id of its section; `look` requires a person's attention, `note` does not."""
+    """A sentence and the id of its section; `look` needs manual review, `note` does not."""
 
     level: Literal["note", "look"]
     text: str
@@ -22,7 +22,7 @@ class Finding:
 
 
 def find(report: Report) -> list[Finding]:
-    """Return the findings, those that require attention first."""
+    """Return the findings, those that need review first."""
     found = [*_pending(report)]
     if report.stats is not None and report.index is not None:
         found += [*_in_clusters(report.index), *_left_out(report.stats, report.index)]
@@ -77,7 +77,9 @@ def _left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[Finding]:
         )
     if stats.get("outside_window"):
         yield Finding(
-            "note", f"{count_of(stats['outside_window'], 'document')} outside the window.", "left-out"
+            "note",
+            f"{count_of(stats['outside_window'], 'document')} outside the retention window.",
+            "left-out",
         )
     if stats.get("no_features"):
         yield Finding(
@@ -89,7 +91,7 @@ def _left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[Finding]:
     if candidates > _MANY_CANDIDATES:
         yield Finding(
             "look",
-            f"{candidates:,.0f} candidates per document are many; reduce them with more rows, a larger k or "
+            f"{candidates:,.0f} candidates per document is high; reduce them with more rows, a larger k or "
             "longer shingles.",
             "index",
         )

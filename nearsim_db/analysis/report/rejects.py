@@ -62,5 +62,5 @@ def _parse(path: Path, number: int, line: str) -> tuple[str, int, str]:
         return str(row["file"]), int(row["line"]), str(row["reason"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path} is no reject file: line {number:,} lacks the keys file, line and reason"
+            f"{path} is not a reject file: line {number:,} lacks the keys file, line and reason"
         ) from error

@@ -1,4 +1,4 @@
-"""Statistics of shingles and hashes, and the checks based on them."""
+"""Statistics of shingle sets and hashes, and the single checks with their thresholds."""
 
 import math
 from dataclasses import dataclass

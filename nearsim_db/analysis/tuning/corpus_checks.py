@@ -1,4 +1,4 @@
-"""Checks of the corpus and of a proposal."""
+"""The checks that apply to a corpus and a proposal, from `checks` and from the corpus itself."""
 
 from collections.abc import Sequence
 

@@ -85,7 +85,7 @@ def distinct_sets(
                     if place == len(kept):
                         kept.append(ids)
                 row += 1
-            progress("cut", row, len(texts))
+            progress("shingle", row, len(texts))
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(ids) for ids in kept], out=offsets[1:])
     flat = np.concatenate(kept) if kept else np.zeros(0, np.uint64)

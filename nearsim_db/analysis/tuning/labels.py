@@ -105,7 +105,7 @@ def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Precision, recall and F1 of classifying pairs as duplicates from a similarity on."""
+    """Precision, recall and F1 of classifying pairs as duplicates at or above a threshold."""
 
     threshold: float
     precision: float
@@ -143,7 +143,7 @@ def best(points: list[Point]) -> Point | None:
 
 
 def separating(points: list[Point], chosen: Point) -> float:
-    """Return the shortest decimal threshold that classifies the pairs as the chosen point does."""
+    """Round the chosen threshold down to as few decimals as possible without changing how any pair is classified."""
     lower = max((one.threshold for one in points if one.threshold < chosen.threshold), default=0.0)
     for digits in range(1, 6):
         scale = 10.0**digits

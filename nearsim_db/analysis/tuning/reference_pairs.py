@@ -69,7 +69,10 @@ def _draw_near(pairs: PairSample, generator: np.random.Generator, most: int) -> 
 
 
 def _draw_random(sets: DistinctSets, generator: np.random.Generator, most: int) -> tuple[Ints, Ints]:
-    """Draw random pairs among a few documents, to limit the texts to shingle; near pairs are excluded."""
+    """Draw random pairs within a subset of at most `most` sets, so that few texts are shingled.
+
+    Pairs with similarity 0.5 or more are dropped.
+    """
     chosen = generator.permutation(len(sets))[:most]
     if len(chosen) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

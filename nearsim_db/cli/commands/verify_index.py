@@ -26,7 +26,11 @@ Generation = Annotated[
 Sample = Annotated[
     int | None,
     typer.Option(
-        "--sample", metavar="N", min=1, help="Check so many documents. (default: 1,000)", show_default=False
+        "--sample",
+        metavar="N",
+        min=1,
+        help="Number of documents to check. (default: 1,000)",
+        show_default=False,
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Check everything, and that nothing else is stored.")]

@@ -129,7 +129,7 @@ def discard(
     every = "all documents that failed or were set aside"
     shown = every if wanted is None else count_of(len(wanted), "document")
     confirm(
-        f"Remove {shown} from the queue? Their index entries stay as they are until they change again.",
+        f"Remove {shown} from the queue? Their index entries stay unchanged until the documents change again.",
         yes=yes,
     )
     with open_database() as database, database.transaction() as connection:
@@ -137,7 +137,7 @@ def discard(
     if as_json:
         terminal.print_json({"discarded": sorted(found)})
     elif not quiet:
-        stays = "their index entries stay as they are until they change again"
+        stays = "their index entries stay unchanged until the documents change again"
         terminal.print_info(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
     _refuse_unknown(wanted, found)
 

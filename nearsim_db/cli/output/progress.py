@@ -24,7 +24,7 @@ _STEPS = {
     "search": ("searching", "documents"),
     "clusters": ("clustering", ""),
     "write": ("writing", "documents"),
-    "cut": ("cutting into shingles", "documents"),
+    "shingle": ("shingling", "documents"),
     "judge": ("scoring shingles", "schemes"),
     "compare": ("comparing pairs", ""),
     "report": ("reading the index", ""),

@@ -49,7 +49,7 @@ def print_purge(purged: Purged) -> None:
             },
             **{
                 f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
-                    "is still being built, and loses the documents when it catches up; to drop it "
+                    "is still being built, and drops the documents once caught up; to drop it "
                     f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
                 )
                 for generation in purged.later

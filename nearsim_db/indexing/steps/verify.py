@@ -22,7 +22,7 @@ Features = dict[int, NDArray[Any]]  # features by row of the signatures
 def verify_candidates(
     connection: Connection, context: Context, candidates: NDArray[np.int64]
 ) -> VerifiedPairs:
-    """Return the pairs among candidates: (m, 2) int64 of linked heads, the smaller first.
+    """Return the pairs among candidates: (m, 2) int64 of candidate heads, the smaller first.
 
     Candidates that are no longer heads are left out.
     """
