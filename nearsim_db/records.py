@@ -69,9 +69,9 @@ class Pair:
     """Two documents whose similarity was verified; `left` and `right` are external ids.
 
     `similarity` is at most 1: for Jaccard intersection / union, for a distance 1 / (1 + distance).
-    `intersection` and `union` count distinct features, None if the metric counts none; `distance` is None if it
-    measures none. `estimate` is the similarity estimated from the sketches; `shared_bands` counts bands with
-    equal keys.
+    `intersection` and `union` count distinct features, None if the metric does not count features;
+    `distance` is None if it is not a distance. `estimate` is the similarity estimated from the sketches;
+    `shared_bands` counts bands with equal keys.
     """
 
     left: str

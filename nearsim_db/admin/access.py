@@ -6,7 +6,7 @@ from functools import partial
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, catalog
-from nearsim_db.store.access import Access, Opening, Role
+from nearsim_db.store.access import Access, ManualGrant, Role
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import retry_conflicts
 
@@ -20,7 +20,7 @@ class Isolation:
 
     isolated: bool
     access: tuple[Access, ...]
-    openings: tuple[Opening, ...]
+    openings: tuple[ManualGrant, ...]
     ungranted: tuple[str, ...]
 
 

@@ -42,7 +42,7 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
         warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():
-        raise ConflictError("a collection needs a name")
+        raise ConflictError("the collection name must not be empty")
     with translated(), database.engine.connect() as connection:
         attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)

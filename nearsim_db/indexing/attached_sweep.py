@@ -124,5 +124,5 @@ def _compare_documents(
 
 def lock_source(connection: Connection, collection_id: CollectionId) -> Source:
     """Take the lock under which rows of the table are applied, and return the table."""
-    take_transaction_lock(connection, Lock.FOLLOW, collection_id)
+    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
     return source_rows.get_source(connection, collection_id)

@@ -46,7 +46,7 @@ def catch_up(engine: Engine) -> int:
 
 def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     """Apply a batch of changes in one transaction; return its size."""
-    take_transaction_lock(connection, Lock.FOLLOW, collection_id)
+    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
     changed = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:

@@ -33,13 +33,13 @@ def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
     """
     with translated(), database.engine.connect() as lease:
         collection = catalog.create_collection(lease, name, temporary=True)
-        take_lock(lease, Lock.LEASE, collection.collection_id)
+        take_lock(lease, Lock.TEMPORARY, collection.collection_id)
         lease.commit()
         try:
             yield collection
         finally:
             _drop(database, collection)
-            release_lock(lease, Lock.LEASE, collection.collection_id)
+            release_lock(lease, Lock.TEMPORARY, collection.collection_id)
             lease.commit()
 
 
@@ -70,7 +70,7 @@ def delete_abandoned_collections(database: Database) -> None:
 
 
 def _is_abandoned(connection: Connection, collection: Collection) -> bool:
-    if not take_lock(connection, Lock.LEASE, collection.collection_id, wait=False):
+    if not take_lock(connection, Lock.TEMPORARY, collection.collection_id, wait=False):
         return False
     return catalog.find_collection(connection, collection.name) is not None
 

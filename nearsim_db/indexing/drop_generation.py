@@ -18,7 +18,7 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_tr
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
-_DROPPABLE: tuple[State, ...] = (*generations.COMING, "retired", "abandoned")
+_DROPPABLE: tuple[State, ...] = (*generations.PENDING, "retired", "abandoned")
 
 
 @dataclass(frozen=True, slots=True)

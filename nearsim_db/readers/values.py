@@ -13,7 +13,7 @@ _KINDS: dict[type, str] = {
 
 
 def kind(value: object) -> str:
-    """Return the JSON type of a value, with its article."""
+    """Return the JSON type name of a value for messages, such as 'a string'."""
     return _KINDS.get(type(value), type(value).__name__)
 
 

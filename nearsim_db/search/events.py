@@ -13,9 +13,9 @@ from nearsim_db.store import catalog, events
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts, translated
-from nearsim_db.store.events import Event, Kind, Wanted
+from nearsim_db.store.events import Event, EventFilter, Kind
 
-__all__ = ["Event", "Follower", "Kind", "Wanted", "choose", "kept_seconds", "prune", "read"]
+__all__ = ["Event", "EventFilter", "Follower", "Kind", "choose", "kept_seconds", "prune", "read"]
 
 _EVENTS_PER_BATCH = 1_000
 _PRUNED_PER_BATCH = 10_000
@@ -31,23 +31,25 @@ def choose(
     collection: str | None = None,
     profile: str | None = None,
     kinds: list[Kind] | None = None,
-) -> Wanted:
+) -> EventFilter:
     """Select the events of a collection, and of one profile, by name. Raises NotFoundError, listing the names."""
     if collection is None:
-        return Wanted(kinds=kinds)
+        return EventFilter(kinds=kinds)
     with database.transaction() as connection:
         found = catalog.get_collection(connection, collection)
         generations = catalog.list_generations(connection, found.collection_id)
     if profile is None:
-        return Wanted(found.collection_id, None, kinds)
+        return EventFilter(found.collection_id, None, kinds)
     profiles = {one.profile: one.profile_id for one in generations}
     if profile not in profiles:
         known = ", ".join(profiles) or "none yet"
-        raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; there are: {known}")
-    return Wanted(found.collection_id, profiles[profile], kinds)
+        raise NotFoundError(
+            f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}"
+        )
+    return EventFilter(found.collection_id, profiles[profile], kinds)
 
 
-def read(database: Database, wanted: Wanted, after: int | None = None) -> Generator[Event, None, None]:
+def read(database: Database, wanted: EventFilter, after: int | None = None) -> Generator[Event, None, None]:
     """Stream the existing events: all, or those after event `after`, for a consumer that has read up to it.
 
     Raises MissedEventsError if events after it were removed.
@@ -72,7 +74,7 @@ class Follower:
     def __init__(
         self,
         database: Database,
-        wanted: Wanted,
+        wanted: EventFilter,
         after: int | None = None,
         *,
         new: bool = False,

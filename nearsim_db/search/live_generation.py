@@ -49,7 +49,9 @@ def choose_newest(
     own = [one for one in generations if one.profile == profile]
     if not own:
         known = ", ".join(_names(generations)) or "none yet"
-        raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; there are: {known}")
+        raise NotFoundError(
+            f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}"
+        )
     return next((one for one in own if one.state == "live"), own[-1])
 
 

@@ -21,7 +21,7 @@ def checked_threshold(min_similarity: float) -> Fraction:
     """Return a similarity as an exact fraction. Raises RecipeError unless it is above 0 and at most 1."""
     if not 0 < min_similarity <= 1:
         raise RecipeError(
-            f"a min_similarity of {min_similarity} is impossible; choose one above 0 and at most 1"
+            f"a min_similarity of {min_similarity} is out of range; choose one above 0 and at most 1"
         )
     return exact_threshold(min_similarity)
 

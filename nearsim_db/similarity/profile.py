@@ -22,7 +22,7 @@ _SIGNATURE_ROW_BYTES = 150
 
 # The default bucket width of projection, in multiples of the threshold. Of 3 to 6, the value with the fewest candidates
 # at a recall of 0.99: 10 % more than with the best width of each case, over the distances of three corpora, thresholds
-# from near to middling and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
+# from near to medium and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
 WIDTH_PER_THRESHOLD = 4.25
 
 
@@ -126,8 +126,8 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     profile = resolve(from_mapping(stored))
     if profile.fingerprint != fingerprint:
         raise FingerprintError(
-            "this version of nearsim, or of a library that it splits words with, makes other sketches than those in "
-            "the index, which is therefore read-only; build a new generation with the command reindex start, or "
+            "this version of nearsim, or its tokenisation library, produces different sketches than the index "
+            "contains, which is therefore read-only; build a new generation with the command reindex start, or "
             "install the earlier version"
         )
     return profile

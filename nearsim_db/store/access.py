@@ -23,15 +23,15 @@ _GRANTORS_SINCE = 160000  # since then each grantor grants and revokes a members
 class Roles:
     """State of roles and rights: `missing` roles, `owner` of the documents, roles of the user (`mine`).
 
-    `readable`: nearsim_reader may read the documents. `strays` is the number of tables and views with another owner
-    than the documents. `owns`: the user has the owner's rights.
+    `readable`: nearsim_reader may read the documents. `foreign_owned_relations` counts the tables and views with
+    another owner than the documents. `owns`: the user has the owner's rights.
     """
 
     missing: list[str]
     isolated: bool
     owner: str
     readable: bool
-    strays: int
+    foreign_owned_relations: int
     owns: bool
     mine: list[str]
 
@@ -46,8 +46,8 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """A right granted by hand on a table hidden by isolation."""
+class ManualGrant:
+    """A right granted manually on a table, which bypasses isolation."""
 
     role: str
     table: str
@@ -151,9 +151,9 @@ def list_access(connection: Connection) -> list[Access]:
     return fetch_all(connection, Access, statement("list_access"))
 
 
-def list_manual_grants(connection: Connection) -> list[Opening]:
-    """Return the rights granted by hand on tables hidden by isolation."""
-    return fetch_all(connection, Opening, statement("list_manual_grants"))
+def list_manual_grants(connection: Connection) -> list[ManualGrant]:
+    """Return the rights granted manually on tables, which bypass isolation."""
+    return fetch_all(connection, ManualGrant, statement("list_manual_grants"))
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:

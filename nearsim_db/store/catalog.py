@@ -19,7 +19,12 @@ from nearsim_db.store.schema import tables
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
 
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, lone surrogates, line and paragraph separators
+_FORBIDDEN_CATEGORIES = {
+    "Cc",
+    "Cs",
+    "Zl",
+    "Zp",
+}  # control characters, lone surrogates, line and paragraph separators
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def get_collection(connection: Connection, name: str) -> Collection:
     found = find_collection(connection, name)
     if found is None:
         known = ", ".join(one.name for one in list_collections(connection)) or "none yet"
-        raise NotFoundError(f"there is no collection {name!r}; there are: {known}")
+        raise NotFoundError(f"collection {name!r} does not exist; existing collections: {known}")
     return found
 
 
@@ -134,7 +139,7 @@ def list_unindexed(connection: Connection) -> list[Collection]:
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
     """Create a collection. Raises ConflictError if the name is taken or not allowed."""
     if not _insert_collection(connection, name, temporary=temporary):
-        raise ConflictError(f"there is a collection {name!r} already")
+        raise ConflictError(f"collection {name!r} already exists")
     return get_collection(connection, name)
 
 
@@ -152,8 +157,8 @@ def ensure_collection(connection: Connection, name: str) -> Collection:
 
 def _refuse_name(name: str) -> None:
     if not name.strip():
-        raise ConflictError("a collection needs a name")
-    if name != name.strip() or any(unicodedata.category(one) in _UNSEEN for one in name):
+        raise ConflictError("the collection name must not be empty")
+    if name != name.strip() or any(unicodedata.category(one) in _FORBIDDEN_CATEGORIES for one in name):
         raise ConflictError(
             f"a collection cannot be named {name!r}: leave out control characters, and spaces around the name"
         )
@@ -201,7 +206,7 @@ def create_profile(
         profile.c.collection_id == collection_id, profile.c.name == name
     )
     if connection.execute(taken).first() is not None:
-        raise ConflictError(f"the collection has a profile {name!r} already")
+        raise ConflictError(f"profile {name!r} already exists in the collection")
     profile_id = connection.execute(
         insert(profile).values(collection_id=collection_id, name=name).returning(profile.c.profile_id)
     ).scalar_one()

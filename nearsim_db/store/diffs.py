@@ -21,13 +21,13 @@ from nearsim_db.store.driver.rows import fetch_row, fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same
-# A pair of heads with a larger product of classes is joined from the pairs of the other generation.
+# Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.
 _MOST_CLASSES = 100
 _PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class GenerationTables:
     """The tables of two generations: the live one, and the one compared with it."""
 
     live: Leaves
@@ -67,7 +67,7 @@ class PairTotals:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTotals:
-    """Numbers of clusters, by the terms of docs/reindex-diff.md."""
+    """Numbers of clusters, as defined in docs/reindex-diff.md."""
 
     live: int
     new: int
@@ -93,7 +93,7 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class DiffPair:
-    """Two documents by doc_id, standing for `pairs` pairs; a tie is None where they are no pair."""
+    """Two documents by doc_id, standing for `pairs` pairs; a tie is None where they are not a pair."""
 
     left_id: int
     right_id: int
@@ -166,7 +166,7 @@ def count_documents(connection: Connection, leaves: Leaves) -> DocumentTotals:
     return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
 
-def count_pairs(connection: Connection, both: Both) -> PairTotals:
+def count_pairs(connection: Connection, both: GenerationTables) -> PairTotals:
     """Group documents into classes, find the common pairs, and count."""
     inner, parts = driver(connection), both.parts
     inner.execute(statement("create_diff_classes", None, **parts))
@@ -175,38 +175,38 @@ def count_pairs(connection: Connection, both: Both) -> PairTotals:
     return PairTotals(*map(int, fetch_row(connection, command)))
 
 
-def count_clusters(connection: Connection, both: Both) -> ClusterTotals:
+def count_clusters(connection: Connection, both: GenerationTables) -> ClusterTotals:
     """Find the clusters that share documents, and count."""
     driver(connection).execute(statement("create_diff_overlaps", None, **both.parts))
     command = statement("count_diff_clusters", None, **both.parts)
     return ClusterTotals(*map(int, fetch_row(connection, command)))
 
 
-def sample_lost(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
+def sample_lost(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample pairs of the live generation that the new one lacks, after `count_pairs`; repeatable."""
     found = _sample_absent(connection, both, "live", "new", amount)
     return [DiffPair(left, right, pairs, tie, None) for left, right, pairs, tie in found]
 
 
-def sample_gained(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
+def sample_gained(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample pairs of the new generation that the live one lacks, like `sample_lost`."""
     found = _sample_absent(connection, both, "new", "live", amount)
     return [DiffPair(left, right, pairs, None, tie) for left, right, pairs, tie in found]
 
 
-def sample_rescored(connection: Connection, both: Both, amount: int) -> list[DiffPair]:
+def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample common pairs with another similarity, like `sample_lost`."""
     command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
     rows = fetch_rows(connection, command, {"amount": amount})
     return [DiffPair(min(row[:2]), max(row[:2]), row[2], Tie(*row[3:6]), Tie(*row[6:9])) for row in rows]
 
 
-def sample_merged(connection: Connection, both: Both, amount: int) -> list[ChangedCluster]:
+def sample_merged(connection: Connection, both: GenerationTables, amount: int) -> list[ChangedCluster]:
     """Sample clusters of the new generation that combine several live ones, after `count_clusters`."""
     return _sample_clusters(connection, both, "new", "live", amount)
 
 
-def sample_split(connection: Connection, both: Both, amount: int) -> list[ChangedCluster]:
+def sample_split(connection: Connection, both: GenerationTables, amount: int) -> list[ChangedCluster]:
     """Sample live clusters that are split in the new generation, after `count_clusters`."""
     return _sample_clusters(connection, both, "live", "new", amount)
 
@@ -219,7 +219,7 @@ def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int
 
 
 def _sample_absent(
-    connection: Connection, both: Both, own: str, other: str, amount: int
+    connection: Connection, both: GenerationTables, own: str, other: str, amount: int
 ) -> Iterator[tuple[int, int, int, Tie]]:
     parts = {
         "pair": both.parts[f"{own}_pair"],
@@ -236,7 +236,7 @@ def _sample_absent(
 
 
 def _sample_clusters(
-    connection: Connection, both: Both, whole: str, part: str, amount: int
+    connection: Connection, both: GenerationTables, whole: str, part: str, amount: int
 ) -> list[ChangedCluster]:
     names = {
         "whole": sql.Identifier(f"{whole}_cluster"),

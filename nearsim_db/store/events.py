@@ -60,7 +60,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventFilter:
     """Selection of events; None selects all collections, all profiles, or all kinds."""
 
     collection_id: CollectionId | None = None
@@ -74,9 +74,9 @@ def read_newest(connection: Connection) -> int:
 
 
 def read_events(
-    connection: Connection, wanted: Wanted, after: int, newest: int, most: int
+    connection: Connection, wanted: EventFilter, after: int, newest: int, most: int
 ) -> list[tuple[Event, bool]]:
-    """Return the next events after one and up to `newest`, each with whether it is the mark of pruned events."""
+    """Return the next events after one and up to `newest`, each with whether it is a pruning tombstone."""
     parameters = {
         "collection_id": wanted.collection_id,
         "profile_id": wanted.profile_id,

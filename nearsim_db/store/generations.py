@@ -15,7 +15,7 @@ from nearsim_db.store.driver.rows import fetch_row, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import tables
 
-COMING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
+PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
 MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
 
 _PROMOTION_WAIT_MILLISECONDS = 25
@@ -108,13 +108,13 @@ def is_attended(connection: Connection, generation: Generation) -> bool:
 
 
 def is_unattended(generation: Generation, *, attended: bool) -> bool:
-    """Whether its build has no process any more, and a person has to resume or abandon it."""
+    """Whether its builder process has died, so that it must be resumed or abandoned manually."""
     begun = generation.state == "building" and generation.replaces is not None
     return begun and not generation.detached and not attended
 
 
 def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
-    """Return the generations of a collection, or of all, whose build has no process any more."""
+    """Return the generations of a collection, or of all, whose builder process has died."""
     found = catalog.list_generations(connection, collection_id)
     return [one for one in found if is_unattended(one, attended=False) and not is_attended(connection, one)]
 
@@ -127,7 +127,7 @@ def set_detached(connection: Connection, generation: Generation, detached: bool)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
-    """Mark generations as ready that have caught up: none of their work has waited for more than a moment."""
+    """Mark generations as ready that have caught up: none of their work has waited for over 2 s."""
     return fetch_values(connection, statement("mark_ready"))
 
 

@@ -60,7 +60,7 @@ def read_twins(
 
 
 def lock_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
-    """Lock out other lookups followed by a write that share a bucket, until the transaction ends.
+    """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
 
     `keys` are the bucket hashes, uint64. All callers lock the stripes in the same order.
     """
@@ -111,7 +111,7 @@ def _fetch(
 def _fetch_live(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> list[tuple[Any, ...]] | None:
-    """Return the rows of a live generation, one row of NULLs standing for none; None if it is not live."""
+    """Return the rows of a live generation, an all-NULL row means none; None if it is not live."""
     rows = _fetch(connection, name, leaves, parameters)
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""The ledger of verified pairs."""
+"""Verified pairs of one generation."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar

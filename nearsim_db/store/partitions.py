@@ -75,7 +75,7 @@ def analyze_parents(connection: Connection) -> None:
     Corrupt tables are tolerated: the index may be rebuilt to replace them.
     """
     inner = autocommitting(connection)
-    # Before that, partitions are looked at again, which takes as long for each as for all of them together.
+    # Before that version, ANALYZE rescans every partition for each parent.
     only = sql.SQL("ONLY" if inner.info.server_version >= _ANALYZE_ONLY_SINCE else "")
     try:
         inner.execute(statement("analyze_parents", only=only))
@@ -84,7 +84,7 @@ def analyze_parents(connection: Connection) -> None:
             raise
 
 
-def analyze_outgrown(connection: Connection) -> None:
+def analyze_if_stale(connection: Connection) -> None:
     """Update planner statistics once generations have doubled since; the connection must be in autocommit."""
     if fetch_value(connection, statement("has_stale_statistics")):
         analyze_parents(connection)

@@ -93,7 +93,7 @@ def record_purge(connection: Connection, collection_id: CollectionId) -> datetim
 
 
 def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
-    """Free the space of deleted rows, and drop the planner's samples of them.
+    """Free the space of deleted rows, and purge their values from planner statistics.
 
     The connection must be in autocommit. The server skips tables of other owners.
     """

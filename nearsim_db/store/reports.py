@@ -37,8 +37,8 @@ class ClusterFacts:
     """Measures of how suspicious a cluster is; `members` includes the survivor.
 
     `chained` members have no pair with the survivor; `mean` and `least` are the similarities of the others with it,
-    None if there are none. The numbers of `renumbered` members differ. `span_seconds` lies between the
-    first and the last date.
+    None if there are none. The numbers of `renumbered` members differ. `span_seconds` is the time between
+    the first and the last date.
     """
 
     cluster_id: int
@@ -67,7 +67,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """A source: its documents, those in clusters, the clusters where it was first, its survivors."""
+    """A source: its documents, those in clusters, the clusters whose earliest document it published, its survivors."""
 
     source: str | None
     documents: int
@@ -95,7 +95,7 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket: its number of heads, the links that the limit leaves out, the names of its first members."""
+    """A bucket: its number of heads, the links that the limit drops, the names of its first members."""
 
     bucket_hash: int
     members: int
@@ -105,7 +105,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """The largest buckets; and over all buckets of two or more members their number and what the limit leaves out."""
+    """The largest buckets, and totals over all buckets: two or more members, over the limit, links that it drops."""
 
     largest: tuple[Bucket, ...]
     shared: int
@@ -138,9 +138,10 @@ def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
 
 
 def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> NDArray[np.int64]:
-    """Count stored pairs in equal steps of similarity from `least` to 1: (steps, 2) of equal numbers, numbers differ.
+    """Count stored pairs in equal steps of similarity from `least` to 1.
 
-    Similarities below `least` count in the first step.
+    Return int64 (steps, 2): pairs with the same numbers, pairs with different numbers. Similarities
+    below `least` count in the first step.
     """
     counts = np.zeros((steps, 2), np.int64)
     parameters = {"least": least, "steps": steps}
@@ -184,7 +185,8 @@ def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[l
 def read_large_buckets(
     connection: Connection, leaves: Leaves, bucket_limit: int, amount: int, members: int
 ) -> Buckets:
-    """Return the largest buckets with the titles of their first members, and what the limit leaves out of all."""
+    """Return the largest buckets with the titles of their first members, and, over all
+    buckets, how many exceed the limit and how many links it drops."""
     parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
     rows = fetch_rows(connection, statement("read_large_buckets", leaves), parameters)
     if not rows:

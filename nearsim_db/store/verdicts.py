@@ -1,4 +1,4 @@
-"""Verdicts of people about pairs: pinned, vetoed, or undone."""
+"""Manual verdicts about pairs: pinned, vetoed, or undone."""
 
 from collections.abc import Iterator
 from typing import Literal

@@ -34,7 +34,7 @@ class WorkerLease:
         is_valid = leases.renew_lease(self._connection, self.lease_id)
         self._connection.commit()
         if not is_valid:
-            release_lock(self._connection, Lock.WORKER, self.lease_id)
+            release_lock(self._connection, Lock.WORKER_LEASE, self.lease_id)
             self.lease_id = self._open()
             _log.warning(
                 f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was released to "

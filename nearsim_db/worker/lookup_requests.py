@@ -1,4 +1,4 @@
-"""Lookup requests: texts that applications pass to `nearsim.probe` in SQL, answered beside a worker's other work."""
+"""Lookup requests: texts that applications submit with nearsim.ask() in SQL, answered beside a worker's other work."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor

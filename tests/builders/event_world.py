@@ -40,7 +40,7 @@ class State:
 def snapshot(connection: Application, generation_id: int = 1) -> State:
     """The committed state as far as it is published; empty for a generation that is not live."""
     turns = connection.execute(
-        "SELECT state, told_left_id, told_right_id FROM nearsim.generation WHERE generation_id = %s",
+        "SELECT state, published_left_id, published_right_id FROM nearsim.generation WHERE generation_id = %s",
         [generation_id],
     ).fetchall()
     if turns and turns[0][0] != "live":

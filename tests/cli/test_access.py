@@ -121,13 +121,13 @@ def test_what_a_writer_writes_is_taken_in_by_a_worker(
 
 def test_what_cannot_be_granted_is_told(filled: CommandLine, user: str, url: str) -> None:
     name = user_of(user)
-    assert "there is no role 'owner'; there are: reader, writer, admin" in filled.fail(
+    assert "role 'owner' does not exist; available roles: reader, writer, admin" in filled.fail(
         "db", "grant", name, "owner", exit_code=2
     )
     assert 'no user \'Nobody "x"\'; create it first: CREATE ROLE "Nobody ""x""" LOGIN' in filled.fail(
         "db", "grant", 'Nobody "x"', "reader"
     )
-    assert "there is no collection 'nothing'; there are: default" in filled.fail(
+    assert "collection 'nothing' does not exist; existing collections: default" in filled.fail(
         "db", "grant", name, "reader", "--collection", "nothing"
     )
     assert "an admin sees all collections" in filled.fail(
@@ -164,7 +164,7 @@ def test_isolation_is_switched_and_shown(filled: CommandLine, user: str, url: st
     reader = as_user(filled, user)
     collections = reader.succeed("collection", "list", "--json").document()
     assert [one["collection"] for one in collections] == ["other"]
-    assert "there is no collection 'default'; there are: other" in reader.fail("pairs")
+    assert "collection 'default' does not exist; existing collections: other" in reader.fail("pairs")
     assert reader.succeed("get", "a", "--collection", "other").document()["id"] == "a"
     assert len(reader.succeed("profile", "list", "--collection", "other", "--json").document()) == 1
     for asked in (["events", "--format", "jsonl"], ["verdict", "list"], ["profile", "show", "default"]):

@@ -180,7 +180,7 @@ def test_a_failure_leaves_the_output_as_it_was(filled: CommandLine, tmp_path: Pa
 def test_a_failure_prints_no_heading(filled: CommandLine) -> None:
     outcome = filled.run("pairs", "--collection", "nothing", "--format", "csv")
     assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "there is no collection 'nothing'; there are: default" in outcome.err
+    assert "collection 'nothing' does not exist; existing collections: default" in outcome.err
 
 
 def test_long_ids_are_whole_and_what_steers_terminals_is_shown(nearsim: CommandLine, tmp_path: Path) -> None:

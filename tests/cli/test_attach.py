@@ -79,7 +79,9 @@ def test_what_is_refused(nearsim: CommandLine, app: "psycopg.Connection[tuple[ob
     assert "--id and --text" in nearsim.fail("attach", "news.story", exit_code=2)
     assert "no table 'news.storm'" in nearsim.fail("attach", "news.storm", "--id", "slug", "--text", "body")
     assert "no column 'text'" in nearsim.fail("attach", "news.story", "--id", "slug", "--text", "text")
-    assert "the ids in column" in nearsim.fail("attach", "news.story", "--id", "headline", "--text", "body")
+    assert "column 'headline' is not unique" in nearsim.fail(
+        "attach", "news.story", "--id", "headline", "--text", "body"
+    )
     nearsim.succeed(*ATTACH)
     assert "write there, or run: nearsim detach story --keep" in nearsim.fail("ingest", "-", "-c", "story")
     assert "delete the rows there" in nearsim.fail("delete", "storm", "-c", "story", "--yes")
@@ -90,4 +92,4 @@ def test_what_is_refused(nearsim: CommandLine, app: "psycopg.Connection[tuple[ob
     )
     assert "which cannot be kept" in nearsim.fail("detach", "story", "--keep")
     nearsim.succeed("detach", "story", "--yes")
-    assert "there is no collection 'story'" in nearsim.fail("detach", "story", "--yes")
+    assert "collection 'story' does not exist" in nearsim.fail("detach", "story", "--yes")

@@ -148,7 +148,7 @@ def test_a_distance_falls(plain: CommandLine) -> None:
         (["3y4"], 2, "'3y4' is not a curve; give bands x rows"),
         (["0x4"], 2, "0x4: at least 1 of 0 bands"),
         (["4x4@5"], 2, "4x4@5: at least 5 of 4 bands"),
-        (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is impossible"),
+        (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is out of range"),
         (["or(4, and)"], 2, "at character 10: expected ("),
         (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside the axis, 0 to 1"),
         (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),

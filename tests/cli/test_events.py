@@ -73,7 +73,7 @@ def test_what_does_not_go_together(filled: CommandLine) -> None:
         ["--follow", "--format", "table"],
     ):
         filled.fail("events", *wrong, exit_code=2)
-    assert "there are: default" in filled.fail("events", "--collection", "other")
+    assert "existing collections: default" in filled.fail("events", "--collection", "other")
 
 
 def test_old_events_are_removed_and_missed(filled: CommandLine, database_url: str) -> None:

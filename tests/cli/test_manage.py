@@ -94,11 +94,11 @@ def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> N
 
 def test_collections(nearsim: CommandLine) -> None:
     nearsim.succeed("collection", "create", "news")
-    assert "there is a collection 'news' already" in nearsim.fail("collection", "create", "news")
+    assert "collection 'news' already exists" in nearsim.fail("collection", "create", "news")
     assert nearsim.succeed("collection", "list").out.splitlines()[2].split()[:2] == ["news", "0"]
     assert nearsim.succeed("collection", "delete", "news").err == "deleted collection news with 0 documents\n"
     assert nearsim.succeed("collection", "list", "--json").document() == []
-    assert "there is no collection 'news'" in nearsim.fail("collection", "delete", "news", "-y")
+    assert "collection 'news' does not exist" in nearsim.fail("collection", "delete", "news", "-y")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_collections(nearsim: CommandLine) -> None:
 def test_names_that_look_like_others_are_refused(nearsim: CommandLine, database_url: str, name: str) -> None:
     for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
         assert "leave out control characters, and spaces around the name" in nearsim.fail(*command)
-    assert "a collection needs a name" in nearsim.fail("collection", "create", " ")
+    assert "the collection name must not be empty" in nearsim.fail("collection", "create", " ")
     # One that is there already goes on working.
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name) VALUES (%s)", (name,))

@@ -305,7 +305,7 @@ def test_a_page_also_where_nothing_is_there(nearsim: CommandLine, stories: Path)
 def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--output PATH" in filled.fail("report", exit_code=2)
     path = tmp_path / "report.html"
-    assert "there is no collection 'none'" in filled.fail("report", "-o", path, "-c", "none")
+    assert "collection 'none' does not exist" in filled.fail("report", "-o", path, "-c", "none")
     assert "no profile 'none'" in filled.fail("report", "-o", path, "-p", "none")
     no_rejects = write_jsonl(tmp_path / "no.jsonl", [{"id": 1}])
     assert "is not a reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)

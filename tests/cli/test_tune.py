@@ -83,4 +83,4 @@ def test_a_recall_that_cannot_be_is_a_usage_error(nearsim: CommandLine, corpus: 
 def test_files_and_a_collection_exclude_each_other(nearsim: CommandLine, corpus: Path) -> None:
     assert "either FILE or --collection" in nearsim.fail("tune", exit_code=2)
     assert "either FILE or --collection" in nearsim.fail("tune", corpus, "-c", "news", exit_code=2)
-    assert "no collection 'nowhere'" in nearsim.fail("tune", "-c", "nowhere")
+    assert "collection 'nowhere' does not exist" in nearsim.fail("tune", "-c", "nowhere")

@@ -74,7 +74,7 @@ def test_what_changes_between_slices_is_told_once(
                 watcher.look()
         assert slices > 3
         assert watcher.consumer.survivors == watcher.state.survivors()
-        assert ask(reading, "SELECT told_left_id FROM nearsim.generation") is None
+        assert ask(reading, "SELECT published_left_id FROM nearsim.generation") is None
 
 
 @pytest.mark.usefixtures("slices")
@@ -187,4 +187,4 @@ def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) 
         index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
         with application(database_url) as reading:
             assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
-            assert ask(reading, "SELECT count(told_left_id) FROM nearsim.generation") == 0
+            assert ask(reading, "SELECT count(published_left_id) FROM nearsim.generation") == 0

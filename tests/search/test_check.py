@@ -245,5 +245,5 @@ def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, 
 
 
 def test_without_an_index_there_is_no_answer(index: Index) -> None:
-    with pytest.raises(NotFoundError, match="no collection"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         index.check(Document("new", body="any text"))

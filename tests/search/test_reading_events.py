@@ -8,7 +8,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import MissedEventsError, NearsimError, NotFoundError
 from nearsim_db.search import events
-from nearsim_db.search.events import Event, Follower, Wanted, choose, kept_seconds, prune, read
+from nearsim_db.search.events import Event, EventFilter, Follower, choose, kept_seconds, prune, read
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import Application, WorkerLog, application, ask
@@ -54,11 +54,11 @@ def test_only_what_is_wanted(index: Index) -> None:
     strict = list(index.events())
     assert {one.profile for one in strict} == {"strict"} and len(strict) == 4
     index.profile = None
-    assert len(list(index.events())) == len(list(read(database, Wanted()))) == 8
+    assert len(list(index.events())) == len(list(read(database, EventFilter()))) == 8
     found = read(database, choose(database, "default", "strict", ["cluster_formed"]))
     assert [one.kind for one in found] == ["cluster_formed"]
     for wrong in (("nowhere", None), ("default", "lax")):
-        with pytest.raises(NotFoundError, match="there are: "):
+        with pytest.raises(NotFoundError, match=r"existing (collections|profiles): "):
             choose(database, *wrong)
 
 
@@ -119,7 +119,7 @@ def test_ages_of_events() -> None:
 def test_following_goes_on_through_a_lost_database(
     index: Index, database_url: str, logged: WorkerLog
 ) -> None:
-    follower = Follower(index.database, Wanted())
+    follower = Follower(index.database, EventFilter())
     following = follower.follow()
     first = list(islice(following, 4))
     with application(database_url) as writing, Index.connect(database_url) as other:
@@ -137,7 +137,7 @@ def test_following_goes_on_through_a_lost_database(
 
 def test_only_new_events(index: Index) -> None:
     stopping = False
-    follower = Follower(index.database, Wanted(), new=True, stopping=lambda: stopping)
+    follower = Follower(index.database, EventFilter(), new=True, stopping=lambda: stopping)
     batches = follower._batches()
     assert next(batches) == []
     index.add([Document("d3", body=ALIKE)])
@@ -151,7 +151,7 @@ def test_only_new_events(index: Index) -> None:
 
 
 def test_what_is_removed_under_a_slow_follower_is_missed(index: Index, database_url: str) -> None:
-    follower = Follower(index.database, Wanted())
+    follower = Follower(index.database, EventFilter())
     following = follower.follow()
     assert next(following).kind == "generation_live"
     index.add([Document("d3", body=ALIKE)])

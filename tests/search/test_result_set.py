@@ -357,7 +357,7 @@ def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) ->
     for least in (0.0, 1.1, -0.5):
         with pytest.raises(RecipeError, match=str(least)):
             Deduper(index, least)
-    with pytest.raises(NotFoundError, match="no collection"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         Deduper(index).dedupe([1])
     fill(index, texts)
     with pytest.raises(InputError, match="got 2 doc_ids but 1 revisions"):

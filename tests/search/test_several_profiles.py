@@ -150,12 +150,12 @@ def test_clusters_are_components_of_the_pairs_together(url: str, profiles: list[
 
 def test_what_cannot_be_answered_is_refused(url: str) -> None:
     refused: dict[LiteralString, str] = {
-        "SELECT nearsim.similar_by_profiles('d00', ARRAY['other'])": "no profile 'other'; there are: body, head",
+        "SELECT nearsim.similar_by_profiles('d00', ARRAY['other'])": "'other'; existing profiles: body, head",
         "SELECT nearsim.similar_by_profiles('d00', '{}')": "name profiles, or leave it out",
         "SELECT nearsim.similar_by_profiles('d00', ARRAY[NULL])": "name profiles, or leave it out",
         "SELECT nearsim.similar_by_profiles('nobody')": "no document 'nobody'",
-        "SELECT nearsim.combined_clusters('nowhere')": "no collection 'nowhere'",
-        "SELECT nearsim.combined_clusters(NULL)": "no collection NULL",
+        "SELECT nearsim.combined_clusters('nowhere')": "collection 'nowhere' does not exist",
+        "SELECT nearsim.combined_clusters(NULL)": "collection NULL does not exist",
     }
     for call, words in refused.items():
         with pytest.raises(psycopg.Error, match=words):

@@ -130,7 +130,7 @@ def test_fingerprints_differ_with_the_schemes(
     before = resolve(Recipe())
     monkeypatch.setattr(module, name, changed)
     assert resolve(Recipe()).fingerprint != before.fingerprint
-    with pytest.raises(FingerprintError, match="makes other sketches than those in the index"):
+    with pytest.raises(FingerprintError, match="produces different sketches than the index"):
         restore(to_mapping(Recipe()), before.fingerprint)
 
 

@@ -160,7 +160,7 @@ IMPOSSIBLE = [
     ),
     (
         "sketch = {family = 'hyperplane', input = 'vector', weights = 'log'}",
-        "sketch.weights applies to terms only",
+        "sketch.weights requires sketch.input = terms",
     ),
     ("sketch.family = 'hyperplane'\nmatch.threshold = 1.5", "match.threshold is 1.5; it must be at most 1"),
     ("sketch.family = 'projection'\nmatch.threshold = inf", "match.threshold is inf; it must be a number"),

@@ -157,7 +157,7 @@ def check_reasons(known: World) -> None:
         chance = known.profile.match_probability(known.estimate(left, right))
         assert found["probability"] == pytest.approx(chance, rel=1e-9, abs=1e-12)
         short = known.shared(left, right) > 0 and not known.meets(left, right)
-        said = f"they share {known.shared(left, right)} buckets, and not those that {OR_AND} asks for"
+        said = f"they share {known.shared(left, right)} buckets, and not those that {OR_AND} requires"
         assert (said in found["reason"]) == short, found["reason"]
         told.add(short)
     assert told == {True, False}

@@ -59,11 +59,11 @@ def test_keys_by_default_are_mix64_of_four_bytes(connection: Connection) -> None
 @pytest.mark.parametrize(
     "arguments, complaint",
     [
-        ("257, 1", "257 bands are impossible"),
-        ("0, 4", "0 bands are impossible"),
+        ("257, 1", "257 bands are out of range"),
+        ("0, 4", "0 bands are out of range"),
         ("33, 4", "33 bands of 4 rows do not fit a sketch of 128 positions"),
         ("4, 0", "4 bands of 0 rows do not fit"),
-        ("4, 4, 1, 5", "512 bytes are no sketch with 5 bytes a position"),
+        ("4, 4, 1, 5", "a sketch of 512 bytes does not fit 5 bytes_per_position"),
         ("4, 4, 1, 4, 'md5'", "there is no band hash 'md5'"),
     ],
 )

@@ -74,15 +74,15 @@ def test_as_many_bands_as_an_integer_counts(connection: Connection) -> None:
 @pytest.mark.parametrize(
     "call, complaint",
     [
-        ("match_probability(0.5, 0, 4)", "0 bands of 4 rows are impossible"),
-        ("match_probability(0.5, 4, -1)", "4 bands of -1 rows are impossible"),
+        ("match_probability(0.5, 0, 4)", "0 bands of 4 rows are out of range"),
+        ("match_probability(0.5, 4, -1)", "4 bands of -1 rows are out of range"),
         ("match_probability(1.5, 4, 4)", "a similarity of 1.5 is outside"),
         ("match_probability('NaN', 4, 4)", "a similarity of NaN is outside"),
         ("match_probability(0.5, 4, 4, 0)", "a minimum of 0 shared bands"),
         ("estimate('\\x0011', '\\x001122')", "sketches of 2 and 3 bytes"),
-        ("estimate('\\x001122', '\\x001122')", "3 bytes are no sketch with 4 bytes a position"),
-        ("estimate('', '')", "0 bytes are no sketch"),
-        ("estimate('\\x00', '\\x00', 0)", "0 bytes a position"),
+        ("estimate('\\x001122', '\\x001122')", "a sketch of 3 bytes does not fit 4 bytes_per_position"),
+        ("estimate('', '')", "a sketch of 0 bytes does not fit"),
+        ("estimate('\\x00', '\\x00', 0)", "does not fit 0 bytes_per_position"),
     ],
 )
 def test_the_impossible_is_refused(connection: Connection, call: str, complaint: str) -> None:

@@ -183,8 +183,12 @@ REFUSED = [
         psycopg.errors.AmbiguousParameter,
         "'default' has several profiles; name one of: p, q",
     ),
-    ("similar_to('b', profile => 'r')", psycopg.errors.NoDataFound, "has no profile 'r'; there are: p, q"),
-    ("similar_to('c')", psycopg.errors.NoDataFound, "'bare' has no profile; there are: none yet"),
+    (
+        "similar_to('b', profile => 'r')",
+        psycopg.errors.NoDataFound,
+        "has no profile 'r'; existing profiles: p, q",
+    ),
+    ("similar_to('c')", psycopg.errors.NoDataFound, "'bare' has no profile; existing profiles: none yet"),
     ("similar_to('b', profile => 'q')", psycopg.errors.ObjectNotInPrerequisiteState, "has no live index yet"),
     (
         "similar_to('b', 1.5, profile => 'p')",

@@ -208,17 +208,17 @@ def test_parents_are_analyzed_once_they_have_doubled(analyst: Connection) -> Non
         "SELECT FROM pg_stats WHERE tablename = 'signature' AND attname = 'head_id' AND inherited)"
     )
     assert inner.execute(known).fetchone() is None
-    partitions.analyze_outgrown(analyst)
+    partitions.analyze_if_stale(analyst)
     assert inner.execute(known).fetchone() == (12_000,)
     inner.execute(
         "DELETE FROM nearsim_index.signature_7 WHERE doc_id > 5000; ANALYZE nearsim_index.signature_7"
     )
-    partitions.analyze_outgrown(analyst)
+    partitions.analyze_if_stale(analyst)
     assert inner.execute(known).fetchone() == (12_000,)
     partitions.analyze_parents(analyst)
     assert inner.execute(known).fetchone() == (11_000,)
     inner.execute("UPDATE pg_class SET reltuples = 5000 WHERE oid = to_regclass('nearsim.signature')")
-    partitions.analyze_outgrown(analyst)
+    partitions.analyze_if_stale(analyst)
     assert inner.execute(known).fetchone() == (11_000,)
 
 

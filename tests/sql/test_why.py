@@ -116,7 +116,7 @@ def test_why_not_gives_the_reason(database_url: str) -> None:
 
 
 def kind_of(known: World, left: int, right: int) -> str:
-    """Why two documents are no pair, or that they are one."""
+    """Why two documents are not a pair, or that they are one."""
     if not (known.features[left] and known.features[right]):
         return "features"
     if known.features[left] == known.features[right]:

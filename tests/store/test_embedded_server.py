@@ -274,7 +274,7 @@ def test_data_of_another_major_version_are_refused(home: Path) -> None:
     data = home / "postgresql" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("14\n", encoding="ascii")
-    with pytest.raises(ServerError, match=r"are of PostgreSQL 14, .* are of PostgreSQL 18\. Dump"):
+    with pytest.raises(ServerError, match=r"was created by PostgreSQL 14, .* are of PostgreSQL 18\. Dump"):
         ensure_running(home)
 
 

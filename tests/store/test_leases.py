@@ -143,7 +143,7 @@ def test_finish_returns_nothing_that_is_another_s_by_now(
     one = leases.open_lease(connection, "one")
     assert take(connection, leaves, one) == [[1, 2, 3]]
     connection.commit()
-    release_lock(connection, Lock.WORKER, one)
+    release_lock(connection, Lock.WORKER_LEASE, one)
     connection.commit()
     assert leases.release_lost_work(other) == 3
     two = leases.open_lease(other, "two")
@@ -313,7 +313,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
         lease_id = leases.open_lease(connection, f"worker {deaths}")
         assert take(connection, leaves, lease_id, 16) == [[2]]
         connection.commit()
-        release_lock(connection, Lock.WORKER, lease_id)
+        release_lock(connection, Lock.WORKER_LEASE, lease_id)
         connection.commit()
         assert leases.release_lost_work(connection) == 1
         connection.commit()

@@ -5,4 +5,4 @@ RETURN coalesce(recipe #>> '{match,amplification}',
         ELSE format('at_least(%s, %s', recipe #>> '{match,min_shared_bands}', bands) END
     || CASE WHEN rows > 1 THEN format(', and(%s)', rows) ELSE '' END || ')');
 COMMENT ON FUNCTION nearsim.amplification_of(jsonb, integer, integer) IS
-    'Part of why_not and the view profiles: the candidate rule of a recipe as an amplification';
+    'Internal (used by why_not and the view profiles): the candidate rule of a recipe as an amplification';

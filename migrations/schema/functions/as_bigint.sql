@@ -7,4 +7,4 @@ RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN
         THEN CAST(external_id AS bigint) END
 END;
 COMMENT ON FUNCTION nearsim.as_bigint(text) IS
-    'Part of attach: an external_id as a bigint; NULL if it is not a 64-bit integer';
+    'Internal (used by attach): an external_id as a bigint; NULL if it is not a 64-bit integer';

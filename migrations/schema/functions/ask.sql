@@ -12,7 +12,7 @@ DECLARE
     until timestamptz;
 BEGIN
     IF NOT waits BETWEEN 0 AND 24 * 60 * 60 THEN
-        RAISE EXCEPTION 'a deadline of % is impossible; choose one from 0 to 24 hours', ask.deadline
+        RAISE EXCEPTION 'a deadline of % is out of range; choose one from 0 to 24 hours', ask.deadline
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF NOT ask.min_similarity BETWEEN 0 AND 1 THEN
@@ -26,10 +26,10 @@ BEGIN
     IF ids IS NULL AND ask.collection IS NOT NULL THEN
         SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
         FROM nearsim.collection AS known WHERE NOT known.temporary;
-        RAISE EXCEPTION 'there is no collection %; there are: %',
+        RAISE EXCEPTION 'collection % does not exist; existing collections: %',
             quote_literal(ask.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
     ELSIF ids IS NULL THEN
-        RAISE EXCEPTION 'there is no collection yet' USING ERRCODE = 'no_data_found';
+        RAISE EXCEPTION 'no collection exists yet' USING ERRCODE = 'no_data_found';
     ELSIF cardinality(ids) > 1 THEN
         RAISE EXCEPTION 'there are several collections; name one of: %', names
             USING ERRCODE = 'ambiguous_parameter';

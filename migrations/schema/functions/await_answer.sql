@@ -36,4 +36,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.await_answer(bigint) IS
-    'Part of similar_to_text: waits until a worker has answered a request; raises the request''s error, or an error at the deadline';
+    'Internal (used by similar_to_text): waits until a worker has answered a request; raises the request''s error, or an error at the deadline';

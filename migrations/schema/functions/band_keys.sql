@@ -10,10 +10,10 @@ DECLARE
     hashes bigint[];
 BEGIN
     IF width NOT IN (1, 4, 8) OR length % width <> 0 THEN
-        RAISE EXCEPTION '% bytes are no sketch with % bytes a position; they are 1, 4 or 8', length, width
+        RAISE EXCEPTION 'a sketch of % bytes does not fit % bytes_per_position; choose 1, 4 or 8', length, width
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF bands NOT BETWEEN 1 AND 256 THEN
-        RAISE EXCEPTION '% bands are impossible: the band number is a byte; choose 1..256', bands
+        RAISE EXCEPTION '% bands are out of range: the band number is a byte; choose 1..256', bands
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF rows < 1 OR CAST(bands AS bigint) * rows > length / width THEN
         RAISE EXCEPTION '% bands of % rows do not fit a sketch of % positions', bands, rows, length / width

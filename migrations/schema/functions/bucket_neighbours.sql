@@ -60,4 +60,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_neighbours(integer, bigint, double precision, integer) IS
-    'Part of similar_to: documents that share a bucket with one but are not paired with it, with their estimates, twins expanded; only if the caller may read the generation';
+    'Internal (used by similar_to): documents that share a bucket with one but are not paired with it, with their estimates, twins expanded; only if the caller may read the generation';

@@ -27,4 +27,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_probability(double precision) IS
-    'Part of collision_probability: the probability that two vectors share a bucket of projection, for a ratio of bucket width to distance';
+    'Internal (used by collision_probability): the probability that two vectors share a bucket of projection, for a ratio of bucket width to distance';

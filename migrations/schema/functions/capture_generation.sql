@@ -11,4 +11,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_generation(integer) IS
-    'Part of every build: creates the capture triggers on a generation''s own tables, unless its collection is temporary';
+    'Internal (used by every build): creates the capture triggers on a generation''s own tables, unless its collection is temporary';

@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collision_probability(jsonb, double precision) IS
-    'Part of why_not: the probability that two documents of a given similarity agree in one position of their sketches';
+    'Internal (used by why_not): the probability that two documents of a given similarity agree in one position of their sketches';

@@ -16,7 +16,7 @@ DECLARE
 BEGIN
     SELECT place.collection_id INTO home FROM nearsim.collection AS place WHERE place.name = combined_clusters.collection;
     IF home IS NULL THEN
-        RAISE EXCEPTION 'there is no collection %', coalesce(quote_literal(collection), 'NULL')
+        RAISE EXCEPTION 'collection % does not exist', coalesce(quote_literal(collection), 'NULL')
             USING ERRCODE = 'no_data_found';
     END IF;
     SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]

@@ -5,4 +5,4 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE nearsim.commit_request() IS
-    'Part of similar_to_text: commits the request; its name appears in the context of the error inside an open transaction';
+    'Internal (used by similar_to_text): commits the request; its name appears in the context of the error inside an open transaction';

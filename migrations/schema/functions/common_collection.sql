@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.common_collection(bigint, bigint) IS
-    'Part of why: the collection of two documents; raises an error unless both exist, differ and share a collection';
+    'Internal (used by why): the collection of two documents; raises an error unless both exist, differ and share a collection';

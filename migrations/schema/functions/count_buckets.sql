@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.count_buckets(integer) IS
-    'Part of the view buckets: the buckets of a generation with two or more members, if the caller may read it';
+    'Internal (used by the view buckets): the buckets of a generation with two or more members, if the caller may read it';

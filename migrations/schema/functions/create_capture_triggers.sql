@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Part of capture_generation: creates the triggers that capture changes of the tables with a suffix';
+    'Internal (used by capture_generation): creates the triggers that capture changes of the tables with a suffix';

@@ -4,4 +4,4 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     FROM nearsim.profile WHERE profile.collection_id = default_profile.collection_id
 $$;
 COMMENT ON FUNCTION nearsim.default_profile(integer) IS
-    'Part of similar_to and others: the profile that is used when none is named: default, or the only one of the collection; NULL where there is none, or one must be named';
+    'Internal (used by similar_to and other functions): the profile that is used when none is named: default, or the only one of the collection; NULL where there is none, or one must be named';

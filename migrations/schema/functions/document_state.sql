@@ -34,11 +34,11 @@ BEGIN
                     OR change.collection_id = known.collection_id AND change.doc_id IS NULL
                         AND coalesce(change.external_id, known.external_id) = known.external_id)
             THEN 'waits to be indexed'
-        WHEN signed.doc_id IS NULL AND known.is_old THEN 'is older than the index keeps documents'
+        WHEN signed.doc_id IS NULL AND known.is_old THEN 'is past the retention age of the index'
         WHEN signed.doc_id IS NULL THEN 'is not indexed'
         WHEN signed.head_id IS NULL THEN 'has no features'
     END;
 END
 $$;
 COMMENT ON FUNCTION nearsim.document_state(integer, bigint) IS
-    'Part of why_not: why a document is not compared in a generation; NULL if it is, or the caller may not read the generation';
+    'Internal (used by why_not): why a document is not compared in a generation; NULL if it is, or the caller may not read the generation';

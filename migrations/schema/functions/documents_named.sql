@@ -34,4 +34,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.documents_named(text, text, text) IS
-    'Part of pin_pair, veto_pair and undo_verdict: two documents of one collection by their external_id';
+    'Internal (used by pin_pair, veto_pair and undo_verdict): two documents of one collection by their external_id';

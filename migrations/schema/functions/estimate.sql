@@ -8,7 +8,7 @@ BEGIN
         RAISE EXCEPTION 'sketches of % and % bytes cannot be compared; they are of different recipes',
             length, octet_length(b) USING ERRCODE = 'invalid_parameter_value';
     ELSIF width < 1 OR length = 0 OR length % width <> 0 THEN
-        RAISE EXCEPTION '% bytes are no sketch with % bytes a position', length, width
+        RAISE EXCEPTION 'a sketch of % bytes does not fit % bytes_per_position', length, width
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN (

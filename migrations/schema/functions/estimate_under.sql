@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.estimate_under(jsonb, bytea, bytea) IS
-    'Part of why and similar_to: the similarity estimated from two sketches of one recipe';
+    'Internal (used by why and similar_to): the similarity estimated from two sketches of one recipe';

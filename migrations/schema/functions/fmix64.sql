@@ -21,4 +21,4 @@ BEGIN
     RETURN mixed;
 END
 $$;
-COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS 'Part of band_keys: each word mixed by the finaliser of MurmurHash3';
+COMMENT ON FUNCTION nearsim.fmix64(bigint[]) IS 'Internal (used by band_keys): each word mixed by the finaliser of MurmurHash3';

@@ -12,4 +12,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.heads_of(integer, bigint[]) IS
-    'Part of dedupe: the heads of some documents that are indexed in a generation, if the caller may read it';
+    'Internal (used by dedupe): the heads of some documents that are indexed in a generation, if the caller may read it';

@@ -12,4 +12,4 @@ BEGIN ATOMIC
         ON member.generation_id = indexed_document.generation_id AND member.doc_id = indexed_document.doc_id
     WHERE document.doc_id = indexed_document.doc_id;
 END;
-COMMENT ON FUNCTION nearsim.indexed_document(integer, bigint) IS 'Part of why: a document as indexed in a generation';
+COMMENT ON FUNCTION nearsim.indexed_document(integer, bigint) IS 'Internal (used by why): a document as indexed in a generation';

@@ -20,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
-    'Part of similar_to and why_not: whether two documents with these shared bands (numbers from 0) are candidates under a recipe';
+    'Internal (used by similar_to and why_not): whether two documents with these shared bands (numbers from 0) are candidates under a recipe';

@@ -15,4 +15,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_of(integer, bigint) IS
-    'Part of buckets_of: the bucket_hash of each band of a document in a generation, if the caller may read it';
+    'Internal (used by buckets_of): the bucket_hash of each band of a document in a generation, if the caller may read it';

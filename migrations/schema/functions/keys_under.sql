@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
-    'Part of buckets_of: the band_keys of a sketch with the parameters of a recipe';
+    'Internal (used by buckets_of): the band_keys of a sketch with the parameters of a recipe';

@@ -4,4 +4,4 @@ RETURN CASE WHEN nearsim.metric_of(recipe) = 'euclidean'
     THEN 1 / (1 + CAST(recipe #>> '{match,threshold}' AS double precision))
     ELSE CAST(recipe #>> '{match,threshold}' AS double precision) END;
 COMMENT ON FUNCTION nearsim.least_similarity(jsonb) IS
-    'Part of similar_to and others: the similarity at the threshold of a recipe';
+    'Internal (used by similar_to and other functions): the similarity at the threshold of a recipe';

@@ -49,4 +49,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.links_among(integer, bigint[], bigint[], double precision) IS
-    'Part of dedupe: pairs of positions in a result set, later and earlier, that may be duplicates';
+    'Internal (used by dedupe): pairs of positions in a result set, later and earlier, that may be duplicates';

@@ -16,7 +16,7 @@ BEGIN
         RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
             USING ERRCODE = 'ambiguous_parameter';
     ELSIF names IS NULL OR profile <> ALL (names) THEN
-        RAISE EXCEPTION 'collection % has no profile%; there are: %', place,
+        RAISE EXCEPTION 'collection % has no profile%; existing profiles: %', place,
             coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet')
             USING ERRCODE = 'no_data_found';
     END IF;
@@ -34,4 +34,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generation(integer, text) IS
-    'Part of similar_to and others: the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default';
+    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default';

@@ -26,4 +26,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[]) IS
-    'Part of similar_by_profiles and combined_clusters: the live generations of some profiles in the given order, or of all live profiles, default first';
+    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the given order, or of all live profiles, default first';

@@ -12,12 +12,12 @@ DECLARE
     tail double precision := 0;
 BEGIN
     IF bands < 1 OR rows < 1 THEN
-        RAISE EXCEPTION '% bands of % rows are impossible; both must be 1 or more', bands, rows
+        RAISE EXCEPTION '% bands of % rows are out of range; both must be 1 or more', bands, rows
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF NOT s BETWEEN 0 AND 1 THEN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', s USING ERRCODE = 'invalid_parameter_value';
     ELSIF min_shared_bands < 1 THEN
-        RAISE EXCEPTION 'a minimum of % shared bands is impossible; choose 1 or more', min_shared_bands
+        RAISE EXCEPTION 'a minimum of % shared bands is out of range; choose 1 or more', min_shared_bands
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF s = 0 OR min_shared_bands > bands OR rows * ln(s) < -345 THEN

@@ -12,4 +12,4 @@ BEGIN ATOMIC
     FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
 END;
 COMMENT ON FUNCTION nearsim.may_read_collection(integer) IS
-    'Part of the policies: whether the caller may read a collection; for security definer functions';
+    'Internal (used by the policies): whether the caller may read a collection; for security definer functions';

@@ -7,4 +7,4 @@ BEGIN ATOMIC
         WHERE generation.generation_id = may_read_generation.generation_id), false);
 END;
 COMMENT ON FUNCTION nearsim.may_read_generation(integer) IS
-    'Part of the policies: whether the caller may read a generation; for security definer functions';
+    'Internal (used by the policies): whether the caller may read a generation; for security definer functions';

@@ -5,4 +5,4 @@ RETURN CASE recipe #>> '{sketch,family}'
     WHEN 'dart_minhash' THEN 'weighted_jaccard' WHEN 'hyperplane' THEN 'cosine' WHEN 'projection' THEN 'euclidean'
     ELSE 'jaccard' END;
 COMMENT ON FUNCTION nearsim.metric_of(jsonb) IS
-    'Part of why and the view pairs: the metric of a recipe: jaccard, weighted_jaccard, cosine or euclidean';
+    'Internal (used by why and the view pairs): the metric of a recipe: jaccard, weighted_jaccard, cosine or euclidean';

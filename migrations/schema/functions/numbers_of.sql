@@ -24,4 +24,4 @@ BEGIN
         ORDER BY place);
 END
 $$;
-COMMENT ON FUNCTION nearsim.numbers_of(bigint, jsonb) IS 'Part of why: the runs of digits in a document''s text';
+COMMENT ON FUNCTION nearsim.numbers_of(bigint, jsonb) IS 'Internal (used by why): the runs of digits in a document''s text';

@@ -40,4 +40,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_of(integer, bigint, double precision, integer) IS
-    'Part of similar_to: the documents paired with one in a generation, twins expanded, if the caller may read it';
+    'Internal (used by similar_to): the documents paired with one in a generation, twins expanded, if the caller may read it';

@@ -29,7 +29,7 @@ BEGIN
         count := outermost_first[place][4];
         least := CASE kind WHEN 'and' THEN CAST(count AS text) WHEN 'or' THEN '1' ELSE outermost_first[place][3] END;
         IF least NOT BETWEEN 1 AND count OR count > 65536 THEN
-            RAISE EXCEPTION '% of % is impossible in the amplification %', least, count, quote_literal(amplification)
+            RAISE EXCEPTION '% of % is out of range in the amplification %', least, count, quote_literal(amplification)
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
         IF kind = 'and' AND place = array_length(outermost_first, 1) THEN
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.parse_amplification(text) IS
-    'Part of is_candidate and match_probability: an amplification as an array of steps (least, count), outermost first, and the rows per band';
+    'Internal (used by is_candidate and match_probability): an amplification as an array of steps (least, count), outermost first, and the rows per band';

@@ -18,4 +18,4 @@ BEGIN ATOMIC
     ) AS four;
 END;
 COMMENT ON FUNCTION nearsim.positions(bytea, integer, boolean) IS
-    'Part of band_keys: the positions of a sketch, little-endian integers of 1, 4 or 8 bytes';
+    'Internal (used by band_keys): the positions of a sketch, little-endian integers of 1, 4 or 8 bytes';

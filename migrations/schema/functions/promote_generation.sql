@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.promote_generation(integer, text[], integer) IS
-    'Part of nearsim reindex promote: retires a profile''s live generation and makes another live; returns the state that was found, and does nothing unless it is an expected one';
+    'Internal (used by nearsim reindex promote): retires a profile''s live generation and makes another live; returns the state that was found, and does nothing unless it is an expected one';

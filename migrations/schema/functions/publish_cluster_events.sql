@@ -12,7 +12,7 @@ DECLARE
     told bigint;
     through bigint;
 BEGIN
-    SELECT coalesce(told_left_id - CAST(told_right_id < 9223372036854775807 AS integer), 9223372036854775807) INTO through
+    SELECT coalesce(published_left_id - CAST(published_right_id < 9223372036854775807 AS integer), 9223372036854775807) INTO through
     FROM nearsim.generation WHERE generation.generation_id = publish_cluster_events.generation_id;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, cluster_id, survivor_id, other_ids,
         other_survivor_ids)
@@ -110,4 +110,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_cluster_events(integer, integer, integer, bigint) IS
-    'Part of publish_events: inserts events for the clusters that the transaction changed';
+    'Internal (used by publish_events): inserts events for the clusters that the transaction changed';

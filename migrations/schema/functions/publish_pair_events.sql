@@ -10,7 +10,7 @@ DECLARE
     told bigint;
     through record;
 BEGIN
-    SELECT generation.told_left_id AS left_id, generation.told_right_id AS right_id INTO through
+    SELECT generation.published_left_id AS left_id, generation.published_right_id AS right_id INTO through
     FROM nearsim.generation WHERE generation.generation_id = publish_pair_events.generation_id;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity)
     WITH step AS (
@@ -39,4 +39,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_pair_events(integer, integer, integer, bigint) IS
-    'Part of publish_events: inserts events for the pairs that the transaction added or removed';
+    'Internal (used by publish_events): inserts events for the pairs that the transaction added or removed';

@@ -11,9 +11,9 @@ DECLARE
     given record;
     last record;
 BEGIN
-    SELECT profile.collection_id, profile_id, told_left_id AS left_id, told_right_id AS right_id INTO given
+    SELECT profile.collection_id, profile_id, published_left_id AS left_id, published_right_id AS right_id INTO given
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
-    WHERE generation.generation_id = publish_promotion_batch.generation_id AND told_left_id IS NOT NULL
+    WHERE generation.generation_id = publish_promotion_batch.generation_id AND published_left_id IS NOT NULL
     FOR NO KEY UPDATE OF generation;
     IF NOT FOUND THEN
         RETURN false;
@@ -52,10 +52,10 @@ BEGIN
         'similar_pair_' || generation_id, 'signature_' || generation_id, 'cluster_member_' || generation_id)
     INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most;
     IF last.told = most THEN
-        UPDATE nearsim.generation SET told_left_id = last.first_id, told_right_id = last.second_id
+        UPDATE nearsim.generation SET published_left_id = last.first_id, published_right_id = last.second_id
         WHERE generation.generation_id = publish_promotion_batch.generation_id;
     ELSE
-        UPDATE nearsim.generation SET told_left_id = NULL, told_right_id = NULL
+        UPDATE nearsim.generation SET published_left_id = NULL, published_right_id = NULL
         WHERE generation.generation_id = publish_promotion_batch.generation_id;
     END IF;
     IF last.told > 0 THEN
@@ -65,4 +65,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_promotion_batch(integer, bigint) IS
-    'Part of promotion: publishes the next batch of a promoted generation''s pairs and clusters as events; returns whether more may follow';
+    'Internal (used by promotion): publishes the next batch of a promoted generation''s pairs and clusters as events; returns whether more may follow';

@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.random_word(bigint, text, integer) IS
-    'Part of band_keys: an unsigned 64-bit number from the random stream of a recipe''s parameters; place 1 is the first';
+    'Internal (used by band_keys): an unsigned 64-bit number from the random stream of a recipe''s parameters; place 1 is the first';

@@ -18,8 +18,8 @@ DECLARE
         ELSE format('their sketches estimate a %s of %s', measure, round(guessed, 4)) END;
     sharing constant text := CASE pair.shared_bands WHEN 0 THEN 'they share no bucket'
         ELSE coalesce(format('they share %s buckets, and not those that ', pair.shared_bands)
-                || (pair.recipe #>> '{match,amplification}') || ' asks for',
-            format('they share %s of the %s buckets that the recipe asks for', pair.shared_bands,
+                || (pair.recipe #>> '{match,amplification}') || ' requires',
+            format('they share %s of the %s buckets that the recipe requires', pair.shared_bands,
                 pair.recipe #>> '{match,min_shared_bands}')) END;
 BEGIN
     RETURN CASE
@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.reason_of(nearsim.pair_evidence, double precision, boolean) IS
-    'Part of why_not: why two documents are no pair';
+    'Internal (used by why_not): why two documents are not a pair';

@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'Part of why: the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k the positions in the first sketch of the smallest features that both have';
+    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k the positions in the first sketch of the smallest features that both have';

@@ -16,7 +16,7 @@ BEGIN
     IF NOT alike BETWEEN 0 AND 1 THEN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', alike USING ERRCODE = 'invalid_parameter_value';
     ELSIF min_shared_bands < 1 THEN
-        RAISE EXCEPTION 'a minimum of % shared bands is impossible; choose 1 or more', min_shared_bands
+        RAISE EXCEPTION 'a minimum of % shared bands is out of range; choose 1 or more', min_shared_bands
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY

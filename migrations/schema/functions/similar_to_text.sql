@@ -11,7 +11,7 @@ BEGIN
     asked := nearsim.ask(body, title, collection, profile, min_similarity, deadline);
     -- The request need not survive a crash, since the caller's session would not either.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
-    CALL nearsim.commit_request(/* which cannot be done in an open transaction: turn autocommit on */);
+    CALL nearsim.commit_request(/* requires autocommit: cannot commit inside an open transaction */);
     answer := nearsim.answer_to(asked);
 END
 $$;

@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.smallest_keys(bigint[], integer, bigint) IS
-    'Part of keys_under: the bucket_hash of each of the smallest ids of a bottom_k sketch, all in band 0';
+    'Internal (used by keys_under): the bucket_hash of each of the smallest ids of a bottom_k sketch, all in band 0';

@@ -20,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_verdict(text, bigint, bigint, text, text) IS
-    'Part of pin_pair and veto_pair: stores a verdict on a pair, replacing the current one';
+    'Internal (used by pin_pair and veto_pair): stores a verdict on a pair, replacing the current one';

@@ -27,7 +27,7 @@ BEGIN
         RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Lock JUDGE of nearsim_db.store.driver.locks: serialises verdicts on one pair.
+    -- Lock VERDICT of nearsim_db.store.driver.locks: serialises verdicts on one pair.
     PERFORM pg_advisory_xact_lock(28285, hashtext(least(a, b) || ' ' || greatest(a, b)));
     UPDATE nearsim.verdict AS standing
     SET undone_by = undo_current_verdict.by, undone_why = undo_current_verdict.why, undone_at = now()
@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_current_verdict(bigint, bigint, text, text) IS
-    'Part of pin_pair, veto_pair and undo_verdict: undoes the current verdict on a pair; NULL if there is none';
+    'Internal (used by pin_pair, veto_pair and undo_verdict): undoes the current verdict on a pair; NULL if there is none';

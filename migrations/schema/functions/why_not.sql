@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not(bigint, bigint, text) IS
-    'Why two documents are no pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence';
+    'Why two documents are not a pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence';
 
 CREATE FUNCTION nearsim.why_not(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_absence

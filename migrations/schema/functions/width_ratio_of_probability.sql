@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.width_ratio_of_probability(double precision) IS
-    'Part of estimate_under: the ratio of bucket width to distance for the probability, above 0 and below 1, that two vectors share a bucket';
+    'Internal (used by estimate_under): the ratio of bucket width to distance for the probability, above 0 and below 1, that two vectors share a bucket';

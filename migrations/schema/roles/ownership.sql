@@ -16,7 +16,7 @@ BEGIN ATOMIC
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
 END;
 COMMENT ON FUNCTION nearsim.may_transfer_ownership(text) IS
-    'Part of grant_rights: whether the caller may make a role the owner of everything in both schemas without taking objects from other owners';
+    'Internal (used by grant_rights): whether the caller may make a role the owner of everything in both schemas without taking objects from other owners';
 
 CREATE FUNCTION nearsim.transfer_ownership(new_owner text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
-    'Part of grant_rights: makes a role the owner of everything in both schemas';
+    'Internal (used by grant_rights): makes a role the owner of everything in both schemas';
 
 -- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers what was granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
@@ -82,4 +82,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS
-    'Part of every build: sets owner and privileges of a generation''s own tables';
+    'Internal (used by every build): sets owner and privileges of a generation''s own tables';

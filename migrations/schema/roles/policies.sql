@@ -63,4 +63,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
-    'Part of nearsim db isolation: turns on or off that readers and writers see only the collections in collection_access';
+    'Internal (used by nearsim db isolation): turns on or off that readers and writers see only the collections in collection_access';

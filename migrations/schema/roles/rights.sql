@@ -62,7 +62,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_read_rights() IS
-    'Part of grant_rights: grants what readers and writers may read, and functions without side effects';
+    'Internal (used by grant_rights): grants what readers and writers may read, and functions without side effects';
 
 -- Under isolation writers choose neither ids nor revisions, which would reveal other tenants' activity, and create no
 -- collections.
@@ -102,4 +102,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_write_rights() IS
-    'Part of grant_rights: grants what writers may write, lookup requests for readers, and the functions for these';
+    'Internal (used by grant_rights): grants what writers may write, lookup requests for readers, and the functions for these';

@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
-    'Part of nearsim db grant: creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
+    'Internal (used by nearsim db grant): creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
 
 -- Writers may read, and administrators may write. Skipped without error if another user created the roles and this one
 -- may not grant them.
@@ -52,10 +52,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_memberships() IS
-    'Part of create_roles: makes nearsim_writer a member of nearsim_reader, and nearsim_admin a member of both with admin option';
+    'Internal (used by create_roles): makes nearsim_writer a member of nearsim_reader, and nearsim_admin a member of both with admin option';
 
 CREATE FUNCTION nearsim.roles_exist() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN num_nulls(to_regrole('nearsim_reader'), to_regrole('nearsim_writer'), to_regrole('nearsim_admin')) = 0;
 COMMENT ON FUNCTION nearsim.roles_exist() IS
-    'Part of grant_rights: whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';
+    'Internal (used by grant_rights): whether the server has the roles nearsim_reader, nearsim_writer and nearsim_admin';

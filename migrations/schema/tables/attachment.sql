@@ -24,12 +24,12 @@ COMMENT ON TABLE nearsim.attachment IS
     'Tables of applications that are attached to collections (nearsim attach); the texts stay in those tables';
 COMMENT ON COLUMN nearsim.attachment.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.attachment.relation IS 'The table; still valid after it is renamed';
-COMMENT ON COLUMN nearsim.attachment.id_column IS 'Column with the ids; as text they are external_id';
-COMMENT ON COLUMN nearsim.attachment.text_column IS 'Column with the texts';
-COMMENT ON COLUMN nearsim.attachment.title_column IS 'Column with the titles';
-COMMENT ON COLUMN nearsim.attachment.source_column IS 'Column with the sources';
-COMMENT ON COLUMN nearsim.attachment.url_column IS 'Column with the URLs';
-COMMENT ON COLUMN nearsim.attachment.published_at_column IS 'Column with the publication dates';
+COMMENT ON COLUMN nearsim.attachment.id_column IS 'Name of the id column; its values as text are external_id';
+COMMENT ON COLUMN nearsim.attachment.text_column IS 'Name of the text column';
+COMMENT ON COLUMN nearsim.attachment.title_column IS 'Name of the title column';
+COMMENT ON COLUMN nearsim.attachment.source_column IS 'Name of the source column';
+COMMENT ON COLUMN nearsim.attachment.url_column IS 'Name of the URL column';
+COMMENT ON COLUMN nearsim.attachment.published_at_column IS 'Name of the publication date column';
 COMMENT ON COLUMN nearsim.attachment.attached_at IS 'When it was attached';
 COMMENT ON COLUMN nearsim.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
 COMMENT ON COLUMN nearsim.attachment.swept_at IS

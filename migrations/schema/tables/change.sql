@@ -1,4 +1,4 @@
--- Changes have no order and therefore no key; without one a COPY into document takes a tenth less.
+-- Changes have no order and therefore no key; without one a COPY into document is about 10 % faster.
 CREATE TABLE nearsim.change (
     collection_id integer,
     doc_id bigint,
@@ -10,7 +10,7 @@ CREATE TABLE nearsim.change (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE nearsim.change REPLICA IDENTITY FULL;
 
-COMMENT ON TABLE nearsim.change IS 'Captured writes that are not dispatched to indexes yet; triggers only append here';
+COMMENT ON TABLE nearsim.change IS 'Captured writes that are not yet dispatched to the work queue; triggers only append here';
 COMMENT ON COLUMN nearsim.change.collection_id IS 'The collection; NULL for all documents';
 COMMENT ON COLUMN nearsim.change.doc_id IS 'The document that was written';
 COMMENT ON COLUMN nearsim.change.changed_at IS 'When it was written';

@@ -22,7 +22,7 @@ CREATE TABLE nearsim.document (
     CONSTRAINT document_external_id_length CHECK (octet_length(external_id) BETWEEN 1 AND 1024),
     -- 0 stands for a whole generation, and for a text that is not indexed.
     CONSTRAINT document_doc_id_positive CHECK (doc_id > 0),
-    CONSTRAINT document_body_here_or_there CHECK (body IS NULL OR body_digest IS NULL)
+    CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL)
 );
 CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id);
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));

@@ -20,16 +20,16 @@ CREATE TABLE nearsim.generation (
     dropping boolean NOT NULL DEFAULT false,
     ready_at timestamptz,
     retired_at timestamptz,
-    told_left_id bigint,
-    told_right_id bigint,
+    published_left_id bigint,
+    published_right_id bigint,
     CONSTRAINT generation_state_known CHECK
         (state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')),
     CONSTRAINT generation_stage_known CHECK (stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')),
-    CONSTRAINT generation_told_while_live CHECK (
-        (told_left_id IS NULL) = (told_right_id IS NULL) AND (told_left_id IS NULL OR state = 'live'))
+    CONSTRAINT generation_published_while_live CHECK (
+        (published_left_id IS NULL) = (published_right_id IS NULL) AND (published_left_id IS NULL OR state = 'live'))
 );
 CREATE UNIQUE INDEX generation_one_live ON nearsim.generation (profile_id) WHERE state = 'live';
-CREATE UNIQUE INDEX generation_one_coming ON nearsim.generation (profile_id)
+CREATE UNIQUE INDEX generation_one_pending ON nearsim.generation (profile_id)
     WHERE state IN ('building', 'catching_up', 'ready', 'paused');
 
 COMMENT ON TABLE nearsim.generation IS 'One build of a profile''s index, with its complete recipe and its fingerprint';
@@ -42,7 +42,7 @@ COMMENT ON COLUMN nearsim.generation.stage IS 'Stage of its build: sign, bands, 
 COMMENT ON COLUMN nearsim.generation.verified_through IS 'doc_id up to which the build has verified pairs';
 COMMENT ON COLUMN nearsim.generation.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.generation.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.generation.figures IS 'Counts of its build';
+COMMENT ON COLUMN nearsim.generation.figures IS 'Build statistics';
 COMMENT ON COLUMN nearsim.generation.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.generation.live_at IS 'When it last became live';
 COMMENT ON COLUMN nearsim.generation.expired_through IS 'Date up to which documents have expired ([retain] age)';
@@ -57,6 +57,6 @@ COMMENT ON COLUMN nearsim.generation.dropping IS
     'Whether its tables are being dropped, which waits for sessions that read them';
 COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
 COMMENT ON COLUMN nearsim.generation.retired_at IS 'When it was retired; NULL if it is live or never was';
-COMMENT ON COLUMN nearsim.generation.told_left_id IS
+COMMENT ON COLUMN nearsim.generation.published_left_id IS
     'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
-COMMENT ON COLUMN nearsim.generation.told_right_id IS 'Right document of that pair, or the largest bigint for a cluster';
+COMMENT ON COLUMN nearsim.generation.published_right_id IS 'Right document of that pair, or the largest bigint for a cluster';

@@ -32,4 +32,4 @@ COMMENT ON COLUMN nearsim.pending_event.similarities IS 'Similarities of these p
 COMMENT ON COLUMN nearsim.pending_event.doc_ids IS
     'Documents that joined, left or changed a cluster, or whose survivor flag changed';
 COMMENT ON COLUMN nearsim.pending_event.cluster_ids IS 'Their clusters before; NULL for none';
-COMMENT ON COLUMN nearsim.pending_event.survive IS 'Whether they were to keep there; NULL if in no cluster';
+COMMENT ON COLUMN nearsim.pending_event.survive IS 'Whether each was the survivor of that cluster; NULL if in no cluster';

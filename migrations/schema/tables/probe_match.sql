@@ -18,6 +18,6 @@ COMMENT ON COLUMN nearsim.probe_match.similarity IS 'Verified similarity; 1 / (1
 COMMENT ON COLUMN nearsim.probe_match.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.intersection_size IS
-    'Number of features in both texts; NULL if the metric counts none';
-COMMENT ON COLUMN nearsim.probe_match.union_size IS 'Number of features in either text; NULL if the metric counts none';
-COMMENT ON COLUMN nearsim.probe_match.distance IS 'Verified distance; NULL if the metric is no distance';
+    'Number of features in both texts; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.probe_match.union_size IS 'Number of features in either text; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.probe_match.distance IS 'Verified distance; NULL if the metric is not a distance';

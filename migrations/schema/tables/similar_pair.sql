@@ -24,7 +24,7 @@ COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of
 COMMENT ON COLUMN nearsim.similar_pair.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
     'Verified similarity, at or above the recipe''s threshold; 1 / (1 + d) for a distance d';
-COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric counts none';
-COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
-COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Verified distance; NULL if the metric is no distance';
+COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Verified distance; NULL if the metric is not a distance';

@@ -1,4 +1,4 @@
--- Verdicts of people on pairs. They belong to documents, not to an index: no foreign key.
+-- Manual verdicts on pairs. They belong to documents, not to an index: no foreign key.
 CREATE TABLE nearsim.verdict (
     verdict_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT verdict_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT verdict_collection_fkey

@@ -3,15 +3,15 @@ CREATE FUNCTION nearsim.set_promotion_position() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF OLD.state = 'live' THEN
-        NEW.told_left_id := NULL;
-        NEW.told_right_id := NULL;
+        NEW.published_left_id := NULL;
+        NEW.published_right_id := NULL;
         DELETE FROM nearsim.work WHERE generation_id = OLD.generation_id AND stage = 'tell';
     ELSIF NOT (
         SELECT temporary FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
         WHERE profile_id = NEW.profile_id)
     THEN
-        NEW.told_left_id := 0;
-        NEW.told_right_id := 0;
+        NEW.published_left_id := 0;
+        NEW.published_right_id := 0;
         INSERT INTO nearsim.work (generation_id, doc_id, stage) VALUES (NEW.generation_id, 0, 'tell')
         ON CONFLICT DO NOTHING;
     END IF;

@@ -31,4 +31,4 @@ COMMENT ON COLUMN nearsim.pair_absence.threshold IS 'Minimum similarity of a pai
 COMMENT ON COLUMN nearsim.pair_absence.min_shared_bands IS
     'Number of bands that candidates must share; 1 if the recipe has an amplification instead';
 COMMENT ON COLUMN nearsim.pair_absence.verdict IS 'pinned or vetoed by a person; NULL if neither';
-COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why they are no pair';
+COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why they are not a pair';

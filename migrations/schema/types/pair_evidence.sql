@@ -36,12 +36,12 @@ COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of
 COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
 COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
-    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are no pair';
+    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are not a pair';
 COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
-    'Number of features in both; NULL if they are no pair or the metric counts none';
+    'Number of features in both; NULL if they are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
-    'Number of features in either; NULL if they are no pair or the metric counts none';
+    'Number of features in either; NULL if they are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers of the equal bands, from 0';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in their texts differ';
@@ -57,4 +57,4 @@ COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason';
 COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the same cluster';
 COMMENT ON COLUMN nearsim.pair_evidence.distance IS
-    'Verified distance; NULL if they are no pair or the metric is no distance';
+    'Verified distance; NULL if they are not a pair or the metric is not a distance';

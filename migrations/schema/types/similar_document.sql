@@ -22,13 +22,13 @@ COMMENT ON COLUMN nearsim.similar_document.similarity IS
 COMMENT ON COLUMN nearsim.similar_document.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.similar_document.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_document.intersection_size IS
-    'Number of features in both; NULL if verified is false or the metric counts none';
+    'Number of features in both; NULL if verified is false or the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_document.union_size IS
-    'Number of features in either; NULL if verified is false or the metric counts none';
+    'Number of features in either; NULL if verified is false or the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_document.numbers_differ IS
     'Whether the runs of digits in their texts differ, such as figures or dates';
 COMMENT ON COLUMN nearsim.similar_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.similar_document.verified IS
     'Whether it is a verified pair; false for a candidate from the buckets';
 COMMENT ON COLUMN nearsim.similar_document.distance IS
-    'Verified distance; NULL if verified is false or the metric is no distance';
+    'Verified distance; NULL if verified is false or the metric is not a distance';

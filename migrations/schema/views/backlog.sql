@@ -37,11 +37,11 @@ COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation; NULL for cha
 COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation';
 COMMENT ON COLUMN nearsim.backlog.stage IS
     'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), tell (publish events after promotion)';
-COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of rows to do, without those set aside';
+COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of pending rows, excluding those set aside';
 COMMENT ON COLUMN nearsim.backlog.due IS
     'Number of rows that could start now: not leased, due, and their index is not being built';
 COMMENT ON COLUMN nearsim.backlog.leased IS 'Number of rows that a worker is processing';
 COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that have failed and will be retried';
 COMMENT ON COLUMN nearsim.backlog.set_aside IS
     'Number of rows set aside after repeated failure; see nearsim work list --failed';
-COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, without those set aside';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, excluding those set aside';

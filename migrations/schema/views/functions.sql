@@ -1,10 +1,9 @@
--- Functions meant to be called. The comment of every other function begins with what it is a part of, or that it is a
--- trigger.
+-- Functions meant to be called. The comment of every other function begins with Internal or Trigger.
 CREATE VIEW nearsim.functions WITH (security_invoker = true) AS
 SELECT CAST(proname AS text) AS name, pg_get_function_arguments(oid) AS arguments,
     pg_get_function_result(oid) AS returns, obj_description(oid, 'pg_proc') AS comment
 FROM pg_catalog.pg_proc
-WHERE pronamespace = CAST('nearsim' AS regnamespace) AND obj_description(oid, 'pg_proc') !~ '^(Part of|Trigger)'
+WHERE pronamespace = CAST('nearsim' AS regnamespace) AND obj_description(oid, 'pg_proc') !~ '^(Internal|Trigger)'
 ORDER BY proname, pronargs;
 
 COMMENT ON VIEW nearsim.functions IS 'Functions for callers; all other functions are internal';

@@ -26,7 +26,7 @@ COMMENT ON COLUMN nearsim.generations.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.generations.live_at IS 'When it last became live';
 COMMENT ON COLUMN nearsim.generations.expired_through IS 'Date up to which documents have expired ([retain] age)';
 COMMENT ON COLUMN nearsim.generations.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.generations.figures IS 'Counts of its build';
+COMMENT ON COLUMN nearsim.generations.figures IS 'Build statistics';
 COMMENT ON COLUMN nearsim.generations.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.generations.replaces IS 'The generation that was live when this one was started';
 COMMENT ON COLUMN nearsim.generations.detached IS 'Whether workers continue its build';

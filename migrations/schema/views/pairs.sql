@@ -146,8 +146,8 @@ COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was
 COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published';
 COMMENT ON COLUMN nearsim.pairs.similarity IS
     'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe verifies by estimate';
-COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric counts none';
-COMMENT ON COLUMN nearsim.pairs.union_size IS 'Number of features in either; NULL if the metric counts none';
+COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.pairs.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
@@ -158,4 +158,4 @@ COMMENT ON COLUMN nearsim.pairs.numbers_differ IS
 COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.pairs.verified_at IS
     'When the similarity was computed; NULL for documents with the same features';
-COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL if the metric is no distance';
+COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL if the metric is not a distance';

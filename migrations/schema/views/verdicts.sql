@@ -10,7 +10,7 @@ LEFT JOIN nearsim.document AS a ON a.doc_id = verdict.left_id
 LEFT JOIN nearsim.document AS b ON b.doc_id = verdict.right_id;
 
 COMMENT ON VIEW nearsim.verdicts IS
-    'Verdicts of people on two documents, whether a pair or not; in force while undone_at is NULL';
+    'Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL';
 COMMENT ON COLUMN nearsim.verdicts.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.verdicts.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.verdicts.verdict_id IS 'Number of the verdict, ascending with time';

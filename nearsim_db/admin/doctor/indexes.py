@@ -104,7 +104,7 @@ def _describe(one: Generation) -> str:
 
 def _check_temporary(connection: Connection) -> Finding:
     temporary = catalog.list_collections(connection, temporary=True)
-    left = sum(_is_unlocked(connection, Lock.LEASE, collection) for collection in temporary)
+    left = sum(_is_unlocked(connection, Lock.TEMPORARY, collection) for collection in temporary)
     if not left:
         return Finding("temporary collections", "ok", "no leftovers")
     return Finding(

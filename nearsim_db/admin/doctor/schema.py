@@ -68,7 +68,7 @@ def _check_roles(roles: Roles) -> Finding:
         finding = f"the index belongs to {roles.owner}: members of nearsim_admin cannot build here"
         advice = f"GRANT nearsim_admin TO {roles.owner}; then, as {roles.owner}: {repair}"
         return Finding("roles", "warning", finding, advice)
-    if roles.strays or not roles.readable:
+    if roles.foreign_owned_relations or not roles.readable:
         return Finding("roles", "warning", "owners or privileges in the schema are wrong", repair)
     sees = "readers see their collections only" if roles.isolated else "readers see all collections"
     return Finding("roles", "ok", f"nearsim_reader, nearsim_writer, nearsim_admin; {sees}")

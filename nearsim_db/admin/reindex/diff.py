@@ -19,7 +19,7 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.store import diffs
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.diffs import Both
+from nearsim_db.store.diffs import GenerationTables
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import backlog, queue
 
@@ -59,7 +59,7 @@ def compare(
 ) -> Difference:
     """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
     began = time.monotonic()
-    both = Both(live.leaves, new.leaves)
+    both = GenerationTables(live.leaves, new.leaves)
     progress("diff", 0, _STEPS)
     documents = Documents(
         diffs.count_documents(connection, live.leaves), diffs.count_documents(connection, new.leaves)
@@ -93,7 +93,7 @@ def compare(
     )
 
 
-def _count_pairs(connection: Connection, both: Both) -> PairCounts:
+def _count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
     totals = diffs.count_pairs(connection, both)
     gained, lost = totals.new - totals.common, totals.live - totals.common
     counts = (gained, lost, totals.rescored)
@@ -101,7 +101,7 @@ def _count_pairs(connection: Connection, both: Both) -> PairCounts:
     return PairCounts(totals.live, totals.new, totals.common, *counts, *shares)
 
 
-def _count_clusters(connection: Connection, both: Both) -> ClusterCounts:
+def _count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
     totals = diffs.count_clusters(connection, both)
     shares = (_share(count, totals.live) for count in (totals.merged, totals.split))
     return ClusterCounts(*asdict(totals).values(), *shares)

@@ -115,7 +115,7 @@ class Reindex:
         """Abandon the pending generation; its tables exist until it is dropped."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
-            generations.abandon(connection, chosen, generations.COMING, drop=False)
+            generations.abandon(connection, chosen, generations.PENDING, drop=False)
             return catalog.reread(connection, chosen)
 
     def diff(

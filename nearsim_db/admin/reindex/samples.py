@@ -10,7 +10,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import diffs, reports
 from nearsim_db.store.catalog import Generation
-from nearsim_db.store.diffs import Both, DiffPair, Tie
+from nearsim_db.store.diffs import DiffPair, GenerationTables, Tie
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.reports import ReadText
 
@@ -24,7 +24,7 @@ def read_samples(
     connection: Connection, live: Generation, new: Generation, amount: int, backend: str | None
 ) -> Samples:
     """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
-    both = Both(live.leaves, new.leaves)
+    both = GenerationTables(live.leaves, new.leaves)
     return Samples(
         _lost(connection, live, new, diffs.sample_lost(connection, both, amount), backend),
         _gained(connection, live, new, diffs.sample_gained(connection, both, amount), backend),

@@ -8,7 +8,7 @@ from nearsim_db.search.live_generation import choose_newest
 from nearsim_db.store import catalog
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import COMING, is_attended, remedy, state_label
+from nearsim_db.store.generations import PENDING, is_attended, remedy, state_label
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
@@ -36,7 +36,7 @@ def live(generations: Sequence[Generation]) -> Generation:
 def pending(generations: Sequence[Generation]) -> Generation:
     """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
     for one in generations:
-        if one.state in COMING and one.replaces is not None:
+        if one.state in PENDING and one.replaces is not None:
             return one
     raise NotFoundError(
         f"no index is being built beside the live one of profile {generations[0].profile!r}; "
@@ -61,7 +61,7 @@ def comparable(generations: Sequence[Generation]) -> Generation:
 def refuse_second_pending(connection: Connection, generations: Sequence[Generation]) -> None:
     """Raise ConflictError if a generation is pending, with what can be done about it."""
     for one in generations:
-        if one.state in COMING:
+        if one.state in PENDING:
             attended = is_attended(connection, one)
             raise ConflictError(
                 f"generation {one.generation_id} of profile {one.profile!r} is "
@@ -94,7 +94,7 @@ def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
             return one
     existing = ", ".join(f"{one.generation_id} ({one.state})" for one in generations)
     raise NotFoundError(
-        f"profile {generations[0].profile!r} has no generation {generation_id}; there are: {existing}"
+        f"profile {generations[0].profile!r} has no generation {generation_id}; existing generations: {existing}"
     )
 
 

@@ -11,7 +11,7 @@ from nearsim_db.indexing import profiles
 from nearsim_db.store import catalog, partitions, signatures
 from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import COMING, MAINTAINED, is_attended, is_unattended, state_label
+from nearsim_db.store.generations import MAINTAINED, PENDING, is_attended, is_unattended, state_label
 from nearsim_db.store.work import leases, queue
 
 
@@ -61,7 +61,9 @@ def read_status(connection: Connection, collection: str, profile: str | None) ->
     names = {one.profile for one in generations}
     if profile is not None and profile not in names:
         existing = ", ".join(sorted(names)) or "none yet"
-        raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; there are: {existing}")
+        raise NotFoundError(
+            f"collection {collection!r} has no profile {profile!r}; existing profiles: {existing}"
+        )
     live = {one.profile_id: one for one in generations if one.state == "live"}
     chosen = [one for one in generations if profile in (None, one.profile)]
     return [_status(connection, one, live.get(one.profile_id)) for one in chosen]
@@ -71,7 +73,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
     waiting, set_aside = queue.count_work(connection, generation.leaves)
     if generation.state == "abandoned":
         waiting = set_aside = 0  # work that was in progress when it was abandoned
-    attended = generation.state in COMING and is_attended(connection, generation)
+    attended = generation.state in PENDING and is_attended(connection, generation)
     is_detached_build = generation.state == "building" and generation.detached
     needs_worker = (is_detached_build or generation.state == "catching_up") and not attended
     waits_for_worker = needs_worker and not leases.list_workers(connection)

@@ -46,7 +46,7 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         bands, rows, minimum = int(found[1]), int(found[2]), int(found[3] or min_shared_bands)
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
-                f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is impossible; "
+                f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is out of range; "
                 "give at least 1 row, and require no more bands than that"
             )
         construction = lsh.banding(bands, rows, minimum)

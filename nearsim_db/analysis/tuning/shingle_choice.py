@@ -1,4 +1,4 @@
-"""Choice among scored shinglings."""
+"""Choose the best of the scored shinglings."""
 
 from collections.abc import Sequence
 

@@ -143,7 +143,7 @@ def _role(name: str) -> "Role":
     try:
         return _ROLES[name.removeprefix(_PREFIX)]
     except KeyError:
-        raise UsageError(f"there is no role {name!r}; there are: {', '.join(_ROLES)}") from None
+        raise UsageError(f"role {name!r} does not exist; available roles: {', '.join(_ROLES)}") from None
 
 
 def _print_isolation(state: "Isolation") -> None:

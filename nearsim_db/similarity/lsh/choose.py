@@ -96,7 +96,7 @@ def _check(base: float, recall: float) -> None:
 
 
 def pick_bands(threshold: float, k: int) -> int:
-    """Return the number of bands by RiskIQ's rule: the least b with b ln b >= -k ln threshold.
+    """Return the number of bands by RiskIQ's rule: the smallest b with b ln b >= -k ln threshold.
 
     Each band then has k // b rows. Raises RecipeError if that would leave a band without rows.
     """
@@ -107,5 +107,6 @@ def pick_bands(threshold: float, k: int) -> int:
         if bands * math.log(bands) >= target:
             return bands
     raise RecipeError(
-        f"a threshold of {threshold} needs more than {k} bands, but the sketch has {k} positions"
+        f"a threshold of {threshold} needs more than {k} bands, but the sketch has {k} positions; "
+        "raise sketch.k or the threshold"
     )

@@ -71,7 +71,7 @@ class Metric(Protocol):
     ) -> Scores:
         """Score m pairs of documents, given as int64 rows into `features`.
 
-        The scores of a pair do not depend on the other pairs of the batch, to the last bit.
+        The scores of a pair are bit-identical, whatever else is in the batch.
         """
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:

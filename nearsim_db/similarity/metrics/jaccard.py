@@ -77,7 +77,7 @@ def count_overlaps(
 
 
 def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
-    """Whether intersection / union is at least the threshold, read as the decimal it is written as.
+    """Whether intersection / union is at least the threshold, taken as an exact decimal.
 
     Two documents without features (union 0) reach no threshold.
     """

@@ -85,7 +85,7 @@ def _check_options(sketch: "Sketch") -> None:
                 f"sketch.{option} belongs to the {kind} {' and '.join(families)}, not to {sketch.family}; leave it out"
             )
     if sketch.input == "vector" and sketch.weights is not None:
-        raise RecipeError("sketch.weights applies to terms only, and sketch.input is vector; leave it out")
+        raise RecipeError("sketch.weights requires sketch.input = terms; remove sketch.weights")
 
 
 def _check_threshold(threshold: float, sketch: "Sketch") -> None:

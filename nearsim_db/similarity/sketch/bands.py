@@ -112,7 +112,7 @@ def _check(bands: int, rows: int, scheme: str, k: int) -> None:
     if scheme not in SCHEMES:
         raise RecipeError(f"unknown band hash {scheme!r}; choose one of {', '.join(SCHEMES)}")
     if not 1 <= bands <= MAX_BANDS:
-        raise RecipeError(f"{bands} bands are impossible: the band number is a byte; choose 1..{MAX_BANDS}")
+        raise RecipeError(f"{bands} bands are out of range: the band number is a byte; choose 1..{MAX_BANDS}")
     if rows < 1 or bands * rows > k:
         raise RecipeError(
             f"{count_of(bands, 'band')} of {count_of(rows, 'row')} {'does' if bands == 1 else 'do'} not fit "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import Ids, Offsets, Throws, Weights, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import HashRounds, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 
 NAME = "fast_similarity"
@@ -38,17 +38,17 @@ class FastSimilarity(Linear):
         self.k = k
         self._mix_ids = id_bits == 32
         self._backend = backends.resolve(backend)
-        self._throws = _draw_throws(k, seed)
+        self._rounds = _draw_rounds(k, seed)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
         """Return the sketches of a batch; see `Family.sketch`."""
-        return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._throws, self._mix_ids)
+        return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._rounds, self._mix_ids)
 
 
-def _draw_throws(k: int, seed: int) -> Throws:
+def _draw_rounds(k: int, seed: int) -> HashRounds:
     odd, high = np.uint64(1), np.uint64(32)
     forced = random_words(seed, "fast_similarity forced multipliers", k)
-    return Throws(
+    return HashRounds(
         masks=random_words(seed, "fast_similarity masks", ROUNDS),
         multipliers=random_words(seed, "fast_similarity multipliers", ROUNDS) | odd,
         forced_multipliers=((forced >> high) | odd).astype(np.uint32),

@@ -83,7 +83,7 @@ def update_ids(connection: Connection, source: Source, ids: Sequence[str]) -> No
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
-    """Return the id `amount` rows after an id, or after the first; None if there are fewer."""
+    """Return the id `amount` rows further on, from an id or from the first; None if there are fewer."""
     if start is None:
         from_here: sql.Composable = sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
     else:
@@ -117,7 +117,7 @@ def delete_orphans(connection: Connection, source: Source, after: int, amount: i
 
 
 def count_unusable(connection: Connection, source: Source) -> int:
-    """Return how many rows have no id that a document can have."""
+    """Return the number of rows with an unusable id (NULL, empty or too long)."""
     return int(fetch_value(connection, source.statement("count_unusable_rows")))
 
 
@@ -129,7 +129,7 @@ def copy_texts(connection: Connection, source: Source, after: int, amount: int) 
 
 
 def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:
-    """Return the present text of a document."""
+    """Return the current text of a document."""
     body: str | None = fetch_value(connection, source.statement("read_source_body"), {"doc_id": doc_id})
     return body
 

@@ -92,7 +92,9 @@ def find_relation(connection: Connection, name: str) -> Relation:
     """Return the table of a name, quoted or not, with its schema or not. Raises NotFoundError."""
     matched = _NAME.fullmatch(name.strip())
     if matched is None:
-        raise NotFoundError(f"{name!r} is not the name of a table; it looks like story or news.story")
+        raise NotFoundError(
+            f"{name!r} is not the name of a table; expected something like story or news.story"
+        )
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
     driver(connection).execute(statement("use_own_search_path"))
@@ -152,7 +154,7 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
     reason = unreadable(connection, relation, columns)
     if reason is None and not read_columns(connection, relation)[columns.id].is_unique:
         reason = (
-            f"the ids in column {columns.id!r} may repeat: make it the primary key or give it a unique index "
+            f"column {columns.id!r} is not unique: make it the primary key or give it a unique index "
             "of its own, on all rows"
         )
     if reason is not None:
@@ -160,7 +162,7 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
 
 
 def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
-    """Return why columns of a table cannot be read as what they are declared; None if they can."""
+    """Return why columns of a table cannot serve in their declared role; None if they can."""
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
     available = read_columns(connection, relation)
@@ -174,7 +176,7 @@ def unreadable(connection: Connection, relation: Relation, columns: Columns) -> 
         if column.is_virtual:
             return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
         if not column.is_readable:
-            return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown}"
+            return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
     if relation.hides_rows:
         return "its row-level security hides rows from this user, which the index would lack"
     return None
@@ -200,7 +202,9 @@ def _not_a_table(relation: Relation) -> str:
 
 def _not_allowed(relation: Relation) -> str | None:
     if not relation.may_use_schema:
-        return f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema}"
+        return (
+            f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema} TO <role>"
+        )
     if not relation.is_owner:
         return (
             f"only its owner can create triggers that always fire, and drop them; GRANT {relation.owner} to the user, "

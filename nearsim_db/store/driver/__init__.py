@@ -1,4 +1,4 @@
-"""The database driver below the store; other rooms take their connections and engines from here."""
+"""The database driver below the store; other packages import Connection and Engine from here."""
 
 from sqlalchemy import Connection, Engine
 

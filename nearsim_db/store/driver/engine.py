@@ -30,7 +30,7 @@ def open_engine(url: str) -> Engine:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
         raise NearsimError(
-            "NEARSIM_DATABASE_URL is not a database URL; it looks like postgresql://user@host/database"
+            "NEARSIM_DATABASE_URL is not a database URL; expected something like postgresql://user@host/database"
         ) from error
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise NearsimError(f"nearsim needs PostgreSQL; the URL names {parsed.get_backend_name()}")
@@ -198,7 +198,7 @@ def _translate(error: psycopg.Error) -> NearsimError:
 
 
 def _advise(refusal: str, hint: str | None) -> str:
-    """Append the role that has the missing rights to the server's refusal, as far as it is known."""
+    """Append the role that has the missing rights to the server's permission error, if the role is known."""
     if "row-level security" in refusal:
         need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
     elif "must be" in refusal or "permission denied for function" in refusal:

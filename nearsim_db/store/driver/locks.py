@@ -16,18 +16,20 @@ class Lock(Enum):
     """Kinds of locks: the value is the first key of the advisory lock ("ns" and up), an id the second."""
 
     BUILD = 0x6E73  # of a collection: creates its profiles and builds their first generations
-    LEASE = 0x6E74  # of a temporary collection: in use
-    WORKER = 0x6E75  # of a lease: its session is connected
+    TEMPORARY = 0x6E74  # of a temporary collection: it is in use
+    WORKER_LEASE = 0x6E75  # of a worker's lease: its session is connected
     DISPATCH = 0x6E76  # of the database (id 0): shared by dispatchers
     STORE = 0x6E77  # of a generation: shared to add heads, exclusive to remove heads
     LINK = 0x6E78  # of a generation: changes its clusters
-    FOLLOW = 0x6E7B  # of a collection: updates its documents from the attached table
+    ATTACHED_UPDATE = 0x6E7B  # of a collection: updates its documents from the attached table
     SWEEP = 0x6E7C  # of a collection: sweeps the attached table
-    JUDGE = 0x6E7D  # of a pair (a hash of its doc_ids): decides about it, in nearsim.undo_current_verdict
+    VERDICT = 0x6E7D  # of a pair (a hash of its doc_ids): sets or undoes its verdict, in nearsim.undo_current_verdict
     REINDEX = 0x6E7E  # of a generation: builds it beside the live one
     DROP = 0x6E7F  # of the database (id 0): detaches partitions
     UPGRADE = 0x6E80  # of the database (id 0): changes the schema
-    TURN = 0x6E81  # of a generation: shared to write events or skip them, exclusive to promote or retire it
+    PUBLISH_OR_PROMOTE = (
+        0x6E81  # of a generation: shared to write events or skip them, exclusive to promote or retire it
+    )
     EVENT = 0x6E79  # of the database: (id 0) commits events (nearsim.publish_events), taken last; (id 1) prunes them
 
 
@@ -58,5 +60,5 @@ def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
 
 
 def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
-    """Whether any session holds a lock now; asking neither takes the lock nor waits for it."""
+    """Whether any session holds a lock now; neither takes the lock nor waits for it."""
     return fetch_value(connection, statement("find_lock"), {"kind": kind.value, "id": id}) is not None

@@ -183,7 +183,7 @@ class Cluster:
             ) from None
         if data != str(programs):
             raise ServerError(
-                f"The data in {self.data_directory} are of PostgreSQL {data}, but the programs in "
+                f"The data directory {self.data_directory} was created by PostgreSQL {data}, but the programs in "
                 f"{self.binaries.directory} are of PostgreSQL {programs}. Dump the data with a server of "
                 f"PostgreSQL {data} to load them into a new one, or move the folder away to create an empty one."
             )

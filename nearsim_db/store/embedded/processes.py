@@ -61,8 +61,8 @@ def count_clients(postmaster: Postmaster) -> int:
 def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
     """End the processes that a killed postmaster left behind.
 
-    Most end by themselves, but one amid a long statement continues and prevents a new server from starting. The new
-    server recovers from the write-ahead log. Raises ServerError if some do not end.
+    Most end by themselves, but one executing a long statement continues and prevents a new server from starting.
+    The new server recovers from the write-ahead log. Raises ServerError if some do not end.
     """
     orphans = [process for process in psutil.process_iter() if _is_orphan(process, cluster_name)]
     for number in (signal.SIGQUIT, signal.SIGKILL):
@@ -72,7 +72,7 @@ def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
         if wait_until(lambda: not any(map(_title, orphans)), timeout_seconds / 2):
             return
     remaining = ", ".join(str(orphan.pid) for orphan in orphans if _title(orphan))
-    raise ServerError(f"Processes of a killed server do not end: {remaining}.")
+    raise ServerError(f"Could not terminate leftover processes of a killed server: PIDs {remaining}.")
 
 
 def _is_orphan(process: psutil.Process, cluster_name: str) -> bool:

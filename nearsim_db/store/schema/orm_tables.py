@@ -88,13 +88,13 @@ class Generation(Base):
     dropping: Mapped[bool]
     ready_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
-    told_left_id: Mapped[int | None]
-    told_right_id: Mapped[int | None]
+    published_left_id: Mapped[int | None]
+    published_right_id: Mapped[int | None]
     profile: Mapped[Profile] = relationship(back_populates="generations")
 
 
 class Signature(Base):
-    """An indexed document: number and digest of features, sketch, and head of its twins."""
+    """An indexed document: number and digest of features, sketch, and head (first document with identical features)."""
 
     __table__ = tables.signature
     __mapper_args__ = {"primary_key": [tables.signature.c.generation_id, tables.signature.c.doc_id]}

@@ -280,7 +280,7 @@ class Backlog(View):
 
 
 class Verdicts(View):
-    """Verdicts of people on two documents, in force while `undone_at` is None."""
+    """Manual verdicts on two documents, in force while `undone_at` is None."""
 
     __tablename__ = "verdicts"
     collection: Mapped[str]

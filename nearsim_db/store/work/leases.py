@@ -13,14 +13,14 @@ SILENCE_SECONDS = 300.0
 def open_lease(connection: Connection, worker: str) -> int:
     """Open a lease for this session; `worker` identifies it as host:process."""
     lease_id = int(fetch_value(connection, statement("open_lease"), {"worker": worker}))
-    take_lock(connection, Lock.WORKER, lease_id)
+    take_lock(connection, Lock.WORKER_LEASE, lease_id)
     return lease_id
 
 
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
     driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
-    release_lock(connection, Lock.WORKER, lease_id)
+    release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
 
 def renew_lease(connection: Connection, lease_id: int) -> bool:
@@ -30,13 +30,13 @@ def renew_lease(connection: Connection, lease_id: int) -> bool:
 
 def list_workers(connection: Connection) -> list[str]:
     """Return the running workers as host:process."""
-    return fetch_values(connection, statement("list_workers"), {"kind": Lock.WORKER.value})
+    return fetch_values(connection, statement("list_workers"), {"kind": Lock.WORKER_LEASE.value})
 
 
 def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     inner = driver(connection)
-    parameters = {"kind": Lock.WORKER.value, "silence": silence_seconds}
+    parameters = {"kind": Lock.WORKER_LEASE.value, "silence": silence_seconds}
     expired = fetch_values(connection, statement("find_expired_leases"), parameters)
     if not expired:
         return 0

@@ -116,7 +116,7 @@ def lock_work(connection: Connection, leaves: Leaves, stage: Stage, lease_id: in
 def continue_later(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int, reached: int
 ) -> bool:
-    """Release an anchor after a slice of its work; False if the lease was lost."""
+    """Requeue an anchor item at `reached` after one slice; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
     return driver(connection).execute(statement("continue_work", leaves), parameters).rowcount == 1
 

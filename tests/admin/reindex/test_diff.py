@@ -9,7 +9,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Limits, Reindex
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import diffs
-from nearsim_db.store.diffs import Both, DiffPair
+from nearsim_db.store.diffs import DiffPair, GenerationTables
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.diff_world import Ids, Written, leaves
 
@@ -63,7 +63,7 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
         live, new = (Written.random(rng, documents) for _ in range(2))
         before, after = live.expanded(), new.expanded()
         with diffs.comparing(engine) as connection:
-            both = Both(leaves(901), leaves(902))
+            both = GenerationTables(leaves(901), leaves(902))
             live.write(connection, both.live)
             new.write(connection, both.new)
             counted = diffs.count_documents(connection, both.live)

@@ -147,12 +147,12 @@ def test_impossible_transitions_are_refused_with_the_reason(database: Database) 
         one.rollback()
     with pytest.raises(ConflictError, match="nearsim profile delete"):
         one.find_droppable(1)
-    with pytest.raises(NotFoundError, match=r"has no generation 7; there are: 1 \(live\)"):
+    with pytest.raises(NotFoundError, match=r"has no generation 7; existing generations: 1 \(live\)"):
         one.promote(7)
     one.start(detached=True)
     with pytest.raises(ConflictError, match="is being built, not ready"):
         one.promote()
-    with pytest.raises(NotFoundError, match="no profile 'other'; there are: default"):
+    with pytest.raises(NotFoundError, match="no profile 'other'; existing profiles: default"):
         Reindex(database, "default", "other").status()
 
 

@@ -12,15 +12,15 @@ Offsets = NDArray[np.int64]
 Counts = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
-PRIME = 4294967311  # the least prime above 2^32
+PRIME = 4294967311  # the smallest prime above 2^32
 ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
 
 
-class Throws(NamedTuple):
+class HashRounds(NamedTuple):
     """The random parameters of fast_similarity.
 
-    Round r throws an id x by h = (x ^ masks[r]) * multipliers[r] mod 2^64: the upper half of h chooses the
-    position, the exclusive or of both halves is the value. The forced round gives position j the least
+    Round r hashes an id x by h = (x ^ masks[r]) * multipliers[r] mod 2^64: the upper half of h chooses the
+    position, the exclusive or of both halves is the value. The forced round gives position j the smallest
     forced_multipliers[j] * x + forced_addends[j] mod 2^32.
     """
 
@@ -86,7 +86,7 @@ class SketchKernels(Protocol):
     """The kernels that a back end implements. The sketch of a document without ids is all zeros."""
 
     def fast_similarity(
-        self, ids: Ids, offsets: Offsets, throws: Throws, mix_ids: bool
+        self, ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids: bool
     ) -> NDArray[np.uint32]:
         """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
 

@@ -1,4 +1,4 @@
-"""The kernel of fast_similarity compiled by numba; see `SketchKernels` and `Throws`."""
+"""The kernel of fast_similarity compiled by numba; see `SketchKernels` and `HashRounds`."""
 
 import numpy as np
 from numba import uint32, uint64, uintp
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled
-from nearsim_db.similarity.sketch.kernels import ROUND_MIX, Ids, Offsets, Throws
+from nearsim_db.similarity.sketch.kernels import ROUND_MIX, HashRounds, Ids, Offsets
 
 _ROUND_MIX = np.uint32(ROUND_MIX)
 _EMPTY = np.uint64(2**64 - 1)
@@ -15,12 +15,12 @@ _LOW = np.uint64(2**32 - 1)
 _IDS_AT_ONCE = np.uintp(1024)  # their hashes fit the first-level cache
 
 
-def fast_similarity(ids: Ids, offsets: Offsets, throws: Throws, mix_ids: bool) -> NDArray[np.uint32]:
-    sketches = np.zeros((len(offsets) - 1, len(throws.forced_addends)), np.uint32)
+def fast_similarity(ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
+    sketches = np.zeros((len(offsets) - 1, len(hash_rounds.forced_addends)), np.uint32)
     points = np.empty(len(ids), np.uint64) if mix_ids else ids
     if mix_ids:
         _mix(ids, points)
-    _fast_similarity(points, offsets, throws, sketches)
+    _fast_similarity(points, offsets, hash_rounds, sketches)
     return sketches
 
 
@@ -31,9 +31,11 @@ def _mix(ids: Ids, points: Ids) -> None:
 
 
 @compiled
-def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: NDArray[np.uint32]) -> None:
+def _fast_similarity(
+    points: Ids, offsets: Offsets, hash_rounds: HashRounds, sketches: NDArray[np.uint32]
+) -> None:
     k = sketches.shape[1]
-    rounds = len(throws.masks)
+    rounds = len(hash_rounds.masks)
     cells = np.empty(k, np.uint64)
     hashes = np.empty((2, _IDS_AT_ONCE), np.uint64)
     for document in range(len(offsets) - 1):
@@ -43,20 +45,22 @@ def _fast_similarity(points: Ids, offsets: Offsets, throws: Throws, sketches: ND
         cells[:] = _EMPTY
         round_no = 0
         while round_no < rounds and _any_empty(cells):
-            mask, multiplier = throws.masks[round_no], throws.multipliers[round_no]
-            _throw(
+            mask, multiplier = hash_rounds.masks[round_no], hash_rounds.multipliers[round_no]
+            _hash(
                 points, begin, end, mask, multiplier, uint64(round_no) << _HALF, cells, hashes[0], hashes[1]
             )
             round_no += 1
         if _any_empty(cells):
-            _force(points[begin:end], throws.forced_multipliers, throws.forced_addends, rounds, cells)
+            _force(
+                points[begin:end], hash_rounds.forced_multipliers, hash_rounds.forced_addends, rounds, cells
+            )
         for position in range(k):
             cell = cells[position]
             sketches[document, position] = uint32(cell) ^ uint32(uint32(cell >> _HALF) * _ROUND_MIX)
 
 
 @compiled
-def _throw(
+def _hash(
     points: Ids,
     begin: np.uintp,
     end: np.uintp,

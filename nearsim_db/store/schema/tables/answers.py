@@ -176,14 +176,14 @@ probe_match = Table(
     Column(
         "intersection_size",
         Integer,
-        comment="Number of features in both texts; NULL if the metric counts none",
+        comment="Number of features in both texts; NULL if the metric does not count features",
     ),
     Column(
         "union_size",
         Integer,
-        comment="Number of features in either text; NULL if the metric counts none",
+        comment="Number of features in either text; NULL if the metric does not count features",
     ),
-    Column("distance", Double, comment="Verified distance; NULL if the metric is no distance"),
+    Column("distance", Double, comment="Verified distance; NULL if the metric is not a distance"),
     PrimaryKeyConstraint("probe_id", "doc_id", name="probe_match_pkey"),
     comment=(
         "Answers to lookup requests: the documents that the text would be paired with if it were "
@@ -297,7 +297,11 @@ pending_event = Table(
         comment="Documents that joined, left or changed a cluster, or whose survivor flag changed",
     ),
     Column("cluster_ids", ARRAY(BigInteger), comment="Their clusters before; NULL for none"),
-    Column("survive", ARRAY(Boolean), comment="Whether they were to keep there; NULL if in no cluster"),
+    Column(
+        "survive",
+        ARRAY(Boolean),
+        comment="Whether each was the survivor of that cluster; NULL if in no cluster",
+    ),
     PrimaryKeyConstraint("pending_id", name="pending_event_pkey"),
     CheckConstraint(
         "kind IN ('pairs_before', 'pairs_after', 'members', 'live', 'not_live')",

@@ -117,7 +117,7 @@ document = Table(
     ),
     UniqueConstraint("collection_id", "external_id", name="document_external_id_key"),
     CheckConstraint("doc_id > 0", name="document_doc_id_positive"),
-    CheckConstraint("body IS NULL OR body_digest IS NULL", name="document_body_here_or_there"),
+    CheckConstraint("body IS NULL OR body_digest IS NULL", name="document_body_stored_or_attached"),
     CheckConstraint(
         "octet_length(external_id) >= 1 AND octet_length(external_id) <= 1024",
         name="document_external_id_length",
@@ -180,12 +180,14 @@ attachment = Table(
         comment="The collection",
     ),
     Column("relation", REGCLASS, nullable=False, comment="The table; still valid after it is renamed"),
-    Column("id_column", Text, nullable=False, comment="Column with the ids; as text they are external_id"),
-    Column("text_column", Text, nullable=False, comment="Column with the texts"),
-    Column("title_column", Text, comment="Column with the titles"),
-    Column("source_column", Text, comment="Column with the sources"),
-    Column("url_column", Text, comment="Column with the URLs"),
-    Column("published_at_column", Text, comment="Column with the publication dates"),
+    Column(
+        "id_column", Text, nullable=False, comment="Name of the id column; its values as text are external_id"
+    ),
+    Column("text_column", Text, nullable=False, comment="Name of the text column"),
+    Column("title_column", Text, comment="Name of the title column"),
+    Column("source_column", Text, comment="Name of the source column"),
+    Column("url_column", Text, comment="Name of the URL column"),
+    Column("published_at_column", Text, comment="Name of the publication date column"),
     Column(
         "attached_at",
         DateTime(timezone=True),

@@ -39,7 +39,7 @@ profile = Table(
     moment("created_at", "When it was created"),
     UniqueConstraint("collection_id", "name", name="profile_name_key"),
     CheckConstraint("name <> ''", name="profile_name_given"),
-    comment="A named recipe of a collection",
+    comment="A named index configuration of a collection; each generation stores its recipe",
 )
 
 generation = Table(
@@ -87,7 +87,7 @@ generation = Table(
         nullable=False,
         comment="SHA-256 of everything that determines sketches, bands and pairs",
     ),
-    Column("figures", JSONB, nullable=False, server_default=text("'{}'"), comment="Counts of its build"),
+    Column("figures", JSONB, nullable=False, server_default=text("'{}'"), comment="Build statistics"),
     moment("created_at", "When it was created"),
     moment("live_at", "When it last became live", required=False),
     moment("expired_through", "Date up to which documents have expired ([retain] age)", required=False),
@@ -125,7 +125,7 @@ generation = Table(
     moment("ready_at", "When it became ready", required=False),
     moment("retired_at", "When it was retired; NULL if it is live or never was", required=False),
     Column(
-        "told_left_id",
+        "published_left_id",
         BigInteger,
         comment=(
             "Position of publishing its events since promotion: left document of the last pair, or "
@@ -133,7 +133,7 @@ generation = Table(
         ),
     ),
     Column(
-        "told_right_id",
+        "published_right_id",
         BigInteger,
         comment="Right document of that pair, or the largest bigint for a cluster",
     ),
@@ -143,12 +143,12 @@ generation = Table(
     ),
     CheckConstraint("stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')", name="generation_stage_known"),
     CheckConstraint(
-        "(told_left_id IS NULL) = (told_right_id IS NULL) AND (told_left_id IS NULL OR state = 'live')",
-        name="generation_told_while_live",
+        "(published_left_id IS NULL) = (published_right_id IS NULL) AND (published_left_id IS NULL OR state = 'live')",
+        name="generation_published_while_live",
     ),
     Index("generation_one_live", "profile_id", unique=True, postgresql_where=text("state = 'live'")),
     Index(
-        "generation_one_coming",
+        "generation_one_pending",
         "profile_id",
         unique=True,
         postgresql_where=text("state IN ('building', 'catching_up', 'ready', 'paused')"),
@@ -209,7 +209,8 @@ signature = Table(
     ),
     CheckConstraint("head_id <= doc_id", name="signature_head_first"),
     postgresql_partition_by="LIST (generation_id)",
-    comment="Indexed documents: number and digest of features, sketch, and head of its twins",
+    comment="Indexed documents: number and digest of features, sketch, and head "
+    "(first document with identical features)",
 )
 
 band = Table(
@@ -250,11 +251,15 @@ similar_pair = Table(
     Column(
         "intersection_size",
         Integer,
-        comment="Number of features in both; NULL if the metric counts none",
+        comment="Number of features in both; NULL if the metric does not count features",
     ),
-    Column("union_size", Integer, comment="Number of features in either; NULL if the metric counts none"),
+    Column(
+        "union_size",
+        Integer,
+        comment="Number of features in either; NULL if the metric does not count features",
+    ),
     moment("verified_at", "When the similarity was computed"),
-    Column("distance", Double, comment="Verified distance; NULL if the metric is no distance"),
+    Column("distance", Double, comment="Verified distance; NULL if the metric is not a distance"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
     CheckConstraint(
         "(intersection_size IS NULL) = (union_size IS NULL) AND intersection_size BETWEEN 0 AND union_size "

@@ -18,7 +18,7 @@ schema_floor = Table(
         "oldest_revision",
         Text,
         nullable=False,
-        comment="The oldest revision that code must have been written for",
+        comment="Minimum revision that the running code must know",
     ),
     Column(
         "baseline_digest",
@@ -29,5 +29,5 @@ schema_floor = Table(
     PrimaryKeyConstraint("single", name="schema_floor_pkey"),
     CheckConstraint("single", name="schema_floor_one_row"),
     CheckConstraint("oldest_revision ~ '^[0-9]{4}$'", name="schema_floor_revision_known"),
-    comment="Oldest code that may work with this schema, and the files it was made from",
+    comment="Oldest code that may work with this schema, and the files that created it",
 )

@@ -128,5 +128,5 @@ change = Table(
         "num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)", name="change_one_or_everything"
     ),
     CheckConstraint("stage = 'link'", name="change_stage_known"),
-    comment="Captured writes that are not dispatched to indexes yet; triggers only append here",
+    comment="Captured writes that are not yet dispatched to the work queue; triggers only append here",
 )
