@@ -7,7 +7,6 @@ import typer
 
 from nearsim_db.cli.commands import reindex as reindexes
 from nearsim_db.cli.commands.access import grant, isolation, revoke
-from nearsim_db.cli.commands.answers import clusters, pairs, similar
 from nearsim_db.cli.commands.attach import attach, detach, sweep
 from nearsim_db.cli.commands.check import check
 from nearsim_db.cli.commands.collections import collections
@@ -18,6 +17,7 @@ from nearsim_db.cli.commands.documents import delete, get, stats
 from nearsim_db.cli.commands.events import events
 from nearsim_db.cli.commands.ingest import build, ingest
 from nearsim_db.cli.commands.profiles import profiles
+from nearsim_db.cli.commands.queries import clusters, pairs, similar
 from nearsim_db.cli.commands.reindex_diff import diff
 from nearsim_db.cli.commands.report import report
 from nearsim_db.cli.commands.server import db

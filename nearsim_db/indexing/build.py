@@ -161,7 +161,7 @@ def _band_keys(
 def _find_pairs(engine: Engine, context: Context, generation: Generation, progress: Progress) -> None:
     """Stream candidates; verify a block while the previous one is stored and another thread counts buckets."""
     limit, after = context.bucket_limit, generation.verified_through
-    context.figures.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
+    context.step_counts.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
         heads = signatures.read_head_ids(reading, context.leaves)
         reading.rollback()
@@ -182,7 +182,7 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
                 # The last document may have more candidates in the next block, so it is not verified yet.
                 through = int(block[-1, 0]) - 1
                 storing = context.pool.submit(
-                    _store_block, writing, context, verified, stale, through, dict(context.figures)
+                    _store_block, writing, context, verified, stale, through, dict(context.step_counts)
                 )
                 progress("candidates", int(np.searchsorted(heads, block[-1, 0])), len(heads))
         finally:
@@ -190,8 +190,8 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
             wait([storing])
         storing.result()
         pairs.finish_pairs(writing, context.leaves)
-        catalog.add_figures(writing, context.generation, counting.result() | context.figures)
-        context.figures.clear()
+        catalog.add_figures(writing, context.generation, counting.result() | context.step_counts)
+        context.step_counts.clear()
         catalog.set_stage(writing, context.generation, "clusters")
         build_progress.commit(writing, context.generation)
 
@@ -207,14 +207,14 @@ def _store_block(
     verified: VerifiedPairs,
     stale: list[int],
     through: int,
-    figures: dict[str, int],
+    step_counts: dict[str, int],
 ) -> None:
     pairs.store_pairs(writing, context.leaves, verified)
     # Documents whose text was being changed are searched once signed again. They are queued with the block because
     # only this process knows of them.
     queue.queue_work(writing, context.leaves, "search", stale)
     catalog.set_stage(writing, context.generation, "pairs", through)
-    catalog.add_figures(writing, context.generation, figures)
+    catalog.add_figures(writing, context.generation, step_counts)
     build_progress.commit(writing, context.generation)
 
 

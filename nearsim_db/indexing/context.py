@@ -21,9 +21,9 @@ from nearsim_db.store.settings import Settings
 class Context:
     """A generation with its encoder, threads and cache.
 
-    `figures` counts what the steps did in a transaction. `stale` are documents that could not be verified because their
-    text differs from what was signed, `doubles` digests found with more than one head. `tally` counts pairs stored
-    and documents failed and set aside since the context was made.
+    `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
+    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `totals`
+    counts pairs stored, and documents failed and set aside, since the context was created.
     """
 
     generation: Generation
@@ -32,10 +32,10 @@ class Context:
     threads: int
     warn: Callable[[str], None]
     cache: FeatureCache = field(default_factory=FeatureCache)
-    figures: dict[str, int] = field(default_factory=dict)
+    step_counts: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
-    doubles: set[UUID] = field(default_factory=set)
-    tally: Counter[str] = field(default_factory=Counter)
+    duplicate_digests: set[UUID] = field(default_factory=set)
+    totals: Counter[str] = field(default_factory=Counter)
 
     @property
     def leaves(self) -> Leaves:
@@ -58,14 +58,14 @@ class Context:
         return self.encoder.profile.recipe.retain.seconds
 
     def count(self, name: str, amount: int) -> None:
-        """Add to a figure."""
-        self.figures[name] = self.figures.get(name, 0) + amount
+        """Add to a step count."""
+        self.step_counts[name] = self.step_counts.get(name, 0) + amount
 
     def reset_findings(self) -> None:
         """Clear what a transaction counted and found."""
-        self.figures.clear()
+        self.step_counts.clear()
         self.stale.clear()
-        self.doubles.clear()
+        self.duplicate_digests.clear()
 
 
 def make_encoder(generation: Generation, backend: str | None) -> Encoder:

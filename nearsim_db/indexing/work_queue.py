@@ -148,9 +148,9 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
         for at in range(0, len(candidates), _CANDIDATES_PER_BATCH)
     ]
     connection.commit()
-    if context.doubles:
-        steps.merge_heads(connection, context, sorted(context.doubles))
-        context.doubles.clear()
+    if context.duplicate_digests:
+        steps.merge_heads(connection, context, sorted(context.duplicate_digests))
+        context.duplicate_digests.clear()
         connection.commit()
     return verified
 
@@ -163,10 +163,10 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
         fresh = pairs.store_pairs(connection, context.leaves, batch)
         steps.extend_clusters(connection, context, fresh)
         stored += len(fresh)
-    catalog.count_up(connection, context.generation, context.figures)
+    catalog.count_up(connection, context.generation, context.step_counts)
     connection.commit()
     context.reset_findings()
-    context.tally["pairs"] += stored
+    context.totals["pairs"] += stored
 
 
 def _requeue_stale(connection: Connection, context: Context) -> None:
@@ -215,7 +215,7 @@ def _record_failure(
     if stage == "sign" and set_aside:
         steps.store_signatures(connection, context, set_aside, steps.sign_documents(context, []))
     connection.commit()
-    context.tally.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
+    context.totals.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
     context.warn(
         f"{stage} of {count_of(len(tasks), 'document')} failed, {len(set_aside)} of them set aside: {reason}"
     )

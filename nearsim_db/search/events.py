@@ -86,7 +86,7 @@ class Follower:
         self._may_miss = after is None
         self._new = new
         self._stopping = stopping
-        self._lost = False
+        self._disconnected = False
 
     def follow(self) -> Generator[Event, None, None]:
         """Yield events until stopped; reconnect to a lost database, with growing pauses.
@@ -97,7 +97,7 @@ class Follower:
             retry=retry_if_exception_type(DatabaseError),
             wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
             sleep=self._pause,
-            before_sleep=self._log_lost,
+            before_sleep=self._log_disconnected,
         )
         for attempt in attempts:
             with attempt:
@@ -144,15 +144,15 @@ class Follower:
         while not self._stopping() and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _log_lost(self, state: RetryCallState) -> None:
+    def _log_disconnected(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        if not self._lost:
-            self._lost = True
+        if not self._disconnected:
+            self._disconnected = True
             _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
     def _log_reconnected(self) -> None:
-        if self._lost:
-            self._lost = False
+        if self._disconnected:
+            self._disconnected = False
             _log.info("reconnected to the database", extra={"event": "reconnected"})
 
 

@@ -142,7 +142,7 @@ def look_up(connection: Connection, index: LiveIndex, query: Query) -> list[Foun
     Documents committed before are found, unless their text is newer than their signature.
     """
     context, family = index.context, index.context.encoder.family
-    linked = lookups.look_up_anchors(
+    candidates = lookups.look_up_anchors(
         connection,
         context.leaves,
         context.bucket_limit,
@@ -152,9 +152,9 @@ def look_up(connection: Connection, index: LiveIndex, query: Query) -> list[Foun
         family.k,
         index.purged_at,
     )
-    if linked is None:
+    if candidates is None:
         return None
-    evidence = _verify(connection, context, query, linked) if len(linked.doc_ids) else {}
+    evidence = _verify(connection, context, query, candidates) if len(candidates.doc_ids) else {}
     if not evidence:
         return []
     evidences = list(evidence.values())

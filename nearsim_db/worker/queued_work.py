@@ -54,12 +54,12 @@ class QueuedWork:
         self.run(self._lease.keep_alive)
 
     def _work(self, context: Context, stage: Stage) -> int:
-        before = context.tally.copy()
+        before = context.totals.copy()
         warnings: list[str] = []
         with self._monitor.batch(stage):
             collecting = replace(context, warn=warnings.append)
             taken = work_queue.work_batch(self._scope.engine, collecting, stage, self._lease.lease_id)
-        counts = context.tally - before
+        counts = context.totals - before
         self._monitor.count_batch(stage, taken, counts)
         if counts["set aside"]:
             self._log_set_aside(context, stage, counts, warnings)

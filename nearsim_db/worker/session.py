@@ -22,10 +22,10 @@ from nearsim_db.worker.contexts import Contexts
 from nearsim_db.worker.lease import HEARTBEAT_SECONDS, WorkerLease
 from nearsim_db.worker.lookup_requests import LookupRequestService
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.notices import Notices
 from nearsim_db.worker.queued_work import QueuedWork
 from nearsim_db.worker.scope import Scope
 from nearsim_db.worker.service import Schedule, Service
+from nearsim_db.worker.state_log import StateLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
@@ -70,7 +70,7 @@ class Session:
 
     def _services(self) -> list[Service]:
         scope, keep_alive = self._scope, self._lease.keep_alive
-        notices, attached = Notices(scope), AttachedTables(scope, keep_alive)
+        state_log, attached = StateLog(scope), AttachedTables(scope, keep_alive)
         drop_lookups = partial(maintenance.drop_old_lookup_requests, scope.database)
         prune_events = partial(maintenance.prune_events, scope.engine, self._keep_events_seconds)
         analyze = partial(maintenance.analyze_tables, scope.engine)
@@ -84,11 +84,11 @@ class Session:
             Service("old events", _MAINTENANCE_SECONDS, prune_events),
             Service("statistics", _MAINTENANCE_SECONDS, analyze),
             Service("unattended builds", 1.0, self._builds.run),
-            Service("ready generations", 1.0, notices.mark_ready),
-            Service("builds left behind", _NOTICE_SECONDS, notices.log_left_behind),
+            Service("ready generations", 1.0, state_log.mark_ready),
+            Service("builds left behind", _NOTICE_SECONDS, state_log.log_left_behind),
             Service("dropped generations", _DROP_SECONDS, partial(maintenance.drop_generations, scope)),
             Service("attached tables", 1.0, attached.sweep_due),
-            Service("unindexed collections", _NOTICE_SECONDS, notices.log_unindexed),
+            Service("unindexed collections", _NOTICE_SECONDS, state_log.log_unindexed),
             Service("retention", _MAINTENANCE_SECONDS, remove_expired),
         ]
 

@@ -39,7 +39,7 @@ class Worker:
         self._url = url
         self._options = WorkerOptions(collection, silence_seconds, keep_events)
         self._stopping = False
-        self._lost = False
+        self._disconnected = False
 
     def stop(self) -> None:
         """Finish the current batch and end; safe to call from other threads and from signal handlers."""
@@ -51,7 +51,7 @@ class Worker:
             retry=retry_if_exception_type(DatabaseError),
             wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
             sleep=self._pause,
-            before_sleep=self._log_lost,
+            before_sleep=self._log_disconnected,
         )
         for attempt in attempts:
             with attempt:
@@ -97,14 +97,14 @@ class Worker:
         while not self._stopping and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _log_lost(self, state: RetryCallState) -> None:
+    def _log_disconnected(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         self.monitor.database_lost(str(error))
-        if not self._lost:
-            self._lost = True
+        if not self._disconnected:
+            self._disconnected = True
             _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
     def _log_reconnected(self) -> None:
-        if self._lost:
-            self._lost = False
+        if self._disconnected:
+            self._disconnected = False
             _log.info("reconnected to the database", extra={"event": "reconnected"})

@@ -41,8 +41,8 @@ def test_the_signs_of_a_cluster() -> None:
         {
             "chained": 2 / 4,
             # Two at 0.9 and two taken for 0.8 are 0.85 on average; the worst is at 0.8.
-            "unlike": (1 - (0.85 + 0.8) / 2) / 0.2,
-            "renumbered": 1 / 4,
+            "dissimilar": (1 - (0.85 + 0.8) / 2) / 0.2,
+            "numbers_differ": 1 / 4,
             "sources": 3 / 4,
             "span": 1 / 2,
         }

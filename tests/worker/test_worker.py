@@ -12,7 +12,7 @@ from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.work import leases, queue, work_items
 from nearsim_db.store.work.work_items import WorkItem
-from nearsim_db.worker.notices import Notices
+from nearsim_db.worker.state_log import StateLog
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import (
     BLOCKED,
@@ -190,9 +190,9 @@ def test_a_collection_without_a_profile_is_logged_once(
     )
     worker = Worker(database_url)
     with worker._session() as session:
-        notices = Notices(session._scope)
+        state_log = StateLog(session._scope)
         for _ in range(2):
-            notices.log_unindexed()
+            state_log.log_unindexed()
     assert [(one.message, one.level) for one in logged.events()] == [
         ("collection news has documents but no profile; create one: nearsim build -c news", "warning")
     ]

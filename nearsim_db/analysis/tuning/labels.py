@@ -153,7 +153,7 @@ def separating(points: list[Point], chosen: Point) -> float:
     return chosen.threshold
 
 
-def some(points: list[Point], wanted: Point | None) -> list[Point]:
+def thin_out(points: list[Point], wanted: Point | None) -> list[Point]:
     """Return about a dozen points along the curve, including `wanted`, lowest threshold first."""
     if len(points) <= _SHOWN:
         return points[::-1]

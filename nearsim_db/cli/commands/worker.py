@@ -59,7 +59,7 @@ def worker(
     Any number of workers may run, on any number of machines. On SIGTERM or Ctrl-C a worker finishes its current batch
     and ends; if it is killed, other workers take over its work. Events are logged on standard error.
     """
-    from nearsim_db.cli.commands import metrics
+    from nearsim_db.cli.commands import metrics_server
     from nearsim_db.cli.output.logs import logged_to, stderr_handler
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker.worker import Worker
@@ -70,7 +70,7 @@ def worker(
     # A lost connection is one log record; the pool would add the traceback of each of its connections.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     process = Worker(collection=collection, keep_events=keep_events)
-    served = nullcontext() if http is None else metrics.serve(process.monitor, http_host, http)
+    served = nullcontext() if http is None else metrics_server.serve(process.monitor, http_host, http)
     handler = stderr_handler(as_json=as_json)
     level = logging.ERROR if quiet else logging.INFO
     with logged_to(handler, "nearsim.worker") as log:

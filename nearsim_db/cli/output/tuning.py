@@ -9,7 +9,7 @@ from typing import TextIO
 from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
-from nearsim_db.analysis.tuning.labels import some
+from nearsim_db.analysis.tuning.labels import thin_out
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
@@ -136,7 +136,7 @@ def _print_labels(found: Tuning, stream: TextIO) -> None:
         terminal.print_line(f"ignored: {reason}", stream)
     rows = [
         [">" if one == scores.best else " ", one.threshold, one.precision, one.recall, one.f1]
-        for one in some(scores.points, scores.best)
+        for one in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
     tables.print_table(

@@ -104,14 +104,16 @@ class _ClusterUpdate:
         documents, smallest = connected_components(np.concatenate((edges, known.edges)))
         before = np.unique(known.cluster_ids)
         after = smallest[np.searchsorted(documents, before)]
-        moved = before != after
-        clusters.relabel_clusters(self._connection, self._leaves, before[moved], after[moved])
+        relabelled = before != after
+        clusters.relabel_clusters(self._connection, self._leaves, before[relabelled], after[relabelled])
         joined = smallest[np.searchsorted(documents, fresh)]
-        grown = np.unique(np.concatenate((after[moved], joined)))
+        grown = np.unique(np.concatenate((after[relabelled], joined)))
         stored = clusters.read_survivors(self._connection, self._leaves, grown)
-        rivals = np.concatenate((stored.doc_ids, fresh))
-        order = np.argsort(rivals)
-        now = self.ties.with_survivors(rivals[order], np.concatenate((stored.cluster_ids, joined))[order])
+        survivor_candidates = np.concatenate((stored.doc_ids, fresh))
+        order = np.argsort(survivor_candidates)
+        now = self.ties.with_survivors(
+            survivor_candidates[order], np.concatenate((stored.cluster_ids, joined))[order]
+        )
         clusters.replace_members(self._connection, self._leaves, stored, now)
 
     def recompute(self, doc_ids: Ids) -> Ids:

@@ -98,16 +98,16 @@ class GenerationTies:
     def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
         """Cluster by connected components; only components with both ends of a veto are processed tie by tie."""
         documents, smallest = connected_components(ties.edges)
-        torn = find_vetoed_components(documents, smallest, vetoes)
-        if len(torn):
-            some = ties.among(torn)
-            judged = np.union1d(some.pins, vetoes)
-            similarities = clusters.read_similarities(self._connection, self._leaves, some.pairs)
-            pairs, rows = expand_twins(some.pairs, _judged_twins(some, judged))
+        conflicting = find_vetoed_components(documents, smallest, vetoes)
+        if len(conflicting):
+            affected = ties.among(conflicting)
+            judged = np.union1d(affected.pins, vetoes)
+            similarities = clusters.read_similarities(self._connection, self._leaves, affected.pairs)
+            pairs, rows = expand_twins(affected.pairs, _judged_twins(affected, judged))
             edges = np.concatenate(
-                (binding_edges(some.pins, some.twins, judged), sort_edges(pairs, similarities[rows]))
+                (binding_edges(affected.pins, affected.twins, judged), sort_edges(pairs, similarities[rows]))
             )
-            smallest[np.searchsorted(documents, torn)] = constrained_components(edges, vetoes)[1]
+            smallest[np.searchsorted(documents, conflicting)] = constrained_components(edges, vetoes)[1]
         return documents, smallest
 
     def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
@@ -115,10 +115,10 @@ class GenerationTies:
         order = self._rank(np.unique(ties.edges))
         if not len(vetoes):
             return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)
-        some = ties.among(np.unique(ties.edges))
-        judged = np.union1d(some.pins, vetoes)
-        pairs, _ = expand_twins(some.pairs, _judged_twins(some, judged))
-        return star_clusters(pairs, binding_edges(some.pins, some.twins, judged), order, vetoes)
+        affected = ties.among(np.unique(ties.edges))
+        judged = np.union1d(affected.pins, vetoes)
+        pairs, _ = expand_twins(affected.pairs, _judged_twins(affected, judged))
+        return star_clusters(pairs, binding_edges(affected.pins, affected.twins, judged), order, vetoes)
 
     def _rank(self, doc_ids: Ids) -> Ids:
         policy, sources = keep_policy(self.rules.keep)

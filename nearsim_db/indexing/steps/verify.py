@@ -30,7 +30,7 @@ def verify_candidates(
     family = context.encoder.family
     doc_ids = np.unique(candidates)
     signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
-    candidates = _without_doubles(context, signed, candidates)
+    candidates = _without_duplicates(context, signed, candidates)
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
@@ -101,7 +101,7 @@ def read_features(
     return found
 
 
-def _without_doubles(
+def _without_duplicates(
     context: Context, signed: Signatures, candidates: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
@@ -111,9 +111,9 @@ def _without_doubles(
         return candidates
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(label) - 1)
     present = (signed.doc_ids[rows] == candidates).all(axis=1)
-    double = present & (label[rows[:, 0]] == label[rows[:, 1]])
-    context.doubles.update(signed.digests[row] for row in rows[double, 0].tolist())
-    apart: NDArray[np.int64] = candidates[~double]
+    duplicate = present & (label[rows[:, 0]] == label[rows[:, 1]])
+    context.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
+    apart: NDArray[np.int64] = candidates[~duplicate]
     return apart
 
 

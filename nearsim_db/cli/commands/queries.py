@@ -1,4 +1,4 @@
-"""Commands that query an index: pairs, clusters, similar."""
+"""The commands pairs, clusters and similar, which query an index."""
 
 import sys
 from pathlib import Path

@@ -11,7 +11,7 @@ from nearsim_db.worker.scope import Scope
 _log = logging.getLogger("nearsim.worker")
 
 
-class Notices:
+class StateLog:
     """Logs each state once, when it is first seen."""
 
     def __init__(self, scope: Scope) -> None:
