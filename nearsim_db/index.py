@@ -34,9 +34,9 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import catalog, document_writes, documents, verdicts
+from nearsim_db.store import collection_rows, document_writes, documents, verdicts
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.catalog import Collection
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.verdicts import Decision
@@ -145,7 +145,7 @@ class Index(Queries):
         if purge:
             return self.purge(external_ids, rejects).deleted
         with self.database.transaction() as connection:
-            collection_id = catalog.get_collection(connection, self.collection).collection_id
+            collection_id = collection_rows.get_collection(connection, self.collection).collection_id
             attachments.refuse_attached(connection, collection_id, "delete the rows")
             deleted = document_writes.delete_documents(connection, collection_id, list(external_ids))
         self._catch_up.update(collection_id)
@@ -179,7 +179,7 @@ class Index(Queries):
         profile = resolve(recipe)
         self.warnings += recipe_warnings.of_profile(profile)
         with self.database.transaction() as connection:
-            collection_id = catalog.ensure_collection(connection, self.collection).collection_id
+            collection_id = collection_rows.ensure_collection(connection, self.collection).collection_id
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
             has_documents = documents.has_documents(connection, collection_id)
@@ -222,16 +222,16 @@ class Index(Queries):
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:
         """Return the collection's id, `_NO_COLLECTION` if it does not exist. Raises ConflictError if it is attached."""
         with self.database.transaction() as connection:
-            found = catalog.find_collection(connection, self.collection)
+            found = collection_rows.find_collection(connection, self.collection)
             if found is None and not create:
                 return _NO_COLLECTION
-            collection = found or catalog.ensure_collection(connection, self.collection)
+            collection = found or collection_rows.ensure_collection(connection, self.collection)
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
 
     def _get_collection(self) -> Collection:
         with self.database.transaction() as connection:
-            return catalog.get_collection(connection, self.collection)
+            return collection_rows.get_collection(connection, self.collection)
 
     def _collection_id(self) -> CollectionId:
         return self._get_collection().collection_id

@@ -24,8 +24,8 @@ from nearsim_db.admin.reindex.promote import promote
 from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
 from nearsim_db.store import generations
-from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
+from nearsim_db.store.generation_rows import Generation, State
 
 COLLECTION, PROFILE = "living", "benchmark"
 QUICK_TURNS = 6  # there and back, one after the other: the quickest met the least noise

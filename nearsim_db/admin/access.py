@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store import access, catalog
+from nearsim_db.store import access, collection_rows
 from nearsim_db.store.access import Access, ManualGrant, Role
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import retry_conflicts
@@ -31,7 +31,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
     the connected user may not grant.
     """
     with database.transaction() as connection:
-        chosen = [catalog.get_collection(connection, name).collection_id for name in collections]
+        chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
         access.create_roles(connection)
         is_new = access.grant_role(connection, user, role)
         for collection_id in chosen:
@@ -47,7 +47,7 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
     with database.transaction() as connection:
         if collections:
             chosen: list[CollectionId] = [
-                catalog.get_collection(connection, name).collection_id for name in collections
+                collection_rows.get_collection(connection, name).collection_id for name in collections
             ]
             return access.revoke_collections(connection, user, chosen) > 0
         was_member = access.revoke_role(connection, user, role)

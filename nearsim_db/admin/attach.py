@@ -9,7 +9,7 @@ from nearsim_db.indexing import attached_table, collections
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.store import catalog, documents
+from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Columns, Relation
@@ -52,7 +52,7 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
 
 def _attach(connection: Connection, relation: Relation, columns: Columns, name: str) -> None:
     """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured."""
-    collection = catalog.ensure_collection(connection, name)
+    collection = collection_rows.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
     if before is None and documents.has_documents(connection, collection.collection_id):
         raise ConflictError(
@@ -131,7 +131,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
     attached, InputError if the texts to keep were dropped with their table.
     """
     with database.transaction() as connection:
-        collection = catalog.get_collection(connection, name)
+        collection = collection_rows.get_collection(connection, name)
         attachment = attachments.get_attachment(connection, collection.collection_id, name)
     if not keep:
         return collections.delete_collection(database, name)

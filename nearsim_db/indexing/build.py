@@ -17,10 +17,20 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.similarity.batches import VerifiedPairs
-from nearsim_db.store import bands, catalog, documents, generations, pairs, partitions, retention, signatures
+from nearsim_db.store import (
+    bands,
+    collection_rows,
+    documents,
+    generation_rows,
+    generations,
+    pairs,
+    partitions,
+    retention,
+    signatures,
+)
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 _SKETCHES_PER_BATCH = 20_000
@@ -36,7 +46,7 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
     abandoned.
     """
     with engine.connect() as reading, engine.connect() as writing:
-        generation = catalog.reread(writing, context.generation)
+        generation = generation_rows.reread(writing, context.generation)
         writing.rollback()
         stages: dict[str, Callable[[], None]] = {
             "sign": lambda: _sign_all(reading, writing, context, progress),
@@ -61,11 +71,11 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     age = context.retained_seconds
     retention.begin(writing, context.leaves, age)
     writing.commit()
-    total = catalog.count_documents(writing, generation.collection_id)
+    total = collection_rows.count_documents(writing, generation.collection_id)
     total -= documents.count_past_retention(writing, generation.collection_id, age)
     signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
-    catalog.add_figures(writing, generation, {"documents": total})
+    generation_rows.add_figures(writing, generation, {"documents": total})
     build_progress.begin(writing, context.generation, "sign", done)
     texts = recipe_warnings.TextSample()
     with closing(
@@ -90,7 +100,7 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     if attachments.find_attachment(writing, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(writing, context.leaves, "compare", [queue.WHOLE])
-    catalog.set_stage(writing, generation, "bands")
+    generation_rows.set_stage(writing, generation, "bands")
     build_progress.commit(writing, context.generation)
 
 
@@ -113,7 +123,7 @@ def _load_bands(
         progress("bands", heads, total)
     reading.rollback()
     bands.index_bands(writing, context.leaves)
-    catalog.set_stage(writing, context.generation, "pairs")
+    generation_rows.set_stage(writing, context.generation, "pairs")
     build_progress.commit(writing, context.generation)
 
 
@@ -128,7 +138,7 @@ def _forecast(connection: Connection, context: Context) -> None:
         context.encoder.profile.amplification,
         signatures.count_signed(connection, context.leaves),
     )
-    catalog.add_figures(
+    generation_rows.add_figures(
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
     )
     profile = context.encoder.profile
@@ -190,9 +200,9 @@ def _find_pairs(engine: Engine, context: Context, generation: Generation, progre
             wait([storing])
         storing.result()
         pairs.finish_pairs(writing, context.leaves)
-        catalog.add_figures(writing, context.generation, counting.result() | context.step_counts)
+        generation_rows.add_figures(writing, context.generation, counting.result() | context.step_counts)
         context.step_counts.clear()
-        catalog.set_stage(writing, context.generation, "clusters")
+        generation_rows.set_stage(writing, context.generation, "clusters")
         build_progress.commit(writing, context.generation)
 
 
@@ -213,8 +223,8 @@ def _store_block(
     # Documents whose text was being changed are searched once signed again. They are queued with the block because
     # only this process knows of them.
     queue.queue_work(writing, context.leaves, "search", stale)
-    catalog.set_stage(writing, context.generation, "pairs", through)
-    catalog.add_figures(writing, context.generation, step_counts)
+    generation_rows.set_stage(writing, context.generation, "pairs", through)
+    generation_rows.add_figures(writing, context.generation, step_counts)
     build_progress.commit(writing, context.generation)
 
 
@@ -223,7 +233,7 @@ def _finish(writing: Connection, context: Context, progress: Progress) -> None:
     steps.rebuild_clusters(writing, context)
     partitions.attach(writing, context.leaves)
     # The row is locked from here on, so the build cannot be paused between this check and its end.
-    catalog.set_stage(writing, context.generation, "done")
+    generation_rows.set_stage(writing, context.generation, "done")
     build_progress.check_not_stopped(writing, context.generation)
     generations.finish_build(writing, context.generation)
     writing.commit()

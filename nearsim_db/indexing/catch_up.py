@@ -10,10 +10,10 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import catalog, generations
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 
 
@@ -95,4 +95,4 @@ class CatchUp:
 
     def _generations(self, collection_id: CollectionId) -> list[Generation]:
         with self._database.transaction() as connection:
-            return catalog.list_generations(connection, collection_id)
+            return generation_rows.list_generations(connection, collection_id)

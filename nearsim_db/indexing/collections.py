@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import attached_table
 from nearsim_db.indexing.drop_generation import finish
-from nearsim_db.store import access, catalog, generations
-from nearsim_db.store.catalog import Collection
+from nearsim_db.store import access, collection_rows, generation_rows, generations
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
@@ -32,7 +32,7 @@ def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
     The process holds its lease: when it is killed, `open_database` deletes the collection.
     """
     with translated(), database.engine.connect() as lease:
-        collection = catalog.create_collection(lease, name, temporary=True)
+        collection = collection_rows.create_collection(lease, name, temporary=True)
         take_lock(lease, Lock.TEMPORARY, collection.collection_id)
         lease.commit()
         try:
@@ -49,8 +49,10 @@ def delete_collection(database: Database, name: str) -> int:
     Builds of its indexes stop at their next step.
     """
     with database.transaction() as connection:
-        collection = catalog.get_collection(connection, name)
-        generations.mark_abandoned(connection, catalog.list_generations(connection, collection.collection_id))
+        collection = collection_rows.get_collection(connection, name)
+        generations.mark_abandoned(
+            connection, generation_rows.list_generations(connection, collection.collection_id)
+        )
     with database.builder(collection.collection_id):
         attached_table.drop_triggers(database.engine, collection.collection_id)
         documents = database.count_documents(collection)
@@ -61,7 +63,7 @@ def delete_collection(database: Database, name: str) -> int:
 def delete_abandoned_collections(database: Database) -> None:
     """Delete temporary collections whose process has ended, if the user may."""
     with database.transaction() as connection:
-        temporary = catalog.list_collections(connection, temporary=True)
+        temporary = collection_rows.list_collections(connection, temporary=True)
         may_drop = bool(temporary) and access.has_owners_rights(connection)
     for collection in temporary if may_drop else ():
         with translated(), database.engine.connect() as connection:
@@ -72,13 +74,13 @@ def delete_abandoned_collections(database: Database) -> None:
 def _is_abandoned(connection: Connection, collection: Collection) -> bool:
     if not take_lock(connection, Lock.TEMPORARY, collection.collection_id, wait=False):
         return False
-    return catalog.find_collection(connection, collection.name) is not None
+    return collection_rows.find_collection(connection, collection.name) is not None
 
 
 def _drop(database: Database, collection: Collection) -> None:
     with database.transaction() as connection:
-        existing = catalog.list_generations(connection, collection.collection_id)
+        existing = generation_rows.list_generations(connection, collection.collection_id)
     for generation in existing:
         finish(database.engine, generation)
     with database.transaction() as connection:
-        catalog.delete_collection(connection, collection)
+        collection_rows.delete_collection(connection, collection)

@@ -12,8 +12,8 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.screening import FeatureCache
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.settings import Settings
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from nearsim_db.indexing import attached_table
-from nearsim_db.store import catalog
+from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.work import queue
@@ -24,7 +24,7 @@ def dispatch_changes(engine: Engine) -> int:
                 connection, partial(queue.dispatch, connection, _CHANGES_PER_BATCH)
             )
             if truncated:
-                for generation in catalog.list_generations(connection):
+                for generation in generation_rows.list_generations(connection):
                     queue.queue_work(connection, generation.leaves, "compare", [queue.WHOLE])
             connection.commit()
             dispatched += taken

@@ -9,12 +9,12 @@ from functools import partial
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.store import catalog, generations, partitions
+from nearsim_db.store import generation_rows, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
-from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translated
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
+from nearsim_db.store.generation_rows import Generation, State
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
@@ -41,7 +41,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
     """
     with translated(), suppress(NotFoundError):
         with engine.begin() as connection:
-            catalog.reread(connection, generation)
+            generation_rows.reread(connection, generation)
             generations.abandon(connection, generation, _DROPPABLE, drop=True)
         return finish(engine, generation, patience_seconds)
     return Dropped(generation, True, [])
@@ -92,5 +92,5 @@ def _drop_locked(connection: Connection, generation: Generation) -> None:
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
         take_transaction_lock(connection, lock, generation.generation_id)
     limit_lock_wait(connection, _TABLE_MILLISECONDS)
-    catalog.reread(connection, generation)
-    catalog.drop_generation(connection, generation)
+    generation_rows.reread(connection, generation)
+    generation_rows.drop_generation(connection, generation)

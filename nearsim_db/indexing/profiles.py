@@ -5,15 +5,16 @@ from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.profile import Profile, restore
 from nearsim_db.similarity.recipe import to_mapping
-from nearsim_db.store import catalog, generations
-from nearsim_db.store.catalog import Build, Collection, Generation
+from nearsim_db.store import generation_rows, generations, profile_rows
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Build, Generation
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet. Raises ConflictError when the name is taken."""
-    return catalog.create_profile(connection, collection_id, name, describe_build(profile))
+    return profile_rows.create_profile(connection, collection_id, name, describe_build(profile))
 
 
 def describe_build(profile: Profile) -> Build:
@@ -58,7 +59,7 @@ def drop(database: Database, collection: Collection, name: str) -> None:
     """
     collection_id = collection.collection_id
     with database.transaction() as connection:
-        if name not in catalog.profile_names(connection, collection_id):
+        if name not in profile_rows.profile_names(connection, collection_id):
             raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
         generations.mark_abandoned(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
@@ -67,8 +68,8 @@ def drop(database: Database, collection: Collection, name: str) -> None:
         for generation in existing:
             finish(database.engine, generation)
         with database.transaction() as connection:
-            catalog.delete_profile(connection, collection_id, name)
+            profile_rows.delete_profile(connection, collection_id, name)
 
 
 def _of_profile(connection: Connection, collection_id: CollectionId, name: str) -> list[Generation]:
-    return [one for one in catalog.list_generations(connection, collection_id) if one.profile == name]
+    return [one for one in generation_rows.list_generations(connection, collection_id) if one.profile == name]

@@ -14,11 +14,11 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import catalog, events, lookup_requests, purges, signatures, verdicts
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import events, generation_rows, lookup_requests, purges, signatures, verdicts
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.purges import Traces
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
@@ -148,7 +148,7 @@ def _purge_collection(
     """
     removed = _Removed(purges.delete_documents(connection, collection_id, external_ids))
     removed.changes = purges.delete_changes(connection, removed.ids)
-    existing = catalog.list_generations(connection, collection_id)
+    existing = generation_rows.list_generations(connection, collection_id)
     _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)
     removed.probes = lookup_requests.drop_all(connection, collection_id)
     _purge_verdicts(connection, removed)
@@ -166,7 +166,7 @@ def _purge_begun(
     removed, ids = _Removed(), before.ids
     purges.delete_changes(connection, ids)
     known = before.traces.keys() | before.queued
-    existing = catalog.list_generations(connection, collection_id)
+    existing = generation_rows.list_generations(connection, collection_id)
     begun = [one for one in existing if one.generation_id not in known]
     _purge_generations(connection, collection_id, begun, ids, removed, contexts)
     for generation in existing:
@@ -182,7 +182,7 @@ def _purge_built(
 ) -> _Removed:
     """Purge generations that were first builds in the first transaction and are built now."""
     removed = _Removed()
-    existing = catalog.list_generations(connection, collection_id)
+    existing = generation_rows.list_generations(connection, collection_id)
     built = [one for one in existing if one.generation_id in before.first_builds]
     _purge_generations(connection, collection_id, built, before.ids, removed, contexts)
     connection.commit()
@@ -236,7 +236,7 @@ def _purge_generation(
     take_transaction_lock(connection, Lock.LINK, id)
     if not purges.has_tables(connection, generation.leaves):
         return
-    generation = catalog.reread(connection, generation)
+    generation = generation_rows.reread(connection, generation)
     removed.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):

@@ -8,10 +8,10 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, retention
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.retention import Cutoffs
 from nearsim_db.store.work import queue
 

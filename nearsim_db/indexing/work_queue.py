@@ -19,7 +19,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.settle import settle
 from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import VerifiedPairs, joined
-from nearsim_db.store import catalog, documents, pairs, signatures
+from nearsim_db.store import documents, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
@@ -163,7 +163,7 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
         fresh = pairs.store_pairs(connection, context.leaves, batch)
         steps.extend_clusters(connection, context, fresh)
         stored += len(fresh)
-    catalog.count_up(connection, context.generation, context.step_counts)
+    generation_rows.count_up(connection, context.generation, context.step_counts)
     connection.commit()
     context.reset_findings()
     context.totals["pairs"] += stored
@@ -198,7 +198,7 @@ def _publish(connection: Connection, context: Context, lease_id: int, tasks: lis
 def _is_dropped(connection: Connection, context: Context) -> bool:
     """Whether the generation was dropped meanwhile."""
     try:
-        catalog.reread(connection, context.generation)
+        generation_rows.reread(connection, context.generation)
     except NotFoundError:
         return True
     return False

@@ -10,11 +10,12 @@ from nearsim_db.records import Cluster, Matches, Pair
 from nearsim_db.search import document_state, live_generation, statistics
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
-from nearsim_db.store import catalog, clusters, documents, pairs
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store import clusters, collection_rows, documents, generation_rows, pairs
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.generation_rows import Generation
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +49,7 @@ class Answers:
     def document(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
         with self._database.transaction() as connection:
-            collection = catalog.get_collection(connection, self._collection)
+            collection = collection_rows.get_collection(connection, self._collection)
             return _find_document(connection, collection, external_id, with_text=True)
 
     def pairs(self, min_similarity: float) -> Generator[Pair, None, None]:
@@ -99,8 +100,8 @@ class Answers:
         return collection, chosen, _profile(chosen)
 
     def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
-        collection = catalog.get_collection(connection, self._collection)
-        return collection, catalog.list_generations(connection, collection.collection_id)
+        collection = collection_rows.get_collection(connection, self._collection)
+        return collection, generation_rows.list_generations(connection, collection.collection_id)
 
     def _ask(self, read: Callable[[Connection], Answer]) -> Answer:
         def query() -> Answer:

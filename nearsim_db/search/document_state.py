@@ -1,8 +1,8 @@
 """Whether the index has a document, and whether what it has is the document's current text."""
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.signatures import DocumentState, read_document_state
 
 

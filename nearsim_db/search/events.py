@@ -9,7 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, NearsimError, NotFoundError, RecipeError
 from nearsim_db.similarity.recipe import retained_seconds
-from nearsim_db.store import catalog, events
+from nearsim_db.store import collection_rows, events, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts, translated
@@ -36,8 +36,8 @@ def choose(
     if collection is None:
         return EventFilter(kinds=kinds)
     with database.transaction() as connection:
-        found = catalog.get_collection(connection, collection)
-        generations = catalog.list_generations(connection, found.collection_id)
+        found = collection_rows.get_collection(connection, collection)
+        generations = generation_rows.list_generations(connection, found.collection_id)
     if profile is None:
         return EventFilter(found.collection_id, None, kinds)
     profiles = {one.profile: one.profile_id for one in generations}

@@ -7,9 +7,9 @@ from datetime import datetime
 from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId
-from nearsim_db.store import catalog, documents
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows, documents, generation_rows, profile_rows
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ def open_live(
     Raises NotFoundError, with the reason, if none is live, and FingerprintError or RecipeError if this version would
     make different sketches.
     """
-    generations = catalog.list_generations(connection, collection_id)
+    generations = generation_rows.list_generations(connection, collection_id)
     generation = choose_live(connection, collection, generations, profile)
-    return LiveIndex(contexts.make(generation), catalog.read_purges(connection).get(collection_id))
+    return LiveIndex(contexts.make(generation), collection_rows.read_purges(connection).get(collection_id))
 
 
 def choose_newest(
@@ -58,7 +58,7 @@ def choose_newest(
 def _default_profile(connection: Connection, generations: Sequence[Generation]) -> str:
     if not generations:
         return DEFAULT
-    name = catalog.default_profile(connection, generations[0].collection_id)
+    name = profile_rows.default_profile(connection, generations[0].collection_id)
     if name is None:
         known = ", ".join(_names(generations))
         raise NotFoundError(f"the collection has several profiles; name one of: {known}")

@@ -13,9 +13,9 @@ from nearsim_db.search.events import Event, Follower, choose, read
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.store import catalog
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
+from nearsim_db.store.generation_rows import Generation
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document
 
@@ -126,7 +126,7 @@ class Queries:
         different sketches.
         """
         with self.database.transaction() as connection:
-            collection = catalog.get_collection(connection, self.collection)
+            collection = collection_rows.get_collection(connection, self.collection)
             return open_live(
                 connection, self._contexts, collection.collection_id, self.collection, self.profile
             )

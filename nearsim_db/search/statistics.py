@@ -5,10 +5,11 @@ from typing import Any
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import to_mapping
-from nearsim_db.store import bands, catalog, partitions
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store import bands, collection_rows, partitions
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.documents import count_past_retention
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
 
@@ -24,7 +25,7 @@ def stats(
 
     Bucket counts are those of the build; with `recount` all band rows are read again.
     """
-    documents = catalog.count_documents(connection, collection.collection_id)
+    documents = collection_rows.count_documents(connection, collection.collection_id)
     outside = count_past_retention(connection, collection.collection_id, profile.recipe.retain.seconds)
     queued, set_aside = queue.count_work(connection, generation.leaves)
     found: dict[str, Any] = {

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
-from nearsim_db.store import access, catalog
-from nearsim_db.store.catalog import Collection
+from nearsim_db.store import access, collection_rows
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver.engine import (
     check_server,
     is_missing_table,
@@ -202,14 +202,14 @@ class Database:
     def collections(self) -> list[Collection]:
         """Return the permanent collections, by name."""
         with self.transaction() as connection:
-            return catalog.list_collections(connection)
+            return collection_rows.list_collections(connection)
 
     def count_documents(self, collection: Collection) -> int:
         """Return the number of documents in a collection."""
         with self.transaction() as connection:
-            return catalog.count_documents(connection, collection.collection_id)
+            return collection_rows.count_documents(connection, collection.collection_id)
 
     def create_collection(self, name: str) -> Collection:
         """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""
         with self.transaction() as connection:
-            return catalog.create_collection(connection, name)
+            return collection_rows.create_collection(connection, name)

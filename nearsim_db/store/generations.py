@@ -7,12 +7,12 @@ from sqlalchemy import Connection, func, select, update
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import catalog
-from nearsim_db.store.catalog import Generation, State
+from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.rows import fetch_row, fetch_values
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.generation_rows import Generation, State
 from nearsim_db.store.schema import tables
 
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
@@ -115,7 +115,7 @@ def is_unattended(generation: Generation, *, attended: bool) -> bool:
 
 def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """Return the generations of a collection, or of all, whose builder process has died."""
-    found = catalog.list_generations(connection, collection_id)
+    found = generation_rows.list_generations(connection, collection_id)
     return [one for one in found if is_unattended(one, attended=False) and not is_attended(connection, one)]
 
 

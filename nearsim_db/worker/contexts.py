@@ -9,9 +9,9 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
-from nearsim_db.store import catalog
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows, generation_rows
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.settings import Settings
 
 _log = logging.getLogger("nearsim.worker")
@@ -52,10 +52,10 @@ class Contexts:
 
     def refresh(self, connection: Connection) -> None:
         """Drop the contexts of deleted generations, and cached features of collections whose texts were purged."""
-        existing = {one.generation_id for one in catalog.list_generations(connection)}
+        existing = {one.generation_id for one in generation_rows.list_generations(connection)}
         self._contexts = {id: context for id, context in self._contexts.items() if id in existing}
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
-        purges = catalog.read_purges(connection)
+        purges = collection_rows.read_purges(connection)
         for context in self._contexts.values():
             collection_id = context.collection_id
             if purges.get(collection_id) != self._purges.get(collection_id):
@@ -65,9 +65,9 @@ class Contexts:
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id not in self._contexts and generation_id not in self.refused:
-            for generation in catalog.list_generations(connection):
+            for generation in generation_rows.list_generations(connection):
                 if generation.generation_id == generation_id:
-                    collections = catalog.list_collections(connection)
+                    collections = collection_rows.list_collections(connection)
                     self._names |= {one.collection_id: one.name for one in collections}
                     # The collection may have been deleted after the generations were listed.
                     if generation.collection_id in self._names:

@@ -17,7 +17,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import catalog, lookup_requests
+from nearsim_db.store import collection_rows, generation_rows, lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_transient, translated
@@ -80,7 +80,7 @@ class LookupRequestService:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_SECONDS
-            now = catalog.list_live(connection), catalog.read_purges(connection)
+            now = generation_rows.list_live(connection), collection_rows.read_purges(connection)
             if now != self._seen:
                 self._lookups.clear()
                 self._seen = now

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from nearsim_db.indexing import drop_generation, retention
 from nearsim_db.search import events
-from nearsim_db.store import catalog, lookup_requests, partitions
+from nearsim_db.store import collection_rows, generation_rows, lookup_requests, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.worker.scope import Scope
@@ -36,7 +36,7 @@ def analyze_tables(engine: Engine) -> None:
 def drop_generations(scope: Scope) -> None:
     """Drop generations that were in use when their drop was requested."""
     with scope.engine.connect() as connection:
-        generations = catalog.list_generations(connection, scope.collection_id)
+        generations = generation_rows.list_generations(connection, scope.collection_id)
     for one in generations:
         if one.dropping and drop_generation.finish(scope.engine, one, patience_seconds=0.0).finished:
             _log.info(
@@ -51,8 +51,8 @@ def drop_generations(scope: Scope) -> None:
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Remove documents past their retention from all indexes; `between` is called after each slice."""
     with scope.engine.connect() as connection:
-        permanent = {one.collection_id for one in catalog.list_collections(connection)}
-        generations = catalog.list_generations(connection, scope.collection_id)
+        permanent = {one.collection_id for one in collection_rows.list_collections(connection)}
+        generations = generation_rows.list_generations(connection, scope.collection_id)
         contexts = [
             scope.contexts.find(connection, one.generation_id)
             for one in generations

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nearsim_db.records import CollectionId
-from nearsim_db.store import catalog
+from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.worker.contexts import Contexts
@@ -32,7 +32,7 @@ class Scope:
         """Look the collection up again, and drop contexts that are out of date. Raises NotFoundError."""
         with self.engine.connect() as connection:
             if self.collection is not None:
-                self.collection_id = catalog.get_collection(connection, self.collection).collection_id
+                self.collection_id = collection_rows.get_collection(connection, self.collection).collection_id
             self.contexts.refresh(connection)
 
     def includes(self, collection_id: CollectionId) -> bool:

@@ -4,8 +4,8 @@ import logging
 
 from nearsim_db.errors import suggested_command
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import catalog, generations
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows, generations
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.worker.scope import Scope
 
 _log = logging.getLogger("nearsim.worker")
@@ -47,7 +47,7 @@ class StateLog:
     def log_unindexed(self) -> None:
         """Log collections that have documents and no profile."""
         with self._scope.engine.connect() as connection:
-            unindexed = catalog.list_unindexed(connection)
+            unindexed = collection_rows.list_unindexed(connection)
         for one in unindexed:
             if self._scope.includes(one.collection_id) and one.collection_id not in self._unindexed:
                 self._unindexed.add(one.collection_id)

@@ -12,11 +12,11 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import catalog, documents
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows, documents, generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
 
@@ -45,8 +45,8 @@ class UnattendedBuilds:
     def run(self) -> None:
         """Build each generation that is unattended and due."""
         with self._scope.engine.connect() as connection:
-            permanent = {one.collection_id for one in catalog.list_collections(connection)}
-            generations = catalog.list_generations(connection, self._scope.collection_id)
+            permanent = {one.collection_id for one in collection_rows.list_collections(connection)}
+            generations = generation_rows.list_generations(connection, self._scope.collection_id)
         existing = {one.generation_id for one in generations}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in generations:
@@ -68,7 +68,7 @@ class UnattendedBuilds:
         if not take_lock(connection, lock, id, wait=False):
             return
         try:
-            states = {one.generation_id: one.state for one in catalog.list_generations(connection)}
+            states = {one.generation_id: one.state for one in generation_rows.list_generations(connection)}
             context = self._scope.contexts.find(connection, generation.generation_id)
             connection.commit()
             if context is not None and states.get(generation.generation_id) == "building":

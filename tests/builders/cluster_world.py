@@ -17,7 +17,7 @@ from nearsim_db.indexing.steps import extend_clusters, update_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, keep_policy, override
-from nearsim_db.store import catalog, pairs, partitions, signatures
+from nearsim_db.store import collection_rows, pairs, partitions, signatures
 from nearsim_db.store.driver.engine import driver
 
 Tie = tuple[int, int]
@@ -30,7 +30,7 @@ class World:
     def __init__(self, connection: Connection, settings: list[str]) -> None:
         profile = resolve(override(Recipe(), settings))
         self.connection, self.rules = connection, profile.recipe.cluster
-        self.collection = catalog.create_collection(connection, "world")
+        self.collection = collection_rows.create_collection(connection, "world")
         generation = profiles.create(connection, self.collection.collection_id, "default", profile)
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)

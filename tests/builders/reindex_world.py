@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store import catalog
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import generation_rows
+from nearsim_db.store.generation_rows import Generation
 from tests.builders.relations import identifier
 
 # Every band has one row, so that no pair of a third or more is ever missed.
@@ -78,13 +78,13 @@ def pairs_of(database: Database, generation_id: int) -> set[tuple[str, str]]:
 def states(database: Database) -> dict[int, str]:
     """The state of every generation."""
     with database.transaction() as connection:
-        return {one.generation_id: one.state for one in catalog.list_generations(connection)}
+        return {one.generation_id: one.state for one in generation_rows.list_generations(connection)}
 
 
 def coming(database: Database) -> Generation:
     """The newest generation."""
     with database.transaction() as connection:
-        return catalog.list_generations(connection)[-1]
+        return generation_rows.list_generations(connection)[-1]
 
 
 def leaf_tables(database: Database) -> int:

@@ -8,7 +8,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing.collections import delete_collection, open_database, temporary_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
-from nearsim_db.store.catalog import list_generations
+from nearsim_db.store.generation_rows import list_generations
 
 pytestmark = pytest.mark.each_major
 

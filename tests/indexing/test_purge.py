@@ -18,7 +18,7 @@ from nearsim_db.indexing import purge as purging
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, silent
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import catalog, documents
+from nearsim_db.store import documents, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import queue
@@ -216,7 +216,7 @@ def test_a_build_that_was_interrupted_is_finished_and_forgets(
                 "(SELECT fingerprint FROM nearsim.generation) FROM nearsim.profile"
             )
         with index.database.transaction() as connection:
-            generation = catalog.list_generations(connection)[-1]
+            generation = generation_rows.list_generations(connection)[-1]
         context = index._contexts.make(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles
-from nearsim_db.store import catalog, documents, generations
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store import collection_rows, documents, generation_rows, generations
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
 
@@ -24,7 +25,7 @@ def check(connection: Connection) -> Iterator[Finding]:
 
 def _check_builds(connection: Connection) -> Iterator[Finding]:
     is_finished = True
-    for collection in catalog.list_collections(connection):
+    for collection in collection_rows.list_collections(connection):
         unfinished = _unfinished(connection, collection)
         if not unfinished:
             continue
@@ -43,7 +44,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
     if not documents.has_documents(connection, collection.collection_id):
         return []
-    existing = catalog.list_generations(connection, collection.collection_id)
+    existing = generation_rows.list_generations(connection, collection.collection_id)
     live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
     unfinished = [f"profile {one.profile} is not built" for one in existing if one.is_first_build]
@@ -51,7 +52,7 @@ def _unfinished(connection: Connection, collection: Collection) -> list[str]:
 
 
 def _check_profiles(connection: Connection) -> Iterator[Finding]:
-    for one in catalog.list_unindexed(connection):
+    for one in collection_rows.list_unindexed(connection):
         finding = f"collection {one.name} has documents but no profile"
         yield Finding("profiles", "warning", finding, f"create one: {suggested_command('build', one.name)}")
 
@@ -60,7 +61,7 @@ def _check_workers(connection: Connection) -> Finding:
     workers = leases.list_workers(connection)
     if workers:
         return Finding("workers", "ok", f"{len(workers)} running: {', '.join(workers)}")
-    existing = catalog.list_generations(connection)
+    existing = generation_rows.list_generations(connection)
     refused = [one.generation_id for one in existing if profiles.is_refused(one)]
     queued = backlog.read_backlog(connection, None, refused)
     counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
@@ -84,7 +85,7 @@ def _check_reindexes(connection: Connection) -> Iterator[Finding]:
     for one in left:
         finding = f"the build of {_describe(one)} was left behind"
         yield Finding("reindexes", "warning", finding, generations.remedy(one, attended=False))
-    existing = catalog.list_generations(connection)
+    existing = generation_rows.list_generations(connection)
     refused = [one for one in existing if profiles.is_refused(one)]
     for one in refused:
         finding = f"{_describe(one)} ({one.state}) cannot be written to by this version"
@@ -103,7 +104,7 @@ def _describe(one: Generation) -> str:
 
 
 def _check_temporary(connection: Connection) -> Finding:
-    temporary = catalog.list_collections(connection, temporary=True)
+    temporary = collection_rows.list_collections(connection, temporary=True)
     left = sum(_is_unlocked(connection, Lock.TEMPORARY, collection) for collection in temporary)
     if not left:
         return Finding("temporary collections", "ok", "no leftovers")

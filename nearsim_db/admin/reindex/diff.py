@@ -18,9 +18,9 @@ from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.store import diffs
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import GenerationTables
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
 
 _STEPS = 4

@@ -11,12 +11,12 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress
-from nearsim_db.store import catalog, generations
-from nearsim_db.store.catalog import Generation, State
+from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.generation_rows import Generation, State
 from nearsim_db.store.generations import MAINTAINED
 
 _PATIENCE_SECONDS = 10.0  # time for a paused process to finish its batch
@@ -75,7 +75,7 @@ class ForegroundBuild:
                 generations.make_ready(connection, generation)
             elif state not in MAINTAINED:
                 raise _stopped(generation, state)
-            ready = catalog.reread(connection, generation)
+            ready = generation_rows.reread(connection, generation)
         self.unfinished = None
         return ready
 
@@ -89,7 +89,7 @@ class ForegroundBuild:
                 if state not in MAINTAINED:
                     raise _stopped(generation, state)
                 if (measured := rate.measure(step, done)) is not None:
-                    catalog.add_figures(connection, generation, {"work_per_second": measured})
+                    generation_rows.add_figures(connection, generation, {"work_per_second": measured})
             self._progress(step, done, total)
 
         return report

@@ -7,9 +7,9 @@ from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attemp
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import GenerationId
 from nearsim_db.store import generations
-from nearsim_db.store.catalog import Generation, State
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import is_lock_timeout, translated
+from nearsim_db.store.generation_rows import Generation, State
 
 _ATTEMPTS = 200
 

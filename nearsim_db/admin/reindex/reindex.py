@@ -15,11 +15,11 @@ from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
-from nearsim_db.store import catalog, diffs, generations
-from nearsim_db.store.catalog import Generation, State
+from nearsim_db.store import collection_rows, diffs, generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.generation_rows import Generation, State
 
 
 class Reindex:
@@ -78,7 +78,7 @@ class Reindex:
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)
         described = profiles.describe_build(profile)
-        return catalog.create_generation(
+        return generation_rows.create_generation(
             connection, live.profile_id, described, live.generation_id, detached=detached
         )
 
@@ -92,12 +92,12 @@ class Reindex:
 
         def prepare(connection: Connection) -> Generation:
             generations.lock_profile(connection, chosen.profile_id)
-            current = catalog.reread(connection, chosen)
+            current = generation_rows.reread(connection, chosen)
             if current.state == "paused":
                 state: State = "catching_up" if current.stage == "done" else "building"
                 generations.change_state(connection, current, state, ["paused"])
             generations.set_detached(connection, current, detached)
-            return catalog.reread(connection, current)
+            return generation_rows.reread(connection, current)
 
         if detached:
             with self.database.transaction() as connection:
@@ -109,14 +109,14 @@ class Reindex:
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
             generations.change_state(connection, chosen, "paused", ["building", "catching_up", "ready"])
-            return catalog.reread(connection, chosen)
+            return generation_rows.reread(connection, chosen)
 
     def abandon(self) -> Generation:
         """Abandon the pending generation; its tables exist until it is dropped."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
             generations.abandon(connection, chosen, generations.PENDING, drop=False)
-            return catalog.reread(connection, chosen)
+            return generation_rows.reread(connection, chosen)
 
     def diff(
         self, generation_id: int | None = None, *, samples: int = 20, limits: Limits = NO_LIMITS
@@ -184,8 +184,8 @@ class Reindex:
         id = None if generation_id is None else GenerationId(generation_id)
         with self.database.transaction() as connection:
             if every:
-                collection_id = catalog.get_collection(connection, self.collection).collection_id
-                return select.droppable(catalog.list_generations(connection, collection_id), None)
+                collection_id = collection_rows.get_collection(connection, self.collection).collection_id
+                return select.droppable(generation_rows.list_generations(connection, collection_id), None)
             return select.droppable(self._generations(connection), id)
 
     def drop(

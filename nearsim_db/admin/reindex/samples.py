@@ -9,9 +9,9 @@ from nearsim_db.indexing.context import make_encoder
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import diffs, reports
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import DiffPair, GenerationTables, Tie
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import ReadText
 
 _TEXT_CHARACTERS = 10_000

@@ -8,9 +8,9 @@ from nearsim_db.admin.reindex.estimate import StageProgress, estimate, seconds_b
 from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
-from nearsim_db.store import catalog, partitions, signatures
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import collection_rows, generation_rows, partitions, signatures
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED, PENDING, is_attended, is_unattended, state_label
 from nearsim_db.store.work import leases, queue
 
@@ -56,8 +56,8 @@ class Status:
 
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
     """Return the generations of a profile or of all profiles, oldest first. Raises NotFoundError."""
-    collection_id = catalog.get_collection(connection, collection).collection_id
-    generations = catalog.list_generations(connection, collection_id)
+    collection_id = collection_rows.get_collection(connection, collection).collection_id
+    generations = generation_rows.list_generations(connection, collection_id)
     names = {one.profile for one in generations}
     if profile is not None and profile not in names:
         existing = ", ".join(sorted(names)) or "none yet"
@@ -125,7 +125,7 @@ def _estimate(
     began = generation.figures.get("began", {})
     documents = generation.figures.get("documents")
     if documents is None:
-        documents = catalog.count_documents(connection, generation.collection_id)
+        documents = collection_rows.count_documents(connection, generation.collection_id)
     is_current = began.get("stage") == generation.stage
     elapsed = queue.server_time(connection).timestamp() - began["at"] if is_current else 0.0
     share = None if done is None or not total else min(done / total, 1.0)

@@ -11,10 +11,10 @@ from nearsim_db.admin.reindex.diff_result import Evidence
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.store import diffs, documents
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.diffs import DiffDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
+from nearsim_db.store.generation_rows import Generation
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _MEASURES = {"euclidean": "distance", "cosine": "cosine"}

@@ -14,12 +14,12 @@ from nearsim_db.admin.verify_index.tables import check_catalog, check_content, c
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
-from nearsim_db.store import catalog
+from nearsim_db.store import collection_rows, generation_rows
 from nearsim_db.store import verify_index as store
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import corruption_message, translated
+from nearsim_db.store.generation_rows import Generation
 
 _DOCUMENTS_AT_ONCE = 1_000
 
@@ -43,7 +43,7 @@ class IndexChecker:
                 self._check(connection, findings)
             except Exception as error:
                 connection.rollback()
-                catalog.reread(connection, generation)
+                generation_rows.reread(connection, generation)
                 connection.rollback()
                 findings = self._find_damage(connection, generation, error)
             connection.rollback()
@@ -68,7 +68,7 @@ class IndexChecker:
         check_content(connection, findings, self.progress)
         if findings.is_damaged or check_shapes(connection, context, findings):
             return
-        total = catalog.count_documents(connection, context.collection_id)
+        total = collection_rows.count_documents(connection, context.collection_id)
         for doc_ids in _batches(connection, context):
             check_documents(connection, context, findings, doc_ids)
             check_pairs(connection, context, findings, doc_ids, either_end=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nearsim_db.store import verify_index as store
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 
 TableKind = Literal[
     "missing_table", "detached_table", "unlogged_table", "missing_index", "unusable_index", "missing_constraint",

@@ -14,8 +14,8 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.database import Database
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 
 DEFAULT_SAMPLE = 1_000

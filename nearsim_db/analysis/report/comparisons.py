@@ -7,8 +7,8 @@ from nearsim_db.analysis.report.text_diff import compare
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.normalise import strip_html
 from nearsim_db.store import reports
-from nearsim_db.store.catalog import Generation
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import ReadText, ReportPair
 
 READ_CHARACTERS = 100_000

@@ -23,11 +23,12 @@ from nearsim_db.search import live_generation, statistics
 from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
 from nearsim_db.similarity.recipe import to_toml
-from nearsim_db.store import catalog, reports
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store import collection_rows, generation_rows, reports
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import Bucket
 from nearsim_db.store.work import work_items
 
@@ -58,8 +59,8 @@ def gather(
     """
     reject_summary = rejects.summarise(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
-        found = catalog.get_collection(connection, collection)
-        generations = catalog.list_generations(connection, found.collection_id)
+        found = collection_rows.get_collection(connection, collection)
+        generations = generation_rows.list_generations(connection, found.collection_id)
         generation = (
             live_generation.choose_newest(connection, collection, generations, profile)
             if generations or profile

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from nearsim_db.analysis.tuning.sampling import MOST_CHARACTERS, MOST_DOCUMENTS, Reservoir, Sample, TextOf
 from nearsim_db.records import CollectionId, Progress, silent
-from nearsim_db.store import catalog, documents
+from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 
@@ -21,8 +21,8 @@ def draw_from_collection(
 ) -> Sample:
     """Sample the documents of a collection. Raises NotFoundError for an unknown collection."""
     with database.transaction() as connection:
-        collection_id = catalog.get_collection(connection, name).collection_id
-        total = catalog.count_documents(connection, collection_id)
+        collection_id = collection_rows.get_collection(connection, name).collection_id
+        total = collection_rows.count_documents(connection, collection_id)
         chosen = documents.sample_documents(connection, collection_id, size, seed)
         reservoir = Reservoir(size, MOST_CHARACTERS, seed)
         for _, text in _texts(connection, collection_id, chosen, text_of):

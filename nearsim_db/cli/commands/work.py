@@ -183,12 +183,12 @@ def _print_totals(states: Counter[str], changes: int) -> None:
 
 
 def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":
-    from nearsim_db.store import catalog
+    from nearsim_db.store import collection_rows
 
     if name is None:
         return None
     with database.transaction() as connection:
-        return catalog.get_collection(connection, name).collection_id
+        return collection_rows.get_collection(connection, name).collection_id
 
 
 def _wanted(ids: list[str] | None, everything: bool) -> list[str] | None:

@@ -8,7 +8,7 @@ from nearsim_db.cli.output.reindex_status import how_to_continue, outline, size
 from nearsim_db.errors import LimitsExceededError, suggested_command
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store.generation_rows import Generation
 
 
 def print_state(reindex: Reindex, generation: Generation, *, as_json: bool, quiet: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 from nearsim_db.admin.reindex import Reindex, Status
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import suggested_command
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store.generation_rows import Generation
 
 _STAGES = {"sign": "signing", "bands": "storing band keys", "pairs": "verifying", "clusters": "clustering"}
 _COLUMNS = (

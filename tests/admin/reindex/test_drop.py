@@ -10,8 +10,8 @@ from sqlalchemy import text
 from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
-from nearsim_db.store import catalog, partitions
-from nearsim_db.store.catalog import Generation
+from nearsim_db.store import generation_rows, partitions
+from nearsim_db.store.generation_rows import Generation
 from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
 from tests.builders.relations import identifier
 from tests.builders.workers import application, running, wait_until
@@ -48,7 +48,7 @@ def database(url: str) -> Iterator[Database]:
 def retired(database: Database) -> Generation:
     """The oldest generation."""
     with database.transaction() as connection:
-        return catalog.list_generations(connection)[0]
+        return generation_rows.list_generations(connection)[0]
 
 
 def nothing_is_left(database: Database) -> bool:

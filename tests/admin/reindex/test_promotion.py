@@ -10,7 +10,7 @@ import pytest
 from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex, promote
 from nearsim_db.errors import ConflictError
-from nearsim_db.store import catalog
+from nearsim_db.store import generation_rows
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
 from tests.builders.workers import application, ask, wait_until
 from tests.servers.databases import Server
@@ -42,7 +42,7 @@ def database(url: str) -> Iterator[Database]:
 
 def test_readers_never_see_none_or_two(url: str, database: Database) -> None:
     with database.transaction() as connection:
-        both = catalog.list_generations(connection)
+        both = generation_rows.list_generations(connection)
     expected = {one.generation_id: len(pairs_of(database, one.generation_id)) for one in both}
     seen: list[tuple[object, ...]] = []
     done = Event()

@@ -15,8 +15,9 @@ from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generations
-from nearsim_db.store.catalog import Collection, Generation
+from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
 from tests.builders.reindex_world import (

@@ -1,0 +1,180 @@
+"""Rows of generations; `generations` changes their states."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from psycopg.types.json import Jsonb
+from sqlalchemy import Connection, delete, insert, literal, select, true, update
+
+from nearsim_db.errors import NotFoundError, suggested_command
+from nearsim_db.records import CollectionId, GenerationId, ProfileId
+from nearsim_db.store import partitions
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.schema import tables
+
+State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
+Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Parameters of a build: a recipe with all defaults filled in, and the values resolved from it."""
+
+    recipe: dict[str, Any]
+    fingerprint: str
+    bands: int
+    rows: int
+    expected_recall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One build of a profile's index; `figures` are the counts that its build recorded.
+
+    `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
+    `detached` one; a `dropping` one waits until its tables have no readers.
+    """
+
+    generation_id: GenerationId
+    profile_id: ProfileId
+    profile: str
+    collection_id: CollectionId
+    collection: str
+    state: State
+    stage: Stage
+    verified_through: int
+    recipe: dict[str, Any]
+    fingerprint: str
+    figures: dict[str, Any]
+    created_at: datetime
+    live_at: datetime | None
+    bands: int
+    rows: int
+    replaces: GenerationId | None
+    detached: bool
+    dropping: bool
+    ready_at: datetime | None
+    retired_at: datetime | None
+
+    @property
+    def leaves(self) -> Leaves:
+        """Return the names of its own tables."""
+        return Leaves(self.generation_id)
+
+    @property
+    def is_first_build(self) -> bool:
+        """Whether it is the first build of its profile, which any process may continue."""
+        return self.state == "building" and self.replaces is None
+
+    def advice(self, command: str, *more: str) -> str:
+        """Return a command for its profile, to be copied."""
+        return suggested_command(command, self.collection, self.profile, *more)
+
+
+def create_generation(
+    connection: Connection,
+    profile_id: ProfileId,
+    built: Build,
+    replaces: GenerationId | None = None,
+    *,
+    detached: bool = False,
+) -> Generation:
+    """Create a generation of a profile, in state `building`, beside the one it is to replace."""
+    made = insert(tables.generation).values(
+        profile_id=profile_id, **asdict(built), replaces=replaces, detached=detached
+    )
+    generation_id = connection.execute(made.returning(tables.generation.c.generation_id)).scalar_one()
+    return get_generation(connection, GenerationId(generation_id))
+
+
+def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
+    """Return the generations of a collection's profiles, or of all, in the order of profile names and age."""
+    generation, profile, collection = tables.generation, tables.profile, tables.collection
+    chosen = true() if collection_id is None else profile.c.collection_id == collection_id
+    rows = connection.execute(
+        select(
+            generation.c.generation_id,
+            generation.c.profile_id,
+            profile.c.name,
+            profile.c.collection_id,
+            collection.c.name,
+            generation.c.state,
+            generation.c.stage,
+            generation.c.verified_through,
+            generation.c.recipe,
+            generation.c.fingerprint,
+            generation.c.figures,
+            generation.c.created_at,
+            generation.c.live_at,
+            generation.c.bands,
+            generation.c.rows,
+            generation.c.replaces,
+            generation.c.detached,
+            generation.c.dropping,
+            generation.c.ready_at,
+            generation.c.retired_at,
+        )
+        .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
+        .join(collection, collection.c.collection_id == profile.c.collection_id)
+        .where(chosen)
+        .order_by(profile.c.name, generation.c.generation_id)
+    )
+    return [Generation(*tuple(row)) for row in rows]
+
+
+def list_live(connection: Connection) -> set[GenerationId]:
+    """Return the live generations."""
+    table = tables.generation
+    live = select(table.c.generation_id).where(table.c.state == "live")
+    return {GenerationId(one) for one in connection.execute(live).scalars()}
+
+
+def reread(connection: Connection, generation: Generation) -> Generation:
+    """Return the generation as it is now. Raises NotFoundError if it was dropped meanwhile."""
+    return get_generation(connection, generation.generation_id)
+
+
+def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
+    """Return the generation of that number. Raises NotFoundError."""
+    for one in list_generations(connection):
+        if one.generation_id == generation_id:
+            return one
+    raise NotFoundError(f"generation {generation_id} does not exist")
+
+
+def set_stage(
+    connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0
+) -> None:
+    """Record the progress of a build."""
+    connection.execute(
+        update(tables.generation)
+        .where(tables.generation.c.generation_id == generation.generation_id)
+        .values(stage=stage, verified_through=verified_through)
+    )
+
+
+def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
+    """Add figures of a build to those recorded."""
+    table = tables.generation
+    connection.execute(
+        update(table)
+        .where(table.c.generation_id == generation.generation_id)
+        .values(figures=table.c.figures.op("||")(literal(figures, table.c.figures.type)))
+    )
+
+
+def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
+    """Increment figures of a generation that several processes update."""
+    if counted:
+        parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
+        driver(connection).execute(statement("increment_figures"), parameters)
+
+
+def drop_generation(connection: Connection, generation: Generation) -> None:
+    """Drop a generation, its tables and its queue."""
+    partitions.drop(connection, generation.leaves)
+    connection.execute(
+        delete(tables.generation).where(tables.generation.c.generation_id == generation.generation_id)
+    )
