@@ -29,7 +29,7 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import load, override
-from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold
 
@@ -116,7 +116,7 @@ def measure_stages(texts: Sequence[str], backend: Backend) -> dict[str, float]:
         batch = texts[begin : begin + STAGE_DOCUMENTS]
         folded = stages.run("fold", partial(_each, fold, batch))
         raw = stages.run("encode", partial(from_texts, folded))
-        squeeze = partial(kernels.squeeze, raw.data, raw.offsets, classes.spaces(True))
+        squeeze = partial(kernels.squeeze, raw.data, raw.offsets, separators.spaces(True))
         data, offsets = stages.run("squeeze", squeeze)
         cut = partial(kernels.char_ids, data, offsets, SHINGLE, "poly64", raw.ascii)
         ids, id_offsets = stages.run("shingle ids", cut)

@@ -38,7 +38,7 @@ from nearsim_db.store import collection_rows, document_writes, documents, verdic
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.verdicts import Decision
 
 
@@ -98,7 +98,7 @@ class Index(Queries):
         """
         collection_id = self._open_for_writing("write", create=not dry_run)
         counted = VectorLengthCheck(records)
-        with translated(), RejectWriter(rejects) as writer:
+        with translate_errors(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:
                 self._catch_up.update(collection_id)
@@ -129,7 +129,7 @@ class Index(Queries):
         Raises NotFoundError if the collection is not attached, or its table cannot be read now.
         """
         collection_id = self._collection_id()
-        with translated(), self._catch_up.delay_first_build(collection_id):
+        with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
         self._catch_up.update(collection_id)
@@ -163,7 +163,7 @@ class Index(Queries):
             with self._catch_up.skip_irreproducible():
                 self._catch_up.ensure_built(collection_id)
 
-        with translated():
+        with translate_errors():
             attached_table.refuse_attached_rows(self.database.engine, collection_id, ids)
             purged = purge.purge(
                 self.database.engine, collection_id, ids, rejects, self._contexts, finish_builds

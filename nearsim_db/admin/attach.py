@@ -15,7 +15,7 @@ from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Columns, Relation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     name = relation.name if collection is None else collection
     if not name.strip():
         raise ConflictError("the collection name must not be empty")
-    with translated(), database.engine.connect() as connection:
+    with translate_errors(), database.engine.connect() as connection:
         attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)
         )
@@ -140,7 +140,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
             f"the table of collection {name!r} was dropped with its texts, which cannot be kept; without --keep, the "
             "collection is deleted too"
         )
-    with translated(), database.builder(collection.collection_id):
+    with translate_errors(), database.builder(collection.collection_id):
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
         attached_table.catch_up(database.engine)

@@ -12,7 +12,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 
@@ -37,7 +37,7 @@ class CatchUp:
 
         Documents catch up with the attached table first. A reindex that another process began is left to it.
         """
-        with translated():
+        with translate_errors():
             attached_table.catch_up_collection(self._database.engine, collection_id, self._progress)
             dispatch_changes(self._database.engine)
             for generation in self.ensure_built(collection_id):

@@ -10,7 +10,7 @@ from nearsim_db.store import access, collection_rows, generation_rows, generatio
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 
 
@@ -31,7 +31,7 @@ def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
 
     The process holds its lease: when it is killed, `open_database` deletes the collection.
     """
-    with translated(), database.engine.connect() as lease:
+    with translate_errors(), database.engine.connect() as lease:
         collection = collection_rows.create_collection(lease, name, temporary=True)
         take_lock(lease, Lock.TEMPORARY, collection.collection_id)
         lease.commit()
@@ -66,7 +66,7 @@ def delete_abandoned_collections(database: Database) -> None:
         temporary = collection_rows.list_collections(connection, temporary=True)
         may_drop = bool(temporary) and access.has_owners_rights(connection)
     for collection in temporary if may_drop else ():
-        with translated(), database.engine.connect() as connection:
+        with translate_errors(), database.engine.connect() as connection:
             if _is_abandoned(connection, collection):
                 _drop(database, collection)
 

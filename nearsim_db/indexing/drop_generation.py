@@ -12,7 +12,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.store import generation_rows, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translated
+from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.generation_rows import Generation, State
 
@@ -39,7 +39,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
     Waits up to `patience_seconds` for readers, otherwise a worker finishes it. Safe to rerun if interrupted.
     """
-    with translated(), suppress(NotFoundError):
+    with translate_errors(), suppress(NotFoundError):
         with engine.begin() as connection:
             generation_rows.reread(connection, generation)
             generations.abandon(connection, generation, _DROPPABLE, drop=True)
@@ -50,7 +50,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
     """Drop the tables of an abandoned generation, unless sessions still read them after `patience_seconds`."""
     autocommit = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    with translated(), autocommit as connection:
+    with translate_errors(), autocommit as connection:
         try:
             _retry_for(patience_seconds, partial(_detach, connection, generation))
             _retry_for(patience_seconds, partial(_drop, engine, generation))

@@ -14,7 +14,7 @@ from nearsim_db.store import clusters, collection_rows, documents, generation_ro
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 
 Answer = TypeVar("Answer")
@@ -108,11 +108,11 @@ class Answers:
             with self._database.engine.begin() as connection:
                 return read(connection)
 
-        with translated():
+        with translate_errors():
             return retry_if_replaced(query)
 
     def _stream(self, read: Callable[[Connection], Iterator[Answer]]) -> Generator[Answer, None, None]:
-        with translated(), self._database.engine.connect() as connection:
+        with translate_errors(), self._database.engine.connect() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
                 rows = read(connection)

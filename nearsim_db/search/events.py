@@ -12,7 +12,7 @@ from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, events, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
-from nearsim_db.store.driver.engine import retry_conflicts, translated
+from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
 from nearsim_db.store.events import Event, EventFilter, Kind
 
 __all__ = ["Event", "EventFilter", "Follower", "Kind", "choose", "kept_seconds", "prune", "read"]
@@ -55,7 +55,7 @@ def read(database: Database, wanted: EventFilter, after: int | None = None) -> G
     Raises MissedEventsError if events after it were removed.
     """
     follower = Follower(database, wanted, after)
-    with translated(), database.engine.connect() as connection:
+    with translate_errors(), database.engine.connect() as connection:
         before = -1
         while follower.after != before:
             before = follower.after
@@ -123,7 +123,10 @@ class Follower:
         if self._stopping():
             return
         autocommit = {"isolation_level": "AUTOCOMMIT"}
-        with translated(), self._database.engine.connect().execution_options(**autocommit) as connection:
+        with (
+            translate_errors(),
+            self._database.engine.connect().execution_options(**autocommit) as connection,
+        ):
             notify.listen(connection)
             while not self._stopping():
                 before = self.after
@@ -167,7 +170,7 @@ def kept_seconds(age: str) -> int | None:
 def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:
     """Remove events older than an age, a batch per transaction; stop after about `most`; return how many."""
     removed = 0
-    with translated(), engine.connect() as connection:
+    with translate_errors(), engine.connect() as connection:
         while most is None or removed < most:
             pruned = retry_conflicts(
                 connection, partial(events.prune, connection, age_seconds, _PRUNED_PER_BATCH)

@@ -22,7 +22,7 @@ from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
 
@@ -82,7 +82,7 @@ class Lookups:
                 raise GenerationReplacedError
             return found
 
-        with translated():
+        with translate_errors():
             return retry_if_replaced(query, self._close)
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:

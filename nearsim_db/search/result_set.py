@@ -24,7 +24,7 @@ from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.codec import sketches_from
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 
 _ENTRY_BYTES = 250  # approximate overhead of a cache entry
@@ -124,7 +124,7 @@ class Deduper:
         storable = storable_ids(names)
         state = self._current()
         collection_id = state.index.context.generation.collection_id
-        with translated():
+        with translate_errors():
             found = self._index.database.ask(
                 lambda connection: documents.read_doc_ids(connection, collection_id, storable)
             )
@@ -175,7 +175,7 @@ class Deduper:
     def _fetch(self, state: _State, doc_ids: list[int], signed: list[_Signed]) -> list[_Signed] | None:
         """Read signed revisions and missing sketches in one query, and cache the new ones."""
         revisions = [revision for revision, _ in signed]
-        with translated():
+        with translate_errors():
             rows = self._index.database.ask(
                 lambda connection: lookups.read_signed(
                     connection, state.leaves, state.index.purged_at, doc_ids, revisions
@@ -211,7 +211,7 @@ class Deduper:
 
     def _recheck(self, state: _State) -> _State | None:
         """Return the state with current verdicts; None if its generation is not live or texts were purged."""
-        with translated():
+        with translate_errors():
             rows = self._index.database.ask(
                 lambda connection: lookups.read_verdicts(connection, state.leaves, state.index.purged_at)
             )

@@ -22,7 +22,7 @@ from nearsim_db.store.driver.engine import (
     is_transient,
     open_engine,
     retry_conflicts,
-    translated,
+    translate_errors,
 )
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.server_settings import server_version
@@ -64,7 +64,7 @@ class Database:
         database = cls(open_engine(url or database_url()), settings)
         try:
             if url is None and settings.database_url is None:
-                with translated():
+                with translate_errors():
                     revisions.upgrade(database.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
             with database.transaction() as connection:
                 check_server(connection)
@@ -88,7 +88,7 @@ class Database:
         """
         engine = open_engine(url or database_url())
         try:
-            with translated():
+            with translate_errors():
                 return revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
         finally:
             engine.dispose()
@@ -98,7 +98,7 @@ class Database:
         """Return the versions at `url`, whether or not nearsim can use it. Raises UnreachableError."""
         engine = open_engine(url)
         try:
-            with translated(), engine.connect() as connection:
+            with translate_errors(), engine.connect() as connection:
                 return DatabaseState(server_version(connection), revisions.current_revision(connection))
         finally:
             engine.dispose()
@@ -125,7 +125,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Connect in a transaction that commits at the end of the block."""
-        with translated(), self.engine.begin() as connection:
+        with translate_errors(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -176,7 +176,7 @@ class Database:
 
         Without `wait` the block runs even if another process holds the build lock.
         """
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
             connection.commit()
             try:
@@ -189,7 +189,7 @@ class Database:
     @contextmanager
     def lease(self) -> Iterator[int]:
         """Work under a lease: work taken under it is released when this process ends, however it ends."""
-        with translated(), self.engine.connect() as connection:
+        with translate_errors(), self.engine.connect() as connection:
             retry_conflicts(connection, partial(leases.release_lost_work, connection))
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
             connection.commit()

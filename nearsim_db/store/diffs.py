@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver, is_missing_table, translated
+from nearsim_db.store.driver.engine import driver, is_missing_table, translate_errors
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -150,7 +150,7 @@ class DiffDocument:
 def comparing(engine: Engine) -> Iterator[Connection]:
     """Connect with a snapshot of the database; temporary tables last as long as the block."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ")
-    with translated(), reading as connection:
+    with translate_errors(), reading as connection:
         driver(connection).execute(statement("raise_work_mem"))
         try:
             yield connection

@@ -12,7 +12,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver, translated
+from nearsim_db.store.driver.engine import driver, translate_errors
 from nearsim_db.store.driver.rows import fetch_all, fetch_one, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -127,7 +127,7 @@ class Featureless:
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Connect with a read-only snapshot of the database."""
     reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    with translated(), reading as connection:
+    with translate_errors(), reading as connection:
         driver(connection).execute(statement("raise_work_mem"))
         yield connection
 

@@ -20,7 +20,7 @@ from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import collection_rows, generation_rows, lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
-from nearsim_db.store.driver.engine import autocommitting, is_transient, translated
+from nearsim_db.store.driver.engine import autocommitting, is_transient, translate_errors
 from nearsim_db.store.lookup_requests import Answer, Probe, ProbeMatch
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
@@ -64,7 +64,7 @@ class LookupRequestService:
 
     def _run(self) -> None:
         engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
-        with translated(), engine.connect() as connection:
+        with translate_errors(), engine.connect() as connection:
             notify.listen(connection)
             self._load_kernels()
             while not self._stopped.is_set():

@@ -12,7 +12,7 @@ from nearsim_db.search import events
 from nearsim_db.store import lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.work import backlog
 from nearsim_db.store.work.backlog import Backlog
 from nearsim_db.store.work.leases import SILENCE_SECONDS
@@ -113,7 +113,7 @@ class Session:
 
     def read_backlog(self) -> Backlog:
         """Count the work in the queue; thread-safe."""
-        with translated(), self._scope.engine.connect() as connection:
+        with translate_errors(), self._scope.engine.connect() as connection:
             return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
 
     @property
@@ -134,7 +134,7 @@ def open_session(
     """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`."""
     engine = database.engine
     with (
-        translated(),
+        translate_errors(),
         ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim") as pool,
         engine.connect() as leasing,
         engine.connect().execution_options(isolation_level="AUTOCOMMIT") as listening,
@@ -149,7 +149,7 @@ def open_session(
             yield session
         except BaseException:
             # A lost connection is the error to report, not that the lease could not be ended over it.
-            with suppress(DatabaseError), translated():
+            with suppress(DatabaseError), translate_errors():
                 session.close()
             raise
         else:

@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given, settings
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze, strip_html
 from tests.builders.plain_text import any_text, every_backend, is_of_word, words
 
-TABLES = {"whitespace": classes.spaces, "unicode": classes.unicode_words, "ascii": classes.ascii_words}
+TABLES = {
+    "whitespace": separators.spaces,
+    "unicode": separators.unicode_words,
+    "ascii": separators.ascii_words,
+}
 
 
 @pytest.mark.parametrize("tokens", list(TABLES))
@@ -28,7 +32,7 @@ def test_every_code_point_is_in_its_class(tokens: str, fold_ascii: bool) -> None
 
 
 def test_ascii_entries_are_the_bytes_to_write() -> None:
-    for table in (classes.spaces, classes.nothing):
+    for table in (separators.spaces, separators.nothing):
         for code in range(0x21, 0x7F):
             assert table(False)[code] == code
             assert table(True)[code] == ord(chr(code).lower())

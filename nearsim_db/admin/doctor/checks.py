@@ -6,7 +6,7 @@ from nearsim_db.admin.doctor import indexes, installation, schema, server
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import open_engine, translated
+from nearsim_db.store.driver.engine import open_engine, translate_errors
 from nearsim_db.store.settings import Settings, from_environment
 from nearsim_db.store.url import database_url
 
@@ -29,7 +29,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         yield Finding("database", "problem", str(error))
         return
     try:
-        with translated(), engine.connect() as connection:
+        with translate_errors(), engine.connect() as connection:
             yield from _check_connected(connection, embedded=settings.database_url is None)
     except DatabaseError as error:
         yield Finding("database", "problem", str(error))

@@ -14,7 +14,7 @@ from nearsim_db.records import GenerationId, Progress
 from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generation_rows import Generation, State
 from nearsim_db.store.generations import MAINTAINED
@@ -36,7 +36,7 @@ class ForegroundBuild:
 
     def create(self, create: Callable[[Connection], Generation]) -> Generation:
         """Create a generation and build it until it is ready; from its creation on it counts as attended."""
-        with translated(), self._database.engine.connect() as connection:
+        with translate_errors(), self._database.engine.connect() as connection:
             generation = create(connection)
             with self._build_lock(connection, generation, wait=False):
                 return self._build_until_ready(generation)
@@ -47,7 +47,7 @@ class ForegroundBuild:
         Raises ConflictError if another process builds it.
         """
         with (
-            translated(),
+            translate_errors(),
             self._database.engine.connect() as connection,
             self._build_lock(connection, generation, wait=generation.state == "paused"),
         ):
@@ -57,7 +57,7 @@ class ForegroundBuild:
 
     def catch_up(self, generation: Generation) -> None:
         """Do the work queued for a generation so far. Raises BuildStoppedError if it is paused or abandoned."""
-        with translated():
+        with translate_errors():
             dispatch_changes(self._database.engine)
             with self._catch_up(self._checking_state(generation)) as catch_up:
                 catch_up.catch_up(generation)

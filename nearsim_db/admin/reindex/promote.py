@@ -8,7 +8,7 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import GenerationId
 from nearsim_db.store import generations
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import is_lock_timeout, translated
+from nearsim_db.store.driver.engine import is_lock_timeout, translate_errors
 from nearsim_db.store.generation_rows import Generation, State
 
 _ATTEMPTS = 200
@@ -30,7 +30,7 @@ def promote(database: Database, generation: Generation, states: Sequence[State])
         with database.engine.connect().execution_options(**autocommit) as connection:
             return generations.promote(connection, generation, states)
 
-    with translated():
+    with translate_errors():
         try:
             return attempts(attempt)
         except RetryError as error:

@@ -18,7 +18,7 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from nearsim_db.store import collection_rows, diffs, generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translated
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation, State
 
 
@@ -172,7 +172,7 @@ class Reindex:
                     f"generation {chosen.generation_id} serves queries, but is not being updated: {error}"
                 )
         retired = promote(self.database, chosen, states)
-        with translated(), self.database.lease() as lease_id:
+        with translate_errors(), self.database.lease() as lease_id:
             promotion_events.publish_all(self.database.engine, chosen.leaves, lease_id, self._progress)
         return retired
 

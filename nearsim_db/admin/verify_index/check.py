@@ -18,7 +18,7 @@ from nearsim_db.store import collection_rows, generation_rows
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import corruption_message, translated
+from nearsim_db.store.driver.engine import corruption_message, translate_errors
 from nearsim_db.store.generation_rows import Generation
 
 _DOCUMENTS_AT_ONCE = 1_000
@@ -38,7 +38,7 @@ class IndexChecker:
         """Check a generation once, in read-only snapshots that block no writer."""
         findings = Findings(generation)
         snapshots = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        with translated(), self.database.engine.connect().execution_options(**snapshots) as connection:
+        with translate_errors(), self.database.engine.connect().execution_options(**snapshots) as connection:
             try:
                 self._check(connection, findings)
             except Exception as error:

@@ -11,7 +11,7 @@ from nearsim_db.store import bands, pairs, signatures
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import retry_conflicts, translated
+from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
@@ -29,7 +29,7 @@ def is_beyond_repair(findings: Findings) -> bool:
 
 def repair_in_place(database: Database, context: Context, findings: Findings) -> None:
     """Remove what is faulty, and queue the work that rebuilds it."""
-    with translated(), database.engine.connect() as connection:
+    with translate_errors(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
             retry_conflicts(connection, partial(repair, connection, context, findings))
             connection.commit()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.java import next_ints
+from nearsim_db.similarity.sketch.java_random import next_ints
 from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.text import classes, sentences
+from nearsim_db.similarity.text import sentences, separators
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
@@ -18,10 +18,10 @@ SCHEME_VERSION = 1
 ID_BITS = {"poly64": 64, "crc32": 32, "djb2a": 32}
 
 _SPACE, _NEWLINE = 32, 10
-_TABLES: dict[str, Callable[[bool], classes.Table]] = {
-    "whitespace": classes.spaces,
-    "unicode": classes.unicode_words,
-    "ascii": classes.ascii_words,
+_TABLES: dict[str, Callable[[bool], separators.Table]] = {
+    "whitespace": separators.spaces,
+    "unicode": separators.unicode_words,
+    "ascii": separators.ascii_words,
 }
 
 
@@ -96,7 +96,7 @@ class Shingler:
     def _squeeze(self, texts: Sequence[str]) -> Canonical:
         by_characters = self._rules.scheme == "char"
         if by_characters and not self._collapse:
-            return squeeze(texts, classes.nothing(self._fold_ascii), self._kernels)
+            return squeeze(texts, separators.nothing(self._fold_ascii), self._kernels)
         tokens = "whitespace" if by_characters else self._rules.tokens
         return squeeze(texts, _TABLES[tokens](self._fold_ascii), self._kernels)
 

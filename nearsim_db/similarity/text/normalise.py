@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import classes
+from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import TextKernels
 
 _INVISIBLE_ELEMENTS = ["script", "style", "noscript", "template"]
@@ -49,7 +49,7 @@ def from_texts(texts: Sequence[str]) -> Canonical:
     return Canonical(np.frombuffer(b"".join(parts), np.uint8), offsets, is_ascii)
 
 
-def squeeze(texts: Sequence[str], table: classes.Table, kernels: TextKernels) -> Canonical:
+def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels) -> Canonical:
     """Collapse each run of separators to one space, strip them at the ends, and fold ASCII case by the table."""
     raw = from_texts(texts)
     data, offsets = kernels.squeeze(raw.data, raw.offsets, table)

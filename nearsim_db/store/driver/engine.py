@@ -160,7 +160,7 @@ def check_server(connection: Connection) -> int:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate driver errors inside the block into NearsimError."""
     try:
         yield

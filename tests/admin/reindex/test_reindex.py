@@ -211,5 +211,5 @@ def test_an_irreproducible_generation_is_replaced(database: Database) -> None:
     assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.5)
     warned.clear()
     one.rollback()
-    assert len(warned) == 1 and "generation 1 answers, but changes are not indexed" in warned[0]
+    assert len(warned) == 1 and "generation 1 serves queries, but is not being updated" in warned[0]
     assert one.promote(2)[1] == 1

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.text.classes import SEPARATOR
 from nearsim_db.similarity.text.kernels import Bytes, Offsets
+from nearsim_db.similarity.text.separators import SEPARATOR
 
 _SPACE = 32
 

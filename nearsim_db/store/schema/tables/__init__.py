@@ -11,7 +11,7 @@ from nearsim_db.store.schema.tables.generations import (
     signature,
     similar_pair,
 )
-from nearsim_db.store.schema.tables.versions import schema_floor
+from nearsim_db.store.schema.tables.schema_floor import schema_floor
 from nearsim_db.store.schema.tables.work import change, lease, work
 
 __all__ = [

@@ -8,7 +8,7 @@ metadata = MetaData(schema=SCHEMA)
 NOW = text("now()")
 
 
-def moment(name: str, comment: str, *, required: bool = True) -> Column[object]:
+def timestamp_column(name: str, comment: str, *, required: bool = True) -> Column[object]:
     """Return a timestamptz column; a required one defaults to now()."""
     return Column(
         name,

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, REGCLASS
 
-from nearsim_db.store.schema.tables.base import NOW, metadata, moment
+from nearsim_db.store.schema.tables.base import NOW, metadata, timestamp_column
 
 collection = Table(
     "collection",
@@ -38,8 +38,8 @@ collection = Table(
         server_default=text("false"),
         comment="Whether it belongs to one run of nearsim dedupe, which deletes it at its end",
     ),
-    moment("created_at", "When it was created"),
-    moment(
+    timestamp_column("created_at", "When it was created"),
+    timestamp_column(
         "purged_at",
         "When texts were last purged from it; processes with cached texts then discard them",
         required=False,
@@ -77,7 +77,7 @@ document = Table(
     Column("vector", ARRAY(REAL), comment="Vector supplied by the owner, for profiles that compare vectors"),
     Column("source", Text, comment="Source, such as an agency or a site"),
     Column("url", Text, comment="URL"),
-    moment("published_at", "When it was published; if NULL, created_at is used", required=False),
+    timestamp_column("published_at", "When it was published; if NULL, created_at is used", required=False),
     Column(
         "attributes",
         JSONB,
@@ -93,7 +93,7 @@ document = Table(
         server_onupdate=FetchedValue(),
         comment="Increases with every change; set by a trigger",
     ),
-    moment("created_at", "When it was first stored"),
+    timestamp_column("created_at", "When it was first stored"),
     Column(
         "updated_at",
         DateTime(timezone=True),

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from nearsim_db.store.schema.tables.base import metadata, moment
+from nearsim_db.store.schema.tables.base import metadata, timestamp_column
 
 profile = Table(
     "profile",
@@ -36,7 +36,7 @@ profile = Table(
         comment="The collection",
     ),
     Column("name", Text, nullable=False, comment="Name, unique in the collection"),
-    moment("created_at", "When it was created"),
+    timestamp_column("created_at", "When it was created"),
     UniqueConstraint("collection_id", "name", name="profile_name_key"),
     CheckConstraint("name <> ''", name="profile_name_given"),
     comment="A named index configuration of a collection; each generation stores its recipe",
@@ -88,9 +88,11 @@ generation = Table(
         comment="SHA-256 of everything that determines sketches, bands and pairs",
     ),
     Column("figures", JSONB, nullable=False, server_default=text("'{}'"), comment="Build statistics"),
-    moment("created_at", "When it was created"),
-    moment("live_at", "When it last became live", required=False),
-    moment("expired_through", "Date up to which documents have expired ([retain] age)", required=False),
+    timestamp_column("created_at", "When it was created"),
+    timestamp_column("live_at", "When it last became live", required=False),
+    timestamp_column(
+        "expired_through", "Date up to which documents have expired ([retain] age)", required=False
+    ),
     Column("bands", SmallInteger, comment="Number of bands of a sketch"),
     Column("rows", SmallInteger, comment="Number of sketch positions per band"),
     Column(
@@ -122,8 +124,8 @@ generation = Table(
         server_default=text("false"),
         comment="Whether its tables are being dropped, which waits for sessions that read them",
     ),
-    moment("ready_at", "When it became ready", required=False),
-    moment("retired_at", "When it was retired; NULL if it is live or never was", required=False),
+    timestamp_column("ready_at", "When it became ready", required=False),
+    timestamp_column("retired_at", "When it was retired; NULL if it is live or never was", required=False),
     Column(
         "published_left_id",
         BigInteger,
@@ -258,7 +260,7 @@ similar_pair = Table(
         Integer,
         comment="Number of features in either; NULL if the metric does not count features",
     ),
-    moment("verified_at", "When the similarity was computed"),
+    timestamp_column("verified_at", "When the similarity was computed"),
     Column("distance", Double, comment="Verified distance; NULL if the metric is not a distance"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
     CheckConstraint(

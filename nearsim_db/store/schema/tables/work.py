@@ -16,15 +16,15 @@ from sqlalchemy import (
     text,
 )
 
-from nearsim_db.store.schema.tables.base import metadata, moment
+from nearsim_db.store.schema.tables.base import metadata, timestamp_column
 
 lease = Table(
     "lease",
     metadata,
     Column("lease_id", Integer, Identity(always=True), primary_key=True, comment="Number of the lease"),
     Column("worker", Text, nullable=False, comment="The process that holds it, as host:pid"),
-    moment("taken_at", "When it was acquired"),
-    moment("beat_at", "Last heartbeat"),
+    timestamp_column("taken_at", "When it was acquired"),
+    timestamp_column("beat_at", "Last heartbeat"),
     comment=(
         "Processes at work, each holding an advisory lock while it runs; their work is released when they end"
     ),
@@ -50,8 +50,8 @@ work = Table(
             "documents) or tell (publish events after promotion)"
         ),
     ),
-    moment("queued_at", "When it was queued"),
-    moment("due_at", "Earliest start"),
+    timestamp_column("queued_at", "When it was queued"),
+    timestamp_column("due_at", "Earliest start"),
     Column("lease_id", Integer, comment="The lease under which it is processed; NULL if it waits"),
     Column(
         "again",
@@ -75,7 +75,7 @@ work = Table(
         comment="Progress of an anchor through its buckets: the last doc_id",
     ),
     Column("error", Text, comment="Last error"),
-    moment(
+    timestamp_column(
         "set_aside_at",
         "When it was set aside after its last attempt, for a person to look at",
         required=False,
@@ -108,7 +108,7 @@ change = Table(
     metadata,
     Column("collection_id", Integer, comment="The collection; NULL for all documents"),
     Column("doc_id", BigInteger, comment="The document that was written"),
-    moment("changed_at", "When it was written"),
+    timestamp_column("changed_at", "When it was written"),
     Column(
         "stage",
         Text,
