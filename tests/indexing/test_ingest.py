@@ -103,6 +103,7 @@ def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
             index.get("c")
 
 
+@pytest.mark.slow("tens of thousands of documents")
 def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path: Path) -> None:
     text = "the very same words stand in all of these documents"
     whole = gzip.compress(

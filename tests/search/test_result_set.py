@@ -323,6 +323,7 @@ def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
         assert len(deduper._state.sketches) <= 8 and len(deduper._state.answers) <= 4
 
 
+@pytest.mark.slow("many threads")
 def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
     ids = list(fill(index, texts).values())
     rng = random.Random(7)

@@ -157,6 +157,7 @@ def test_there_is_one_watchdog_and_a_killed_one_is_replaced(used_home: Path) -> 
     assert watchdogs(used_home) != [first]
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_server_whose_socket_was_swept_away_is_started_anew(home: Path) -> None:
     address = ensure_running(home, overrides=QUICK)
     (home / "postgresql" / "socket" / ".s.PGSQL.5432").unlink()
@@ -182,6 +183,7 @@ def test_a_killed_server_recovers_although_a_backend_works_on(home: Path) -> Non
     assert client.returncode != 0
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_recycled_process_id_fools_nobody(home: Path) -> None:
     address = ensure_running(home, overrides=QUICK)
     folder = home / "postgresql"
@@ -215,6 +217,7 @@ def test_an_unused_server_stops_but_not_under_a_client(home: Path) -> None:
     assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_kept_server_stays_until_it_is_stopped(home: Path) -> None:
     ensure_running(home, idle_seconds=0.4, overrides=QUICK)
     start(home)
@@ -234,6 +237,7 @@ def test_a_home_without_a_server_has_a_status_and_nothing_to_stop(home: Path) ->
     assert not (home / "none").exists()
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_four_processes_at_once_make_one_server(home: Path) -> None:
     command = [sys.executable, "-c", ENSURE, str(home)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -244,6 +248,7 @@ def test_four_processes_at_once_make_one_server(home: Path) -> None:
     assert wait_until(lambda: len(watchdogs(home)) == 1, DEADLINE_SECONDS)
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_half_made_data_directory_is_made_anew(home: Path) -> None:
     folder = home / "postgresql"
     with subprocess.Popen([sys.executable, "-c", ENSURE, home], stdout=subprocess.DEVNULL) as process:
@@ -254,6 +259,7 @@ def test_a_half_made_data_directory_is_made_anew(home: Path) -> None:
     assert not list(folder.glob("data.partial-*"))
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_long_and_odd_path_and_a_strict_umask_work(home: Path) -> None:
     long_home = home / ("it's a long name " * 6).strip()
     code = f"import os; os.umask(0o077)\n{ENSURE}"
@@ -284,6 +290,7 @@ def test_a_failing_start_tells_what_the_log_says(home: Path) -> None:
     assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
 
 
+@pytest.mark.slow("starts servers of its own")
 def test_a_disk_that_takes_no_more_is_told_and_leaves_nothing_half_made(home: Path) -> None:
     code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))\n{ENSURE}"
     shown = subprocess.run([sys.executable, "-c", code, home], capture_output=True, text=True, check=True)
