@@ -94,7 +94,7 @@ def grant_role(connection: Connection, user: str, role: Role) -> bool:
 
 
 def revoke_role(connection: Connection, user: str, role: Role) -> bool:
-    """Revoke a user's membership of a role, whoever granted it; False if it had none."""
+    """Revoke a user's membership of a role, regardless of grantor; False if it had none."""
     grantors = fetch_values(connection, statement("find_grantors"), {"user": user, "role": role_name(role)})
     for grantor in grantors:
         if driver(connection).info.server_version < _GRANTORS_SINCE:
