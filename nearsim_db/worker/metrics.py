@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from threading import Lock
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
@@ -46,6 +47,7 @@ class Monitor:
         self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
         self._clock = clock
+        self._collecting = Lock()
         self._round_at: float | None = None
         self._batch: tuple[str, float] | None = None
         self._problem = "not connected to the database yet"
@@ -97,8 +99,12 @@ class Monitor:
         return now - round_at < _ROUND_SECONDS, f"last round {now - round_at:.1f} s ago"
 
     def exposition(self) -> bytes:
-        """Return the metrics in Prometheus' text format; those of the queue only while the database can be read."""
-        return generate_latest(self.registry)
+        """Return the metrics in Prometheus' text format; those of the queue only while the database can be read.
+
+        One call at a time reads the database, so that many clients do not use up the worker's connections.
+        """
+        with self._collecting:
+            return generate_latest(self.registry)
 
 
 class _BacklogCollector(Collector):

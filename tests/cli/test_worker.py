@@ -2,6 +2,8 @@
 
 import json
 import signal
+import socket
+import struct
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -55,6 +57,15 @@ def get(address: str) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
+
+
+def hang_up_early(address: str, times: int) -> None:
+    """Request pages, and reset the connection without reading the answer."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    for _ in range(times):
+        with socket.create_connection((host, int(port)), 20) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @pytest.mark.slow("soak")
@@ -125,6 +136,7 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
             assert record["level"] == "error" and f"port {port}" in record["message"]
     with running(database_url, "--http", "0", "--quiet") as quiet:
         address = quiet.wait_for_line("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
+        hang_up_early(address, times=50)
         assert get(f"{address}/metrics")[0] == 200
         quiet.signal(signal.SIGTERM)
         assert quiet.wait() == 0 and len(quiet.lines) == 1

@@ -1,28 +1,42 @@
 """The HTTP server of a worker: /healthz and /metrics."""
 
+import io
+import logging
+import re
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import BoundedSemaphore, Thread
+from typing import Any
 
 import orjson
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.worker.metrics import Monitor
 
+CLIENTS_AT_ONCE = 32
+HEAD_BYTES = 16_384
+_CLIENT_SECONDS = 5.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+
+_log = logging.getLogger("nearsim.worker")
 
 
 @contextmanager
-def serve(monitor: Monitor, host: str, port: int) -> Iterator[str]:
-    """Serve during the block; yields the address. Port 0 chooses a free one. Raises NearsimError if it is taken."""
+def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIENT_SECONDS) -> Iterator[str]:
+    """Serve during the block; yields the address. Port 0 chooses a free one. Raises NearsimError if it is taken.
+
+    A client has `client_seconds` to send its request, and as long again to receive the answer.
+    """
     try:
-        server = ThreadingHTTPServer((host, port), _handler(monitor))
+        server = _Server((host, port), _handler(monitor, client_seconds))
     except OSError as error:
         raise NearsimError(
             f"cannot serve at {host}, port {port}: {error.strerror or error}; choose another port with --http"
         ) from error
-    server.daemon_threads = True
     thread = Thread(target=server.serve_forever, name="nearsim-http", daemon=True)
     thread.start()
     try:
@@ -33,9 +47,62 @@ def serve(monitor: Monitor, host: str, port: int) -> Iterator[str]:
         thread.join()
 
 
-def _handler(monitor: Monitor) -> type[BaseHTTPRequestHandler]:
+class _Server(ThreadingHTTPServer):
+    """A thread for each client; further clients than `CLIENTS_AT_ONCE` are disconnected."""
+
+    daemon_threads = True
+    request_queue_size = CLIENTS_AT_ONCE
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = BoundedSemaphore(CLIENTS_AT_ONCE)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a client."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Handle a client."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an error in one record, but not that a client hung up or was too slow, which are OSErrors."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            facts = {"client": str(client_address[0])}
+            _log.error(
+                f"an HTTP request failed: {type(error).__name__}: {error}",
+                extra={"event": "http_failed", "facts": facts},
+            )
+
+
+def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Handles requests for one worker."""
+        """Handles one request for one worker."""
+
+        default_request_version = "HTTP/1.0"
+
+        def handle(self) -> None:
+            """Receive the head of a request, bounded in time and size, and answer it; a body is ignored."""
+            head = self._receive_head()
+            self.connection.settimeout(client_seconds)
+            self.rfile = io.BytesIO(head)
+            if len(head) <= HEAD_BYTES:
+                self.handle_one_request()
+            else:
+                self.requestline = self.command = ""
+                self.request_version = self.protocol_version
+                self.send_error(431)
 
         def do_GET(self) -> None:
             """Send health, metrics, or 404."""
@@ -51,6 +118,23 @@ def _handler(monitor: Monitor) -> type[BaseHTTPRequestHandler]:
 
         def log_message(self, format: str, *args: object) -> None:
             """Log no requests."""
+
+        def _receive_head(self) -> bytes:
+            """Return the request line and headers, or what there is at the end of input or beyond `HEAD_BYTES`.
+
+            Raises TimeoutError.
+            """
+            until = time.monotonic() + client_seconds
+            head = bytearray()
+            while len(head) <= HEAD_BYTES and not _END_OF_HEAD.search(head):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError
+                self.connection.settimeout(left)
+                if not (received := self.connection.recv(HEAD_BYTES)):
+                    break
+                head += received
+            return bytes(head)
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

@@ -1,0 +1,204 @@
+"""The HTTP server of a worker with clients that hang up, are slow, or send anything but a request."""
+
+import json
+import logging
+import random
+import re
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from nearsim_db.cli.commands import metrics_server
+from nearsim_db.worker.metrics import Monitor
+
+PATIENCE_SECONDS = 20.0
+BRIEF_SECONDS = 0.3
+HEALTH = b"GET /healthz HTTP/1.0\r\n\r\n"
+METRICS = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+class HeldMonitor(Monitor):
+    """Answers only when it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.released = threading.Event(), threading.Event()
+
+    def health(self) -> tuple[bool, str]:
+        self.asked.set()
+        assert self.released.wait(PATIENCE_SECONDS)
+        return True, "held"
+
+
+class BrokenMonitor(Monitor):
+    """Fails to produce metrics."""
+
+    def exposition(self) -> bytes:
+        raise ValueError("a fault of its own")
+
+
+@contextmanager
+def served(
+    monitor: Monitor | None = None, client_seconds: float = PATIENCE_SECONDS
+) -> Iterator[tuple[str, int]]:
+    """The address of a server."""
+    with metrics_server.serve(monitor or Monitor(), "127.0.0.1", 0, client_seconds) as address:
+        split = urlsplit(address)
+        assert split.hostname is not None and split.port is not None
+        yield split.hostname, split.port
+        wait_for_idle_server()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    """The address of a server that several tests share."""
+    with served() as address:
+        yield address
+
+
+def wait_for_idle_server() -> None:
+    """Wait until every client's thread has ended, with what it printed."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    for thread in threading.enumerate():
+        if "process_request_thread" in thread.name:
+            thread.join(max(0.0, deadline - time.monotonic()))
+            assert not thread.is_alive()
+
+
+def connected(address: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(address, PATIENCE_SECONDS)
+
+
+def reset(client: socket.socket) -> None:
+    """Close a connection so that the other side's next write to it fails."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+def answer(address: tuple[str, int], request: bytes) -> bytes:
+    """All that a server sends back until it closes the connection."""
+    with connected(address) as client:
+        client.sendall(request)
+        return received(client)
+
+
+def received(client: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := client.recv(65_536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def status(response: bytes) -> int:
+    found = re.match(rb"HTTP/1.0 (\d+) ", response)
+    assert found is not None, response
+    return int(found[1])
+
+
+def test_a_client_that_hangs_up_leaves_no_trace(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    monitor = HeldMonitor()
+    with served(monitor) as address:
+        early, late = connected(address), connected(address)
+        reset(early)
+        late.sendall(HEALTH)
+        assert monitor.asked.wait(PATIENCE_SECONDS)
+        reset(late)
+        monitor.released.set()
+        assert status(answer(address, HEALTH)) == 200
+    assert capsys.readouterr() == ("", "") and caplog.records == []
+
+
+def test_slow_and_silent_clients_are_disconnected(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(client_seconds=BRIEF_SECONDS) as address:
+        with connected(address) as silent:
+            assert received(silent) == b""
+        with connected(address) as slow:
+            slow.settimeout(0.01)
+            began, sent, closed = time.monotonic(), 0, False
+            while not closed and time.monotonic() - began < PATIENCE_SECONDS:
+                try:
+                    sent += slow.send(b"G")
+                    closed = slow.recv(1) == b""
+                except TimeoutError:
+                    continue
+                except ConnectionError:
+                    closed = True
+            assert closed and sent > 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_many_silent_clients_do_not_stop_the_server() -> None:
+    with served(client_seconds=BRIEF_SECONDS) as address, ExitStack() as clients:
+        for _ in range(metrics_server.CLIENTS_AT_ONCE):
+            clients.enter_context(connected(address))
+        with connected(address) as refused:
+            assert received(refused) == b""
+        wait_for_idle_server()
+        assert status(answer(address, METRICS)) == 200
+
+
+def test_a_client_may_close_its_side_after_the_request(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(HEALTH.rstrip())
+        client.shutdown(socket.SHUT_WR)
+        response = received(client)
+        assert status(response) == 503
+        assert json.loads(response.partition(b"\r\n\r\n")[2])["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "request_, expected",
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"GET /healthz HTTP/9.9.9\r\n\r\n", 400),
+        (b"GET /healthz HTTP/2.0\r\n\r\n", 505),
+        (b"POST /healthz HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 501),
+        (b"GET /\r\n\r\n", 404),
+        (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", 404),
+        (b"GET /healthz HTTP/1.0\r\n" + b"A: b\r\n" * 101 + b"\r\n", 431),
+        (b"GET /healthz HTTP/1.0\r\nA: " + b"b" * metrics_server.HEAD_BYTES, 431),
+        (b"GET /" + b"a" * metrics_server.HEAD_BYTES, 431),
+    ],
+)
+def test_what_is_no_request_is_refused(
+    address: tuple[str, int], request_: bytes, expected: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(answer(address, request_)) == expected
+    assert status(answer(address, METRICS)) == 200
+    wait_for_idle_server()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_random_bytes_leave_no_trace(
+    address: tuple[str, int], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = random.Random(5)
+    for _ in range(100):
+        kept = rng.choice([HEALTH, METRICS])[: rng.randrange(30)]
+        answer(address, kept + rng.randbytes(rng.randrange(200)) + b"\r\n\r\n")
+    assert status(answer(address, METRICS)) == 200
+    wait_for_idle_server()
+    assert capsys.readouterr() == ("", "") and caplog.records == []
+
+
+def test_a_fault_of_the_server_is_one_log_record(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(BrokenMonitor()) as address:
+        assert answer(address, METRICS) == b""
+        assert status(answer(address, HEALTH)) == 503
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR and record.__dict__["event"] == "http_failed"
+    assert record.getMessage() == "an HTTP request failed: ValueError: a fault of its own"
+    assert capsys.readouterr() == ("", "")
