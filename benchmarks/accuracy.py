@@ -62,6 +62,7 @@ class Score:
     right: int = 0
     reported: int = 0
     linked: int = 0
+    candidates: int = 0
     screened: int = 0
     heads: int = 0
     lowest_recall: float = 1.0
@@ -104,6 +105,7 @@ def add_seed(score: Score, features: FeatureSets, truth: Truth, found: FoundPair
     score.reported += int((groups[found.left] * groups[found.right]).sum())
     score.reported += int((groups * (groups - 1) // 2).sum())
     score.linked += found.linked
+    score.candidates += found.candidates
     score.screened += found.screened
     score.heads += len(features.heads)
     if (wanted & ~twins).any():
@@ -194,7 +196,7 @@ def compare_with_database(
 def table(scores: Sequence[Score]) -> str:
     """Format the scores as text, one per line."""
     lines = [
-        "at    limit  bands  expected  recall  95 % interval     lowest  twins   all     precision  linked  pairs"
+        "at    limit  bands  expected  recall  95 % interval     lowest  twins   all     precision  candidates  pairs"
     ]
     for one in scores:
         low, high = one.interval
@@ -204,7 +206,7 @@ def table(scores: Sequence[Score]) -> str:
             f"{one.threshold:<5} {one.bucket_limit or 'none':<6} {f'{one.bands}x{one.rows}':<6} "
             f"{one.expected_recall:<9.4f} {one.recall:.4f}  {low:.4f} to {high:.4f}  {one.lowest_recall:.4f}  "
             f"{twins:.4f}  {one.recall_of_all:.4f}  {one.precision:.6f}   "
-            f"{one.linked / max(one.heads, 1):<7.2f} {wanted}"
+            f"{one.candidates / max(one.heads, 1):<11.2f} {wanted}"
         )
     return "\n".join(lines)
 

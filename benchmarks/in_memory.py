@@ -160,13 +160,17 @@ class Overlaps:
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """Verified pairs of heads, rows of the corpus with left < right; int64 of m. `linked` and `screened` are counts."""
+    """Verified pairs of heads, rows of the corpus with left < right; int64 of m.
+
+    `linked`, `candidates` and `screened` are counts of pairs.
+    """
 
     left: Ints
     right: Ints
     intersection: Ints
     union: Ints
     linked: int
+    candidates: int
     screened: int
 
 
@@ -185,6 +189,7 @@ def find_pairs(
         intersection[kept],
         union[kept],
         len(linked),
+        screened.candidates,
         len(screened.left),
     )
 

@@ -42,6 +42,7 @@ class Outcome:
     heads: int
     pairs: int
     found: int
+    linked_pairs_per_document: float
     candidates_per_document: float
     bytes_per_document: int
 
@@ -71,6 +72,7 @@ def measure(documents: Sequence[Document], preset: str, settings: Sequence[str] 
         len(wanted),
         len(reported),
         found.linked / max(len(features.heads), 1),
+        found.candidates / max(len(features.heads), 1),
         profile.bytes_per_document(),
     )
 
@@ -78,14 +80,15 @@ def measure(documents: Sequence[Document], preset: str, settings: Sequence[str] 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Format the outcomes as text, one per line."""
     lines = [
-        f"{'preset':<27} at     bands   expected  documents  empty   heads    pairs   recall  candidates  bytes"
+        f"{'preset':<27} at     bands   expected  documents  empty   heads    pairs   recall  linked   "
+        "candidates  bytes"
     ]
     for one in outcomes:
         recall = one.found / one.pairs if one.pairs else 1.0
         lines.append(
             f"{one.preset:<27} {one.threshold:<6} {f'{one.bands}x{one.rows}':<7} {one.expected_recall:<9.4f} "
             f"{one.documents:<10} {one.without_features:<7} {one.heads:<8} {one.pairs:<7} {recall:.4f}  "
-            f"{one.candidates_per_document:<11.2f} {one.bytes_per_document}"
+            f"{one.linked_pairs_per_document:<8.2f} {one.candidates_per_document:<11.2f} {one.bytes_per_document}"
         )
     return "\n".join(lines)
 

@@ -25,9 +25,11 @@ from nearsim_db.analysis.tuning.proposal import RECALL
 from nearsim_db.analysis.tuning.sampling import MOST_DOCUMENTS
 from nearsim_db.readers import Source
 from nearsim_db.similarity import presets
+from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.similarity.screening import screen
 from nearsim_db.store.settings import from_environment
 
 
@@ -95,9 +97,10 @@ def keep(path: Path, made: Proposal) -> tuple[float, int, float]:
     size = len(features.head_of)
     wanted = features.heads[truth.left] * size + features.heads[truth.right]
     hit = np.isin(wanted, pairs.left * size + pairs.right)
-    linked = len(linked_pairs(encoder.band_keys(sketches), 0))
+    linked = linked_pairs(encoder.band_keys(sketches), 0)
+    screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
     recall = float(hit.mean()) if len(hit) else 1.0
-    return recall, len(hit), linked / max(len(features.heads), 1)
+    return recall, len(hit), screened.candidates / max(len(features.heads), 1)
 
 
 def table(rows: Sequence[Kept]) -> str:

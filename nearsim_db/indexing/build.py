@@ -37,6 +37,7 @@ _SKETCHES_PER_BATCH = 20_000
 _BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_PER_BATCH = 16_384
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
+_PAIR_FIGURES = ("linked", "candidates", "screened")
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
@@ -136,7 +137,7 @@ def _forecast(connection: Connection, context: Context) -> None:
     expected = candidate_forecast.candidates_per_document(
         context.encoder.band_keys(sample),
         context.encoder.profile.amplification,
-        signatures.count_signed(connection, context.leaves),
+        signatures.count_heads(connection, context.leaves),
     )
     generation_rows.add_figures(
         connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
@@ -171,7 +172,7 @@ def _band_keys(
 def _find_pairs(engine: Engine, context: Context, generation: Generation, progress: Progress) -> None:
     """Stream candidates; verify a block while the previous one is stored and another thread counts buckets."""
     limit, after = context.bucket_limit, generation.verified_through
-    context.step_counts.update({name: generation.figures.get(name, 0) for name in ("linked", "screened")})
+    context.step_counts.update({name: generation.figures.get(name, 0) for name in _PAIR_FIGURES})
     with engine.connect() as streaming, engine.connect() as reading, engine.connect() as writing:
         heads = signatures.read_head_ids(reading, context.leaves)
         reading.rollback()

@@ -12,6 +12,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
+# Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.
+_PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
+
 
 def stats(
     connection: Connection,
@@ -55,15 +58,18 @@ def stats(
 def _sizes(connection: Connection, generation: Generation) -> dict[str, Any]:
     sizes = partitions.count(connection, generation.leaves)
     heads = sizes["indexed"] - sizes["no_features"] - sizes["twins"]
-    linked = generation.figures.get("linked")
     index_bytes = sizes["signature_bytes"] + sizes["band_bytes"]
     return {
         **sizes,
         "heads": heads,
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
-        "candidates_per_document": round(linked / heads, 2) if linked is not None and heads else None,
+        **{name: _per_head(generation.figures.get(counted), heads) for name, counted in _PER_HEAD.items()},
         "bytes_per_document": round(index_bytes / sizes["indexed"]) if sizes["indexed"] else None,
     }
+
+
+def _per_head(counted: int | None, heads: int) -> float | None:
+    return round(counted / heads, 2) if counted is not None and heads else None
 
 
 def describe(profile: Profile) -> dict[str, Any]:

@@ -25,13 +25,14 @@ class Screened:
     """Candidates that passed screening, all fields of length m.
 
     `left` and `right` are rows into the signatures, `shared_bands` int64; `sketch_scores` counts agreeing and
-    compared sketch positions.
+    compared sketch positions. `candidates` is the number of candidates that were screened.
     """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     shared_bands: NDArray[np.int64]
     sketch_scores: Scores
+    candidates: int
 
     @property
     def estimate(self) -> NDArray[np.float64]:
@@ -41,14 +42,18 @@ class Screened:
     def take(self, chosen: NDArray[np.bool_]) -> "Screened":
         """Return the candidates selected by a mask."""
         return Screened(
-            self.left[chosen], self.right[chosen], self.shared_bands[chosen], self.sketch_scores.take(chosen)
+            self.left[chosen],
+            self.right[chosen],
+            self.shared_bands[chosen],
+            self.sketch_scores.take(chosen),
+            self.candidates,
         )
 
 
 def screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Screened:
-    """Keep the candidates whose shared bands meet the amplification and whose estimate could belong to a pair.
+    """Keep the linked pairs that are candidates, as their shared bands meet the amplification, and could be pairs.
 
     `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
     amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
@@ -69,6 +74,7 @@ def _screen(
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     shared, enough = encoder.match_bands(signatures.sketches[left], signatures.sketches[right])
     left, right, shared = left[enough], right[enough], shared[enough]
+    candidates = len(left)
     if match.verify == "exact":
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
@@ -76,7 +82,7 @@ def _screen(
         close = agreeing / compared >= share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
         left, right, shared = left[close], right[close], shared[close]
     guess = encoder.sketch_scores(signatures.sketches[left], signatures.sketches[right])
-    screened = Screened(left, right, shared, guess)
+    screened = Screened(left, right, shared, guess, candidates)
     return screened.take(metric.reaches(guess, match.threshold)) if match.verify == "estimate" else screened
 
 
@@ -86,6 +92,7 @@ def _joined(parts: list[Screened]) -> Screened:
         np.concatenate([part.right for part in parts]),
         np.concatenate([part.shared_bands for part in parts]),
         Scores.joined([part.sketch_scores for part in parts]),
+        sum(part.candidates for part in parts),
     )
 
 

@@ -31,17 +31,18 @@ def check_pairs(
     `either_end`, with both. Returns documents whose text differs from what was signed, so that their pairs cannot be
     checked.
     """
-    candidates, _ = steps.search_candidates(connection, context, doc_ids)
+    linked, _ = steps.search_candidates(connection, context, doc_ids)
     if not either_end:
-        candidates = candidates[np.isin(candidates[:, 1], doc_ids)]
+        linked = linked[np.isin(linked[:, 1], doc_ids)]
     read = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
     stored = {(one.left, one.right): one for one in read}
-    stored_ends = np.array(sorted(stored), np.int64).reshape(-1, 2)
-    ends = np.unique(np.concatenate((candidates, stored_ends)), axis=0)
-    found = {(one.left, one.right): one for one in _verify(connection, context, ends)}
+    found = {(one.left, one.right): one for one in _verify(connection, context, linked)}
+    findings.checked["candidates"] += context.step_counts.get("candidates", 0)
+    unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
+    rest = np.array(unlinked, np.int64).reshape(-1, 2)
+    found |= {(one.left, one.right): one for one in _verify(connection, context, rest)}
     stale = set(context.stale)
     context.reset_findings()
-    findings.checked["candidates"] += len(candidates)
     findings.checked["pairs"] += len(stored)
     suspects = [(kind, ends) for kind, ends in _differing(stored, found) if not stale.intersection(ends)]
     _add_faults(connection, findings, suspects)

@@ -6,7 +6,17 @@ from typing import Any
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.index import Index
 
-_OUTLINE = ("profile", "state", "documents", "pairs", "clusters", "bands", "rows", "candidates_per_document")
+_OUTLINE = (
+    "profile",
+    "state",
+    "documents",
+    "pairs",
+    "clusters",
+    "bands",
+    "rows",
+    "linked_pairs_per_document",
+    "candidates_per_document",
+)
 
 
 def live_profile_stats(index: Index) -> list[dict[str, Any]]:
@@ -22,11 +32,15 @@ def outline(stats: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
-    """Print the figures of the profiles, one per row."""
+    """Print the figures of the profiles, one per row; linked pairs if they are not the same as candidates."""
     if not profiles:
         return
+    ratios = ["linked_pairs_per_document", "candidates_per_document"]
+    if all(one[ratios[0]] == one[ratios[1]] for one in profiles):
+        del ratios[0]
+    headings = [name.replace("_", " ") for name in ratios]
     tables.print_table(
-        ("profile", "documents", "pairs", "clusters", "bands x rows", "candidates per document"),
+        ("profile", "documents", "pairs", "clusters", "bands x rows", *headings),
         [
             (
                 one["profile"],
@@ -34,11 +48,11 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
                 one["pairs"],
                 one["clusters"],
                 f"{one['bands']} x {one['rows']}",
-                one["candidates_per_document"],
+                *(one[name] for name in ratios),
             )
             for one in profiles
         ],
-        decimals={"candidates per document": 2},
+        decimals=dict.fromkeys(headings, 2),
     )
 
 

@@ -36,6 +36,7 @@ def verify_candidates(
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
     present = (signed.doc_ids[rows] == candidates).all(axis=1)
     screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
+    context.count("candidates", screened.candidates)
     context.count("screened", len(screened.left))
 
     def read(used: Sequence[int]) -> Features:
