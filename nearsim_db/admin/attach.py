@@ -1,5 +1,6 @@
 """Attach a collection to a table of an application, whose texts stay in that table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,10 +10,10 @@ from nearsim_db.indexing import attached_table, collections
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.store import collection_rows, documents
+from nearsim_db.store import collection_rows, documents, profile_rows
 from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
-from nearsim_db.store.attached.tables import Columns, Relation
+from nearsim_db.store.attached.tables import Column, Columns, Relation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
@@ -26,6 +27,16 @@ class Attached:
     table: str
     columns: Columns
     warnings: tuple[str, ...]
+    before: "Before"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What existed before a table was attached: the collection, its attachment, its profiles."""
+
+    collection: bool
+    attachment: bool
+    profiles: frozenset[str]
 
 
 def attach_table(database: Database, table: str, columns: Columns, collection: str | None = None) -> Attached:
@@ -44,34 +55,43 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     if not name.strip():
         raise ConflictError("the collection name must not be empty")
     with translate_errors(), database.engine.connect() as connection:
-        attached_table.with_exclusive_lock(
+        existed = attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)
         )
-    return Attached(name, relation.shown, resolved, warnings)
+    return Attached(name, relation.shown, resolved, warnings, existed)
 
 
-def _attach(connection: Connection, relation: Relation, columns: Columns, name: str) -> None:
+def _attach(connection: Connection, relation: Relation, columns: Columns, name: str) -> Before:
     """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured."""
+    existed = collection_rows.find_collection(connection, name) is not None
     collection = collection_rows.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
+    profiles = frozenset(profile_rows.profile_names(connection, collection.collection_id))
     if before is None and documents.has_documents(connection, collection.collection_id):
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"
         )
     if before is not None:
-        _refuse_attached(before, name, relation, columns)
+        _refuse_attached(before, name, relation, columns, tables.read_columns(connection, relation))
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
     connection.commit()
+    return Before(existed, before is not None, profiles)
 
 
-def _refuse_attached(attachment: Attachment, name: str, relation: Relation, columns: Columns) -> None:
-    """Raise ConflictError if a collection is being detached, or is attached to another table or by another key."""
+def _refuse_attached(
+    attachment: Attachment, name: str, relation: Relation, columns: Columns, available: Mapping[str, Column]
+) -> None:
+    """Raise ConflictError if a collection is being detached, or is attached to another table or by another key.
+
+    The key may change if its column was renamed or dropped.
+    """
     table, detach = attachment.table or "a table that was dropped", attachments.detach_command(name)
     if attachment.detaching:
         keep = "" if attachment.table is None else " --keep"
         raise ConflictError(f"collection {name!r} is being detached from {table}; run first: {detach}{keep}")
-    if (attachment.relation, attachment.columns.id) != (relation.oid, columns.id):
+    is_same_key = attachment.columns.id == columns.id or attachment.columns.id not in available
+    if attachment.relation != relation.oid or not is_same_key:
         raise ConflictError(
             f"collection {name!r} is attached to {table} by {attachment.columns.id!r}; run first: {detach}"
         )

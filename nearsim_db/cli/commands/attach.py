@@ -68,6 +68,7 @@ def attach(
     if table is None or id is None or text is None:
         raise UsageError("name the table, --id and --text; or give --list")
     from nearsim_db.admin import attach as service
+    from nearsim_db.admin.undo_attach import undo_if_failed
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
@@ -81,7 +82,10 @@ def attach(
     columns = Columns(id, text, title, source, url, published_at)
     with open_database() as database, progress_bars(quiet or as_json) as progress:
         attached = service.attach_table(database, table, columns, collection)
-        with Index(database, attached.collection, progress=progress) as index:
+        with (
+            undo_if_failed(database, attached),
+            Index(database, attached.collection, progress=progress) as index,
+        ):
             swept = service.ingest_table(index, profile, chosen)
             profiles = profiles_output.live_profile_stats(index)
     if as_json:

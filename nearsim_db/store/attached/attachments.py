@@ -143,6 +143,11 @@ def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
     driver(connection).execute(statement("set_detaching"), {"collection_id": collection_id})
 
 
+def delete_attached_documents(connection: Connection, collection_id: CollectionId) -> None:
+    """Delete the documents of a collection whose texts are in an attached table."""
+    driver(connection).execute(statement("delete_attached_documents"), {"collection_id": collection_id})
+
+
 def delete_attachment(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the attachment."""
     driver(connection).execute(statement("delete_attachment"), {"collection_id": collection_id})

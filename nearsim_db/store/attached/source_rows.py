@@ -87,11 +87,11 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
     if start is None:
         from_here: sql.Composable = sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
     else:
-        from_here = sql.SQL("source.{} >= CAST({} AS {})").format(
-            source.parts["id"], sql.Literal(start), source.parts["id_type"]
+        from_here = sql.SQL("source.{} >= CAST(%(start)s AS {})").format(
+            source.parts["id"], source.parts["id_type"]
         )
     command = source.statement("find_slice", from_here=from_here)
-    found: str | None = fetch_value(connection, command, {"amount": amount})
+    found: str | None = fetch_value(connection, command, {"start": start, "amount": amount})
     return found
 
 

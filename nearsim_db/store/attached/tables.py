@@ -22,6 +22,7 @@ _ZONELESS = ("date", "timestamp without time zone")
 _MOMENTS = ("timestamp with time zone", *_ZONELESS)
 _TABLES = ("r", "p")
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+_QUOTED = re.compile(r'"(?:[^"]|"")+"')
 _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 
@@ -107,8 +108,8 @@ def find_relation(connection: Connection, name: str) -> Relation:
 
 
 def _meanings(name: str) -> list[str]:
-    """Return the identifiers a name in SQL may mean: itself if quoted, else as spelled, or in lower case."""
-    if name.startswith('"'):
+    """Return the identifiers a name in SQL may mean: the quoted one, else as spelled, or in lower case."""
+    if _QUOTED.fullmatch(name):
         return [name[1:-1].replace('""', '"')]
     return list(dict.fromkeys((name, name.lower())))
 

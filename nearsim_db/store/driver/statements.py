@@ -4,12 +4,14 @@ A block is the line `-- name: verb_noun`, comment lines with its purpose and the
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import LiteralString, cast
 
 from psycopg import sql
+from psycopg.abc import AdaptContext
 
 from nearsim_db.records import GenerationId
 
@@ -40,14 +42,46 @@ PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:
-    """Return the statement of that name; `{signature}`, `{band}` and so on become the leaves' names."""
+    """Return the statement of that name; `{signature}`, `{band}` and so on become the leaves' names.
+
+    A statement that has placeholders must be executed with parameters, any other without.
+    """
+    with_names = bool(parts)
     if leaves is not None:
         parts |= {parent: leaves.table(parent) for parent in PARENTS}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )
-    return sql.SQL(_blocks()[name]).format(**parts)
+    composed = sql.SQL(_blocks()[name]).format(**parts)
+    return _with_literal_percents(composed) if with_names else composed
+
+
+class _PercentsDoubled(sql.Composable):
+    """A part of a statement whose percent signs psycopg would otherwise read as placeholders."""
+
+    _obj: sql.Composable
+
+    def as_bytes(self, context: AdaptContext | None = None) -> bytes:
+        return self._obj.as_bytes(context).replace(b"%", b"%%")
+
+
+def _with_literal_percents(composed: sql.Composed) -> sql.Composed:
+    """Double the percent signs in names and values if psycopg will look for placeholders, so if there are any."""
+    parts = list(_flattened(composed))
+    if not any(b"%(" in part.as_bytes() for part in parts if isinstance(part, sql.SQL | sql.Placeholder)):
+        return composed
+    return sql.Composed(
+        [_PercentsDoubled(part) if isinstance(part, sql.Identifier | sql.Literal) else part for part in parts]
+    )
+
+
+def _flattened(composed: sql.Composed) -> Iterator[sql.Composable]:
+    for part in composed:
+        if isinstance(part, sql.Composed):
+            yield from _flattened(part)
+        else:
+            yield part
 
 
 @cache

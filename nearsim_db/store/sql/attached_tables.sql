@@ -16,8 +16,9 @@ INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column,
     published_at_column)
 VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s)
 ON CONFLICT (collection_id) DO UPDATE SET
-    text_column = excluded.text_column, title_column = excluded.title_column, source_column = excluded.source_column,
-    url_column = excluded.url_column, published_at_column = excluded.published_at_column,
+    id_column = excluded.id_column, text_column = excluded.text_column, title_column = excluded.title_column,
+    source_column = excluded.source_column, url_column = excluded.url_column,
+    published_at_column = excluded.published_at_column,
     wanted_at = clock_timestamp(), trouble = NULL, troubled_at = NULL
 
 -- name: create_source_triggers
@@ -36,6 +37,10 @@ DROP TRIGGER IF EXISTS {truncate} ON {relation}
 -- name: set_detaching
 -- Stop reading changes of an attached table. Relies on attachment_pkey.
 UPDATE nearsim.attachment SET detaching = true WHERE collection_id = %(collection_id)s
+
+-- name: delete_attached_documents
+-- Delete documents whose texts are in an attached table. Relies on document_collection_doc.
+DELETE FROM nearsim.document WHERE collection_id = %(collection_id)s AND body_digest IS NOT NULL
 
 -- name: delete_attachment
 -- Delete an attachment and the source changes captured for it. Relies on attachment_pkey.

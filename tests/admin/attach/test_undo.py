@@ -1,0 +1,112 @@
+"""A failed attach leaves nothing behind, whichever of its statements fails."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.admin.undo_attach import undo_if_failed
+from nearsim_db.errors import BuildStoppedError, NearsimError
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.database import Database
+from tests.builders.followed_table import COLUMNS, RECIPE, TRIGGERS, pairs
+from tests.builders.workers import Application, ask
+
+LEFT_BEHIND = """
+SELECT concat_ws(', ', (SELECT string_agg(name, ' ') FROM nearsim.collection),
+    (SELECT string_agg(name, ' ') FROM nearsim.profile), (SELECT string_agg(external_id, ' ') FROM nearsim.document),
+    (SELECT string_agg(id_column, ' ') FROM nearsim.attachment),
+    (SELECT string_agg(state, ' ') FROM nearsim.generation),
+    (SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace))
+"""
+STATEMENTS = 400  # more than an attach executes
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[Callable[[], int]]:
+    """Let the server refuse one statement of this process, and count them."""
+    execute, count = psycopg.Cursor.execute, 0
+
+    def counted(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == number:
+            return execute(cursor, b"SELECT 1 / 0")
+        return execute(cursor, query, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(psycopg.Cursor, "execute", counted)
+        yield lambda: count
+
+
+def attach_story(database: Database, collection: str | None = None) -> None:
+    """Attach the table and index its rows, as the command does."""
+    attached = attach.attach_table(database, "story", COLUMNS, collection)
+    with undo_if_failed(database, attached), Index(database, attached.collection) as index:
+        attach.ingest_table(index, "default", RECIPE)
+
+
+def numbers(step: int) -> list[int]:
+    """Every statement, or every so many."""
+    return list(range(1, STATEMENTS, step))
+
+
+@pytest.mark.parametrize(
+    "step", [29, pytest.param(1, marks=pytest.mark.slow("fails at each of 300 statements"))]
+)
+def test_nothing_is_left_whichever_statement_fails(
+    database: Database, app: Application, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    succeeded = 0
+    for number in numbers(step):
+        try:
+            with failing(monkeypatch, number) as count:
+                attach_story(database)
+        except NearsimError:
+            assert (ask(app, LEFT_BEHIND), ask(app, TRIGGERS)) == ("", ""), number
+            continue
+        succeeded += 1
+        assert len(pairs(Index(database, "story"))) == 20, number
+        attach.detach(database, "story", keep=False)
+        if count() < number:
+            break
+    else:
+        raise AssertionError(f"an attach executes more than {STATEMENTS} statements")
+    assert succeeded
+
+
+def test_an_existing_collection_is_as_before(
+    database: Database, app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Index(database, "kept")
+    kept.create_profile("own", Recipe())
+    before = ask(app, "SELECT string_agg(concat(profile, generation_id), '') FROM nearsim.generations")
+    with pytest.raises(NearsimError, match="division by zero"), failing(monkeypatch, 120):
+        attach_story(database, "kept")
+    assert ask(app, TRIGGERS) == ""
+    assert ask(app, "SELECT count(*) FROM nearsim.document") == 0
+    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 0
+    assert (
+        ask(app, "SELECT string_agg(concat(profile, generation_id), '') FROM nearsim.generations") == before
+    )
+
+
+def test_what_can_be_continued_stays(database: Database, app: Application) -> None:
+    attached = attach.attach_table(database, "story", COLUMNS)
+    with pytest.raises(BuildStoppedError), undo_if_failed(database, attached):
+        raise BuildStoppedError(1, "paused", "nearsim reindex resume")
+    with pytest.raises(KeyboardInterrupt), undo_if_failed(database, attached):
+        raise KeyboardInterrupt
+    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 1
+    with (
+        pytest.raises(NearsimError),
+        undo_if_failed(database, attach.attach_table(database, "story", COLUMNS)),
+    ):
+        raise NearsimError("an attachment that existed before stays")
+    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 1
+    attach_story(database)
+    assert len(pairs(Index(database, "story"))) == 20
