@@ -33,12 +33,13 @@ from nearsim_db.records import (
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, document_writes, documents, verdicts
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.store import collection_rows, document_writes, documents, generation_rows, verdicts
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.verdicts import Decision
 
 
@@ -105,6 +106,7 @@ class Index(Queries):
                 run = CheckedIngest(
                     self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict
                 )
+            live = self._live_generations(collection_id)
             try:
                 with self._catch_up.delay_first_build(collection_id):
                     run.write(counted, self._progress)
@@ -115,6 +117,7 @@ class Index(Queries):
                 error.summary = run.summary
                 raise
             self.warnings += counted.warnings()
+            self.warnings += _markup_warnings(live, run)
             if not dry_run:
                 self._catch_up.update(collection_id)
             return run.summary
@@ -229,6 +232,11 @@ class Index(Queries):
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
 
+    def _live_generations(self, collection_id: CollectionId) -> list[Generation]:
+        with self.database.transaction() as connection:
+            found = generation_rows.list_generations(connection, collection_id)
+        return [one for one in found if one.state == "live"]
+
     def _get_collection(self) -> Collection:
         with self.database.transaction() as connection:
             return collection_rows.get_collection(connection, self.collection)
@@ -238,3 +246,13 @@ class Index(Queries):
 
 
 _NO_COLLECTION = CollectionId(0)  # no collection has this id: for a dry run into one that does not exist
+
+
+def _markup_warnings(live: Sequence[Generation], run: Ingest) -> list[str]:
+    """Warn of HTML that was added to these indexes; an index built after it was read warns of it by itself."""
+    written = run.summary.read - run.summary.rejected
+    return [
+        f"profile {one.profile}: {warning}"
+        for one in live
+        for warning in recipe_warnings.of_markup(from_mapping(one.recipe), run.html_documents, written)
+    ]

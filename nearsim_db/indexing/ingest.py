@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -15,7 +16,7 @@ _REJECTS_SHOWN = 5
 
 
 class Ingest:
-    """Writes the records that readers yield."""
+    """Writes the records that readers yield. `html_documents` counts those written whose text is HTML."""
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Ingest:
         self._strict = strict
         self._dry_run = dry_run
         self.summary = IngestSummary()
+        self.html_documents = 0
 
     def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
@@ -73,6 +75,7 @@ class Ingest:
         self.summary.updated += written.updated
         self.summary.unchanged += written.unchanged
         self.summary.replaced_characters += sum(record.replaced for record in batch)
+        self.html_documents += sum(is_html(record.document.body or "") for record in batch)
 
     def _reject(self, reject: Reject) -> None:
         self.summary.rejected += 1

@@ -25,6 +25,7 @@ from nearsim_db.records import (
     ReadDocument,
     Reject,
 )
+from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Outcome
@@ -87,6 +88,7 @@ class CheckedIngest(Ingest):
         self.summary.updated += outcome == "updated"
         self.summary.unchanged += outcome == "unchanged"
         self.summary.replaced_characters += record.replaced
+        self.html_documents += is_html(record.document.body or "")
 
     def _add(self, connection: Connection, document: Document) -> tuple[list[Match], Outcome | None]:
         """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -50,13 +50,15 @@ class Encoded:
     """An encoded batch for the store. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n,
     k).
 
-    A document with count 0 has no features: its digest and sketch are meaningless.
+    A document with count 0 has no features: its digest and sketch are meaningless. `features` has an item for each
+    document, if they were asked for.
     """
 
     counts: NDArray[np.int32]
     digests: NDArray[np.void]
     sketches: NDArray[np.generic]
     numbers: NDArray[np.uint64]
+    features: tuple[NDArray[Any], ...] = ()
 
 
 class Encoder:
@@ -81,16 +83,17 @@ class Encoder:
         """Return the part of a document that is encoded."""
         return vector if self.takes_vectors else self.text_of(title, body)
 
-    def encode(self, contents: Sequence[Content]) -> Encoded:
-        """Return counts, digests and sketches of a batch."""
-        parts = [self._encode_chunk(chunk) for chunk in _chunks(contents)]
+    def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
+        """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
+        parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents)]
         if not parts:
-            return self._encode_chunk([])
+            return self._encode_chunk([], keep_features)
         return Encoded(
             np.concatenate([part.counts for part in parts]),
             np.concatenate([part.digests for part in parts]),
             np.concatenate([part.sketches for part in parts]),
             np.concatenate([part.numbers for part in parts]),
+            tuple(chain.from_iterable(part.features for part in parts)),
         )
 
     def features(self, contents: Sequence[Content]) -> Features:
@@ -162,11 +165,12 @@ class Encoder:
         """Return a 128-bit digest of the features of one document under this profile."""
         return hashlib.blake2b(features.view(np.uint8).data, digest_size=16, key=self._digest_key).digest()
 
-    def _encode_chunk(self, contents: Sequence[Content]) -> Encoded:
+    def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         features = self.features(contents)
         counts = np.diff(features.offsets).astype(np.int32)
         digests = b"".join(self.digest(features.of(i)) for i in range(len(contents)))
-        return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers)
+        kept = tuple(features.of(i).copy() for i in range(len(contents))) if keep_features else ()
+        return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers, kept)
 
 
 def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.profile import Profile, make_family
-from nearsim_db.similarity.recipe import Shingle
+from nearsim_db.similarity.recipe import Recipe, Shingle
 
 LOW_RECALL = 0.9  # of pairs at the threshold
 CROWDED_32_BITS = 10_000_000  # distinct shingles, of which a 32-bit hash makes about 11,600 collisions
@@ -18,6 +18,11 @@ NOTABLE_SHARE = 0.05  # of the documents, from which a problem is reported
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3041-\u30ff\u3130-\u318f\u3400-\u4dbf"
                        r"\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]")  # fmt: skip
 _LETTER = re.compile(r"[^\W\d_]")
+_MARKUP = re.compile(
+    r"<(?:!doctype\s+html|/?(?:html|head|body|div|p|span|a|br|b|i|em|strong|img|ul|ol|li|table|tr|td|h[1-6])\b[^<>]*>)",
+    re.IGNORECASE,
+)
+_LEAST_TAGS = 2
 _SAMPLED_CHARACTERS = 2_000
 
 
@@ -86,10 +91,11 @@ def _low_recall(profile: Profile) -> str | None:
 
 @dataclass(slots=True)
 class TextSample:
-    """Counts over the texts of a corpus, collected while it is read: all, and those in scripts without spaces."""
+    """Counts over the texts of a corpus, collected while it is read: all, those in scripts without spaces, and HTML."""
 
     texts: int = 0
     unspaced: int = 0
+    html: int = 0
 
     def add(self, texts: Iterable[str]) -> None:
         """Count some texts, looking at the beginning of each."""
@@ -98,11 +104,34 @@ class TextSample:
             letters = len(_LETTER.findall(beginning))
             self.texts += 1
             self.unspaced += 2 * len(_UNSPACED.findall(beginning)) > letters > 0
+            self.html += is_html(text)
+
+
+def is_html(text: str) -> bool:
+    """Whether a text has markup of HTML near its beginning."""
+    beginning = text[:_SAMPLED_CHARACTERS]
+    return "<" in beginning and len(_MARKUP.findall(beginning)) >= _LEAST_TAGS
 
 
 def of_texts(profile: Profile, sample: TextSample) -> list[str]:
-    """Return warnings about a recipe for texts in these scripts."""
-    if profile.recipe.shingle.scheme not in ("word", "bag") or not sample.texts:
+    """Return warnings about a recipe for texts in these scripts and formats."""
+    return [*_unspaced(profile.recipe, sample), *of_markup(profile.recipe, sample.html, sample.texts)]
+
+
+def of_markup(recipe: Recipe, html: int, texts: int) -> list[str]:
+    """Return a warning about a recipe that keeps markup, if `html` of `texts` documents are HTML."""
+    if recipe.normalise.html or recipe.sketch.input == "vector" or not texts:
+        return []
+    if html / texts < NOTABLE_SHARE:
+        return []
+    return [
+        f"{html / texts:.0%} of the texts are HTML, whose tags and scripts are compared like words; set normalise.html "
+        "to true (--preset web-pages) to compare the text that they display"
+    ]
+
+
+def _unspaced(recipe: Recipe, sample: TextSample) -> list[str]:
+    if recipe.shingle.scheme not in ("word", "bag") or not sample.texts:
         return []
     share = sample.unspaced / sample.texts
     if share < NOTABLE_SHARE:

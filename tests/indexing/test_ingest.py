@@ -13,6 +13,10 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.indexing import ingest as ingest_module
 from nearsim_db.readers import Source
+from nearsim_db.records import OnDuplicate
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.text import normalise
+from nearsim_db.similarity.text.markup import strip_html
 
 
 def write(file: Path, *records: object) -> Path:
@@ -164,6 +168,50 @@ def test_a_large_document(index: Index) -> None:
         index.add([Document("large", body=words), Document("same", body=words + " end")])
         (pair,) = index.pairs()
         assert (pair.intersection, pair.union) == (49_998, 49_999)
+
+
+def page(number: int) -> str:
+    return f"<html><body><p>one two three four five six seven eight <b>{number}</b></p></body></html>"
+
+
+@pytest.mark.parametrize("on_duplicate", [None, "flag"])
+def test_html_under_a_recipe_that_keeps_markup_is_warned_of(
+    index: Index, on_duplicate: OnDuplicate | None
+) -> None:
+    with index:
+        index.add([Document("text", body="no markup in 3 < 4")])
+        index.create_profile("pages", presets.load("web-pages"))
+        assert index.warnings == []
+        index.add([Document("a", body=page(1)), Document("b", body="text")], on_duplicate)
+        (warning,) = index.warnings
+        assert warning.startswith("profile default: 50% of the texts are HTML")
+        assert "--preset web-pages" in warning
+
+
+@pytest.mark.parametrize("preset", ["default", "web-pages"])
+def test_a_first_build_warns_of_html_once(index: Index, preset: str) -> None:
+    with index:
+        index.create_profile("default", presets.load(preset))
+        index.add([Document(str(number), body=page(number)) for number in range(3)])
+        found = [one for one in index.warnings if "HTML" in one]
+        assert len(found) == (preset == "default")
+
+
+def test_a_page_is_parsed_once_for_one_indexing(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def strip_and_count(text: str) -> str:
+        parsed.append(text)
+        return strip_html(text)
+
+    monkeypatch.setattr(normalise, "strip_html", strip_and_count)
+    with index:
+        index.create_profile("default", presets.load("web-pages"))
+        index.add([Document(str(number), body=page(number)) for number in range(20)])
+        assert sorted(parsed) == sorted(map(page, range(20)))
+        assert len(list(index.pairs())) == 190
+        index.add([Document("20", body=page(20))])
+        assert parsed.count(page(20)) == 1
 
 
 WRITER = """

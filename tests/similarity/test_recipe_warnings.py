@@ -73,6 +73,30 @@ def test_characters_suit_every_script() -> None:
     assert recipe_warnings.of_texts(resolve(presets.load("cjk")), seen) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("<!DOCTYPE html><title>x</title><p>y", True),
+        ("<HTML lang=en>\n<body>", True),
+        ("<p>short</p>", True),
+        ("one<br>two<br/>three", True),
+        ("a < b and c > d, <b", False),
+        ("write <p> for a paragraph", False),
+        ("<note><to>you</to></note>", False),
+        ("<" * 5_000, False),
+        ("", False),
+    ],
+)
+def test_html_under_a_recipe_that_keeps_markup(text: str, html: bool) -> None:
+    seen = recipe_warnings.TextSample()
+    seen.add([text] + ["An English text."] * 19)
+    found = recipe_warnings.of_texts(resolve(Recipe()), seen)
+    assert bool(found) is html
+    assert not found or found[0].startswith("5% of the texts are HTML")
+    assert recipe_warnings.of_texts(resolve(presets.load("web-pages")), seen) == []
+    assert recipe_warnings.of_texts(resolve(presets.load("embeddings")), seen) == []
+
+
 def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
     assert recipe_warnings.of_features(profile, FeatureTotals(100, 4, 0, 10_000)) == []

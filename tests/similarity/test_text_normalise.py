@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import text_kernels
-from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze, strip_html
+from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze
 from tests.builders.plain_text import any_text, every_backend, is_of_word, words
 
 TABLES = {
@@ -82,43 +82,6 @@ def test_folded_text_stays_in_its_form(text: str) -> None:
         assert unicodedata.is_normalized("NFKC", make_fold(rules)(text))
 
 
-@pytest.mark.parametrize(
-    ("page", "seen"),
-    [
-        ("", ""),
-        ("a < b & c", "a < b & c"),
-        ("1 <2 and 3> 2", "1 <2 and 3> 2"),
-        ("i <3 you, AT&T and R&D", "i <3 you, AT&T and R&D"),
-        ("if x <y then z", "if x <y then z"),
-        ("<p>cut off <a hre", "cut off <a hre"),
-        ("&amp;&lt;&eacute;&#x41;&#66;&nbsp;&hellip;", "&<éAB\xa0…"),
-        ("<p>one</p><p>two</p>", "one two"),
-        ("one<br>two<hr/>three", "one two three"),
-        ("<ul><li>one<li>two</ul>", "one two"),
-        ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b c"),
-        ("<b>bo</b>ld, H<sub>2</sub>O, <span>T</span>he <i><b>e</b>nd</i>", "bold, H2O, The end"),
-        ("<title>no</title><body>yes", "yes"),
-        ("<html><head><meta charset=x></head><body><h1>yes</h1></body></html>", "yes"),
-        ("a<script>if (x < y && y > z) no()</script>b", "ab"),
-        ("<script>no", ""),
-        ("<style>p > a {no: no}</style>yes", "yes"),
-        ("yes<!-- no --><!-- <p>no</p> --> too", "yes too"),
-        ("<body>yes<noscript>no</noscript><template>no</template>", "yes"),
-        ('<img alt="no" src=x><input value="no">yes', "yes"),
-        ("<!DOCTYPE html><?xml no?><p>yes", "yes"),
-        ("<frameset><frame></frameset>", ""),
-        ("<p>안녕 <b>中</b>文</p>😀", "안녕 中文 😀"),
-    ],
-)
-def test_html(page: str, seen: str) -> None:
-    assert strip_html(page).split() == seen.split()
-
-
-def test_html_nested_deeply_takes_linear_time() -> None:
-    # Taking the outer elements out first would take minutes here.
-    assert strip_html("<b>" * 100_000 + "one" + "</b>" * 100_000 + " two").split() == ["one", "two"]
-
-
 def test_html_is_stripped_only_on_request() -> None:
     page = "<p>A &amp; B</p>"
     assert make_fold(Normalise())(page) == page
@@ -131,4 +94,3 @@ def test_html_is_stripped_only_on_request() -> None:
 def test_text_without_markup_passes_through(text: str) -> None:
     plain = text.replace("<", "").replace("&", "")
     assert make_fold(Normalise(html=True))(plain) == make_fold(Normalise())(plain)
-    assert strip_html(f"{text.replace('&', '')} < 1").split()[-2:] == ["<", "1"]

@@ -114,7 +114,7 @@ def test_stop_words_are_the_same_each_time() -> None:
 def test_versions_of_the_libraries_used_are_recorded() -> None:
     every = {"normalise": {"html": True}, "shingle": {"stopwords": "en", "stem": "english"}}
     assert library_versions(from_mapping(every)) == {
-        name: version(name) for name in ("stop-words", "PyStemmer", "selectolax")
+        name: version(name) for name in ("stop-words", "PyStemmer")
     }
     assert library_versions(from_mapping({})) == {}
     assert library_versions(from_mapping({"shingle": {"stopwords": ["en"]}})) == {}

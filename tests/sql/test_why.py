@@ -1,5 +1,6 @@
 """why and why_not in SQL against brute force."""
 
+import json
 import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.similarity import lsh
+from nearsim_db.similarity import lsh, presets
 from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
@@ -297,6 +298,27 @@ def test_numbers_of_a_page(database_url: str) -> None:
             ["100", "2", "20", "5"],
             ["1000"],
         )
+
+
+def test_numbers_of_a_megabyte_of_hostile_markup_take_seconds_at_most(database_url: str) -> None:
+    pieces = ["<", "<script>", "<script>1</script>", "<p <b ", "&#1", "<div>", "<!--", "<a b='", "<style"]
+    pages = [piece * (1_000_000 // len(piece)) + "> 7" for piece in pieces]
+    with Index.connect(database_url) as index, index.database.engine.begin() as connection:
+        recipe = json.dumps(to_mapping(presets.load("web-pages")))
+        cursor = driver(connection).cursor()
+        cursor.execute("INSERT INTO nearsim.collection (name) VALUES ('pages') RETURNING collection_id")
+        collection_id = row[0] if (row := cursor.fetchone()) else None
+        for piece, page in zip(pieces, pages, strict=True):
+            cursor.execute(
+                "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, %s, %s) RETURNING doc_id",
+                (collection_id, piece, page),
+            )
+            doc_id = row[0] if (row := cursor.fetchone()) else None
+            cursor.execute("SET LOCAL statement_timeout = '10s'")
+            cursor.execute("SELECT nearsim.numbers_of(%s, CAST(%s AS jsonb))", (doc_id, recipe))
+            found = row[0] if (row := cursor.fetchone()) else None
+            expected = {"<script>": [], "<style": [], "&#1": ["1"] * 333_333 + ["7"]}.get(piece, ["7"])
+            assert found == expected, piece
 
 
 def test_empty_and_alone_are_no_twins(database_url: str) -> None:

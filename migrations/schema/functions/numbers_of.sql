@@ -4,6 +4,7 @@ CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     content text;
+    closed int;
 BEGIN
     IF recipe #>> '{sketch,input}' = 'vector' THEN
         RETURN '{}';
@@ -12,9 +13,13 @@ BEGIN
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
     IF CAST(recipe #>> '{normalise,html}' AS boolean) THEN
-        -- The first quantifier makes the whole expression non-greedy.
-        content := regexp_replace(content, '<{1,1}?(script|style|noscript|template)\y.*?</\1>', ' ', 'gi');
-        content := regexp_replace(content, '<[^>]*>|&#x?[0-9a-f]+;', ' ', 'gi');
+        -- An element that is never closed extends to the end, and no "<" is searched beyond the last ">": each match
+        -- succeeds, so the time is linear. The first quantifier makes the whole expression non-greedy.
+        content := regexp_replace(content, '<{1,1}?(script\y.*?(</script>|$)|style\y.*?(</style>|$)'
+            || '|noscript\y.*?(</noscript>|$)|template\y.*?(</template>|$))', ' ', 'gi');
+        closed := coalesce(length(content) + 1 - nullif(strpos(reverse(content), '>'), 0), 0);
+        content := concat_ws(' ', regexp_replace(left(content, closed), '<[^>]*>', ' ', 'g'), substr(content, closed + 1));
+        content := regexp_replace(content, '&#x?[0-9a-f]+;', ' ', 'gi');
     END IF;
     IF recipe #>> '{normalise,unicode}' = 'nfkc' THEN
         content := normalize(content, NFKC);

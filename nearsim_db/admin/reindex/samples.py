@@ -7,7 +7,7 @@ from nearsim_db.admin.reindex.why_no_pair import MissingPairs
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.text.normalise import strip_html
+from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import diffs, reports
 from nearsim_db.store.diffs import DiffPair, GenerationTables, Tie
 from nearsim_db.store.driver import Connection

@@ -1,6 +1,8 @@
 """sign: from documents to signatures."""
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -11,12 +13,20 @@ from nearsim_db.store.documents import StoredDocument
 
 
 def sign_documents(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
-    """Return the signatures of documents, encoded by all threads."""
+    """Return the signatures of documents, encoded by all threads.
+
+    The features of HTML pages are cached: to parse a page again for its verification would take longer than the rest.
+    """
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]
-    parts = list(context.pool.map(context.encoder.encode, runs)) or [context.encoder.encode([])]
-    return _signature_rows(batch, parts)
+    encode = partial(context.encoder.encode, keep_features=context.encoder.profile.recipe.normalise.html)
+    parts = list(context.pool.map(encode, runs)) or [encode([])]
+    rows = _signature_rows(batch, parts)
+    for row, features in enumerate(chain.from_iterable(part.features for part in parts)):
+        if (digest := rows.digest(row)) is not None:
+            context.cache.put(batch[row].doc_id, digest, features)
+    return rows
 
 
 def _signature_rows(batch: Sequence[StoredDocument], parts: Sequence[Encoded]) -> SignatureRows:

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import TextKernels
-
-_INVISIBLE_ELEMENTS = ["script", "style", "noscript", "template"]
-_INLINE_ELEMENTS = (
-    "a,abbr,acronym,b,bdi,bdo,big,cite,code,del,dfn,em,font,i,ins,kbd,mark,q,s,samp,small,span,strike,strong,sub,"
-    "sup,tt,u,var,wbr"
-)
+from nearsim_db.similarity.text.markup import strip_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +60,6 @@ def make_fold(rules: Normalise) -> Callable[[str], str]:
         return text if text.isascii() else _fold_unicode(text, rules)
 
     return fold
-
-
-def strip_html(text: str) -> str:
-    """Return the visible text of a page: no tags, scripts, styles or comments; entities decoded.
-
-    Elements separate words, except inline markup. A "<" without a following ">" is text.
-    """
-    from selectolax.lexbor import LexborHTMLParser
-
-    closed = text.rfind(">") + 1
-    tree = LexborHTMLParser(text[:closed] + text[closed:].replace("<", "&lt;"))
-    tree.strip_tags(_INVISIBLE_ELEMENTS)
-    root = tree.body
-    if root is None:
-        return ""
-    # Innermost first: to move an element, the parser visits all of its content.
-    for element in reversed(tree.css(_INLINE_ELEMENTS)):
-        element.unwrap()
-    root.merge_text_nodes()
-    return root.text(separator=" ")
 
 
 def _fold_unicode(text: str, rules: Normalise) -> str:

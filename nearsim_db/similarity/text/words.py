@@ -56,7 +56,6 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
     needed = {
         "stop-words": isinstance(recipe.shingle.stopwords, str) and recipe.shingle.stopwords != "none",
         "PyStemmer": recipe.shingle.stem != "none",
-        "selectolax": recipe.normalise.html,
     }
     return {library: version(library) for library, used in needed.items() if used}
 

@@ -1,0 +1,125 @@
+"""The visible text of HTML, in one pass over its tokens.
+
+No tree is built: with deeply nested tags, formatting that is never closed or thousands of attributes, the standard's
+tree construction takes time quadratic in the length of the page. Tokens follow the HTML standard, section 13.2.5.
+"""
+
+import re
+from typing import Literal
+
+from nearsim_db.similarity.text.character_references import decode
+
+_Kind = Literal["inline", "hidden", "plain", "references", "template", "end of template"]
+
+# Possessive, so that nothing is matched twice. A quotation mark counts only at the beginning of a value; one that is
+# never closed is part of the value.
+_ATTRIBUTE = r"""
+    [ \t\n\f\r/]*+ =?+ [^ \t\n\f\r/>=]*+
+    (?: [ \t\n\f\r]*+ = [ \t\n\f\r]*+ (?: "[^"]*+" | '[^']*+' | (?!["'>])[^ \t\n\f\r>]++ ) )?+
+"""
+_TAG = rf"(?P<tag> /?+ [A-Za-z] [^ \t\n\f\r/>]*+ ) (?: (?!>) {_ATTRIBUTE} )*+ >"
+_MARKUP = re.compile(rf"< (?: {_TAG} | !(?P<comment>--) | [!?/] [^>]*+ > )", re.VERBOSE)
+_COMMENT_END = re.compile(r"-->|(?<!<!)--!>")
+_SCRIPT_MARK = re.compile(r"<!(?=--)|-->|<(?P<tag>/?script)(?=[ \t\n\f\r/>])", re.IGNORECASE)
+
+_INLINE_ELEMENTS = (
+    "a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd mark nobr q s samp small span strike strong sub "
+    "sup tt u var wbr"
+)
+_INLINE = frozenset(_INLINE_ELEMENTS.split())
+_HIDDEN = frozenset({"script", "style", "noscript", "title", "iframe", "noembed", "noframes"})
+_KINDS: dict[str, _Kind] = {
+    **dict.fromkeys([*_INLINE, *(f"/{name}" for name in _INLINE | _HIDDEN)], "inline"),
+    **dict.fromkeys(_HIDDEN, "hidden"),
+    "xmp": "plain",
+    "textarea": "references",
+    "template": "template",
+    "/template": "end of template",
+}
+_ENDS = {
+    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE)
+    for name, kind in _KINDS.items()
+    if kind in ("hidden", "plain", "references")
+}
+
+
+def strip_html(page: str) -> str:
+    """Return the visible text of a page: no tags, comments, scripts and the like; character references decoded.
+
+    Elements and comments separate words, inline markup does not. A "<" without a following ">" is text. Takes time
+    linear in the length of the page.
+    """
+    return _Page(page).visible_text()
+
+
+class _Page:
+    """One pass over the tokens of a page."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+        self._closed = page.rfind(">") + 1
+        self._parts: list[str] = []
+        self._templates = 0  # that are open
+
+    def visible_text(self) -> str:
+        position = 0
+        while (found := _MARKUP.search(self._page, position, self._closed)) is not None:
+            if found.start() > position:
+                self._add(decode(self._page[position : found.start()]))
+            position = found.end()
+            if found["tag"] is not None:
+                position = self._after_tag(found["tag"].lower(), position)
+                continue
+            self._separate()
+            if found["comment"] is not None:
+                end = _COMMENT_END.search(self._page, position - 2)
+                position = len(self._page) if end is None else end.end()
+        self._add(decode(self._page[position:]))
+        return "".join(self._parts).removesuffix(" ")
+
+    def _after_tag(self, tag: str, position: int) -> int:
+        """Return where to go on after a tag: at its end tag for an element whose content is not markup."""
+        kind = _KINDS.get(tag)
+        if kind is None:
+            self._separate()
+        elif kind == "template":
+            self._templates += 1
+        elif kind == "end of template":
+            self._templates = max(0, self._templates - 1)
+        elif kind != "inline":
+            return self._after_content(tag, kind, position)
+        return position
+
+    def _after_content(self, tag: str, kind: _Kind, position: int) -> int:
+        if tag == "script":
+            return self._end_of_script(position)
+        found = _ENDS[tag].search(self._page, position)
+        end = len(self._page) if found is None else found.start()
+        if kind != "hidden":
+            content = self._page[position:end]
+            self._separate()
+            self._add(content if kind == "plain" else decode(content))
+        return end
+
+    def _end_of_script(self, position: int) -> int:
+        """Return where a script ends, which may contain <!-- <script> ... </script> -->."""
+        in_comment = in_inner_script = False
+        for mark in _SCRIPT_MARK.finditer(self._page, position):
+            if mark["tag"] is None:
+                in_comment = mark[0] == "<!"
+                in_inner_script &= in_comment
+            elif mark["tag"][0] != "/":
+                in_inner_script = in_comment
+            elif in_inner_script:
+                in_inner_script = False
+            else:
+                return mark.start()
+        return len(self._page)
+
+    def _add(self, text: str) -> None:
+        if text and not self._templates:
+            self._parts.append(text)
+
+    def _separate(self) -> None:
+        if self._parts and self._parts[-1] != " ":
+            self._parts.append(" ")
