@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts, write_jsonl
-from tests.builders.selection import some
 from tests.builders.workers import application, ask
 
 
@@ -95,9 +94,8 @@ def test_a_temporary_collection_tells_nothing(
         assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), some([(signal.SIGINT, 130), (signal.SIGTERM, 0)], "every signal")
-)
+@pytest.mark.slow("starts a process")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_events_are_followed_until_a_signal(
     filled: CommandLine, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from nearsim_db.store.embedded.processes import wait_until
 from tests.builders.command_line import (
@@ -174,6 +175,7 @@ def test_build_takes_in_what_plain_sql_wrote(filled: CommandLine, database_url: 
     ]
 
 
+@pytest.mark.slow("stops a process")
 def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
     nearsim: CommandLine, database_url: str, tmp_path: Path
 ) -> None:

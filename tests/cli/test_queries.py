@@ -20,7 +20,6 @@ from tests.builders.command_line import (
     counts,
     write_jsonl,
 )
-from tests.builders.selection import some
 
 SHOWN_EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared", "bands"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
@@ -192,7 +191,8 @@ def test_long_ids_are_whole_and_what_steers_terminals_is_shown(nearsim: CommandL
     assert "\\x1b[1mbold[/]" in shown and "\x1b" not in shown
 
 
-@pytest.mark.parametrize("format", some(["jsonl", "csv", "table"], "every format"))
+@pytest.mark.slow("starts a process")
+@pytest.mark.parametrize("format", ["jsonl", "csv", "table"])
 def test_a_reader_that_has_enough_is_no_error(nearsim: CommandLine, tmp_path: Path, format: str) -> None:
     texts = [{"id": f"{n:0900d}", "text": STORM} for n in range(60)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
@@ -208,6 +208,7 @@ def test_a_reader_that_has_enough_is_no_error(nearsim: CommandLine, tmp_path: Pa
     assert process.returncode == 0
 
 
+@pytest.mark.slow("starts a process")
 def test_a_full_disk_is_told(filled: CommandLine) -> None:
     program = [sys.executable, "-c", "from nearsim_db.cli import main; main()", "pairs", "--format", "jsonl"]
     with Path("/dev/full").open("wb") as full:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.builders.command_line import CommandLine
 from tests.builders.reindex_world import fill
-from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, application, running, wait_until
 from tests.servers.databases import Server
 
@@ -104,7 +103,8 @@ def test_nothing_to_show_is_said(nearsim: CommandLine) -> None:
     assert nearsim.succeed("reindex", "status", "-c", "empty", "--json").document() == []
 
 
-@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGKILL], "kills a process"))
+@pytest.mark.slow("starts a process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_is_left_behind_is_told_of_and_resumed(
     nearsim: CommandLine, url: str, number: signal.Signals
 ) -> None:

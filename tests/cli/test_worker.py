@@ -126,7 +126,12 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
         assert float(metrics['nearsim_info{version="0.1.0"}']) == 1
         assert float(metrics['nearsim_batch_seconds_count{stage="sign"}']) >= 1
         assert get(f"{address}/nothing")[0] == 404
-        port = address.rsplit(":", 1)[1]
+
+
+@pytest.mark.slow("starts processes")
+def test_a_port_in_use_is_refused(database_url: str) -> None:
+    with running(database_url, "--http", "0", "--json") as worker:
+        port = json.loads(worker.wait_for_line("starts"))["http"].rsplit(":", 1)[1]
         with running(database_url, "--http", port) as refused:
             assert refused.wait() == 1
             assert f"error: cannot serve at 127.0.0.1, port {port}" in refused.lines[-1]
@@ -134,6 +139,10 @@ def test_health_and_metrics(database_url: str, other: Application) -> None:
             assert refused.wait() == 1
             record = json.loads(refused.lines[-1])
             assert record["level"] == "error" and f"port {port}" in record["message"]
+
+
+@pytest.mark.slow("starts a process")
+def test_clients_that_hang_up_are_not_logged(database_url: str) -> None:
     with running(database_url, "--http", "0", "--quiet") as quiet:
         address = quiet.wait_for_line("its metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
         hang_up_early(address, times=50)

@@ -224,6 +224,7 @@ with Index.connect(sys.argv[1]) as index:
 """
 
 
+@pytest.mark.slow("starts processes")
 def test_two_writers_at_once_miss_no_pair(database_url: str) -> None:
     writers = [
         subprocess.Popen(

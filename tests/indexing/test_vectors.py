@@ -94,6 +94,7 @@ def test_an_update_of_a_vector_in_plain_sql_changes_its_pairs(index: Index, othe
     assert found(index) == alike(moved) != alike(VECTORS)
 
 
+@pytest.mark.slow("starts a process")
 def test_a_worker_sees_it_too_and_refuses_texts(database_url: str, index: Index, other: Application) -> None:
     with running(database_url):
         other.execute(SAME, ("v1-0", "v0-0"))

@@ -74,6 +74,7 @@ def test_a_database_of_a_development_version_is_refused(database_url: str, chang
     assert problem["check"] == "schema" and "development version" in problem["finding"]
 
 
+@pytest.mark.slow("starts a process")
 def test_alembic_refuses_a_database_of_a_development_version(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(MADE_BY_OTHERS["an older revision 0001"].encode())

@@ -137,6 +137,7 @@ def test_alembic_command(database_url: str, engine: Engine) -> None:
         assert not migration_locks.count_unvalidated(connection)
 
 
+@pytest.mark.slow("builds a wheel")
 def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))

@@ -207,6 +207,7 @@ def test_a_recycled_process_id_fools_nobody(home: Path) -> None:
         assert bystander.poll() is None
 
 
+@pytest.mark.slow("waits until a server stops")
 def test_an_unused_server_stops_but_not_under_a_client(home: Path) -> None:
     address = ensure_running(home, idle_seconds=0.5, overrides=QUICK)
     pid = pid_of(home)

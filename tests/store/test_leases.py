@@ -113,6 +113,7 @@ def test_a_lease_that_was_lost_takes_nothing(index: Index, leaves: Leaves, conne
     assert not leases.renew_lease(connection, lease_id)
 
 
+@pytest.mark.slow("waits until a lease expires")
 def test_a_worker_that_lost_its_lease_stores_nothing(
     index: Index, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_killed_worker_costs_one_attempt_and_loses_nothing(
     assert ask(other, IDLE)
 
 
+@pytest.mark.slow("waits until a lease expires")
 def test_a_worker_without_heartbeat_loses_its_lease_and_stores_nothing(
     database_url: str, other: Application, logged: WorkerLog
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_worker_without_heartbeat_loses_its_lease_and_stores_nothing(
     assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
 
 
+@pytest.mark.slow("repeats failing work")
 def test_only_the_failing_document_is_set_aside(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:
@@ -212,6 +214,7 @@ def test_a_corrected_text_needs_no_retry(
     assert pairs(database_url) == PAIRS
 
 
+@pytest.mark.slow("repeats failing work")
 def test_discarded_documents_are_not_indexed_until_they_change(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:

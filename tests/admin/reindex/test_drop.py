@@ -129,6 +129,7 @@ def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> 
     assert nothing_is_left(database)
 
 
+@pytest.mark.slow("starts a process")
 def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
     two_generations(database_url)
     with Database.connect(database_url) as database, running(database_url) as worker:
