@@ -1,12 +1,9 @@
 """A generation whose signatures and pairs are written by hand, and its expected clusters."""
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from itertools import combinations, product
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from psycopg import sql
 from sqlalchemy import Connection
@@ -16,11 +13,11 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps import extend_clusters, update_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, keep_policy, override
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, pairs, partitions, signatures
 from nearsim_db.store.driver.engine import driver
+from tests.builders.plain_clusters import Evidence, Tie
 
-Tie = tuple[int, int]
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
@@ -151,70 +148,9 @@ class World:
         return {doc_id: (cluster, survives) for doc_id, cluster, survives in rows}
 
     def expected(self) -> dict[int, tuple[int, bool]]:
-        """The clusters by definition, in plain Python: every tie of every twin, strongest first."""
-        vetoes = [pair for pair, verdict in self.verdicts.items() if verdict == "vetoed"]
-        pairs = sorted(self._pair_ties(), key=lambda tie: (-similarity(*self._heads(tie)), tie))
-        if self.rules.linkage == "connected":
-            groups = united(self.numbers, [*self._bonds(), *pairs], vetoes)
-            if not vetoes:
-                graph = nx.Graph([*self._bonds(), *pairs])
-                assert [set(one) for one in groups if len(one) > 1] == sorted(
-                    (part for part in nx.connected_components(graph) if len(part) > 1), key=min
-                )
-        else:
-            groups = self._stars(united(self.numbers, self._bonds(), vetoes), pairs, vetoes)
-        found: dict[int, tuple[int, bool]] = {}
-        for members in groups:
-            if len(members) > 1:
-                survivor = min(members, key=self._rank)
-                found |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
-        return found
-
-    def _bonds(self) -> list[Tie]:
-        """Pins between signed documents, then ties between twins."""
-        pins = [pair for pair, verdict in self.verdicts.items() if verdict == "pinned"]
-        twins = [tie for tie in combinations(sorted(self.heads), 2) if len(set(self._heads(tie))) == 1]
-        return sorted(tie for tie in pins if self.numbers.keys() >= {*tie}) + list(
-            filter(self._may_tie, twins)
-        )
-
-    def _pair_ties(self) -> list[Tie]:
-        families = [(self.family(left), self.family(right)) for left, right in self.pairs]
-        ties = [tie for one, other in families for tie in product(one, other)]
-        return [(min(tie), max(tie)) for tie in ties if self._may_tie(tie)]
-
-    def _heads(self, tie: Tie) -> Tie:
-        left, right = sorted(self.heads[doc_id] for doc_id in tie)
-        return left, right
-
-    def _may_tie(self, tie: Tie) -> bool:
-        left, right = tie
-        return self.rules.numbers_differ == "link" or self.numbers[left] == self.numbers[right]
-
-    def _stars(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
-        tied = {*pairs, *((right, left) for left, right in pairs)}
-        stars: list[tuple[set[int], set[int]]] = []  # the representative, and all of its star
-        for node in sorted(nodes, key=lambda one: min(map(self._rank, one))):
-            joined = next(
-                (
-                    star
-                    for centre, star in stars
-                    if not tied.isdisjoint(product(centre, node)) and not is_between(vetoes, star, node)
-                ),
-                None,
-            )
-            if joined is None:
-                stars.append((node, set(node)))
-            else:
-                joined |= node
-        return [star for _, star in stars]
-
-    def _rank(self, doc_id: int) -> tuple[object, ...]:
-        policy, sources = keep_policy(self.rules.keep)
-        source, date, length = self.facts[doc_id]
-        place = sources.index(source) if source in sources else len(sources)
-        first = {"source": place, "longest": -length, "latest": MAY - date, "earliest": 0}[policy]
-        return first, date, doc_id
+        """The clusters by definition, in plain Python."""
+        pairs = {pair: similarity(*pair) for pair in self.pairs}
+        return Evidence(self.rules, self.heads, self.numbers, self.facts, pairs, self.verdicts).clusters()
 
     def _drop_pairs(self, head: int) -> None:
         self.run("DELETE FROM {similar_pair} WHERE left_id = %s OR right_id = %s", head, head)
@@ -238,22 +174,3 @@ class World:
 def similarity(left: int, right: int) -> float:
     """The similarity of two heads, from few values, so that many are equal."""
     return 0.5 + (left * 7 + right * 13) % 4 / 10
-
-
-def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:
-    """Whether a veto connects two groups."""
-    return any((a in one and b in other) or (a in other and b in one) for a, b in vetoes)
-
-
-def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
-    """Groups in the order of their smallest document; each tie unites two groups unless a veto connects them."""
-    groups = {doc_id: {doc_id} for doc_id in sorted(documents)}
-    for left, right in ties:
-        if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):
-            whole = groups[left] | groups[right]
-            groups |= dict.fromkeys(whole, whole)
-    found: list[set[int]] = []
-    for group in groups.values():
-        if not any(group is one for one in found):
-            found.append(group)
-    return found

@@ -4,9 +4,13 @@ import hashlib
 import math
 import statistics
 import struct
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
 
 MASK64, MASK32 = 2**64 - 1, 2**32 - 1
 PRIME = 2**32 + 15
+GOLDEN = 0x9E3779B97F4A7C15
 
 
 def words(seed: int, purpose: str, count: int) -> list[int]:
@@ -174,6 +178,54 @@ def projection(weights: dict[int, float], k: int, seed: int, width: float) -> li
         )
         for position in range(k)
     ]
+
+
+def dart_minhash(weights: dict[int, float], k: int, seed: int) -> list[int]:
+    """The dart of least rank in each position, among all below a limit that is raised until each has one."""
+    limit = 1 / sum(weights.values())
+    while True:
+        best: dict[int, tuple[float, int]] = {}
+        for one, weight in weights.items():
+            for position, rank, value in darts_below(one, weight, limit, k, seed):
+                best[position] = min(best.get(position, (math.inf, 0)), (rank, value))
+        if len(best) == k:
+            return [best[position][1] for position in range(k)]
+        limit *= 3
+
+
+def darts_below(one: int, weight: float, limit: float, k: int, seed: int) -> list[tuple[int, float, int]]:
+    """Position, rank and value of the darts of an id, cell by cell of area 1, from the definition of the field."""
+    (mask,) = words(seed, "dart_minhash mask", 1)
+    point = fmix64(one ^ mask)
+    found = []
+    for a in range(200):
+        for b in range(200):
+            begin, width, first, depth = 2.0**a - 1, 2.0 ** (a - b), 2.0**b - 1, 2.0 ** (b - a)
+            if begin >= weight or first >= limit:
+                break
+            for part in range(min(2**b, math.ceil((weight - begin) / width))):
+                for layer in range(min(2**a, math.ceil((limit - first) / depth))):
+                    cell = fmix64(point ^ (a << 56 | b << 48 | part << 24 | layer))
+                    for dart in range(poisson(cell)):
+                        within = fmix64((cell + (2 * dart + 1) * GOLDEN) & MASK64)
+                        chosen = fmix64((cell + (2 * dart + 2) * GOLDEN) & MASK64)
+                        at = begin + (part + (within >> 32) / 2**32) * width
+                        rank = first + (layer + (within & MASK32) / 2**32) * depth
+                        if at < weight and rank < limit:
+                            found.append(((chosen >> 32) * k >> 32, rank, chosen & MASK32))
+    return found
+
+
+def poisson(word: int) -> int:
+    """How many darts a cell has: Poisson with mean 1, by inversion."""
+    return sum(word >= threshold for threshold in cumulated_probabilities())
+
+
+@cache
+def cumulated_probabilities() -> list[int]:
+    """Of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
+    none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
+    return [int(2**64 * some) for some in accumulate(none / math.factorial(count) for count in range(25))]
 
 
 def djb2a(data: bytes) -> int:

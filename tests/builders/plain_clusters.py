@@ -1,0 +1,118 @@
+"""Clusters by definition, in plain Python: an oracle."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations, product
+
+import networkx as nx
+
+from nearsim_db.similarity.recipe import keep_policy
+from nearsim_db.similarity.recipe.sections import ClusterRules
+
+Tie = tuple[int, int]
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What decides the clusters of a generation.
+
+    `heads` has the documents with features, `numbers` all that are signed; `facts` are source, date and length,
+    `pairs` the similarities of pairs of heads.
+    """
+
+    rules: ClusterRules
+    heads: Mapping[int, int]
+    numbers: Mapping[int, object]
+    facts: Mapping[int, tuple[str | None, datetime, int]]
+    pairs: Mapping[Tie, float]
+    verdicts: Mapping[Tie, str]
+
+    def clusters(self) -> dict[int, tuple[int, bool]]:
+        """The cluster of each member, and whether it survives: every tie of every twin, strongest first."""
+        vetoes = [pair for pair, verdict in self.verdicts.items() if verdict == "vetoed"]
+        pairs = sorted(self._pair_ties(), key=lambda tie: (-self.pairs[self._heads(tie)], tie))
+        if self.rules.linkage == "connected":
+            groups = united(self.numbers, [*self._bonds(), *pairs], vetoes)
+            if not vetoes:
+                graph = nx.Graph([*self._bonds(), *pairs])
+                assert [set(one) for one in groups if len(one) > 1] == sorted(
+                    (part for part in nx.connected_components(graph) if len(part) > 1), key=min
+                )
+        else:
+            groups = self._stars(united(self.numbers, self._bonds(), vetoes), pairs, vetoes)
+        found: dict[int, tuple[int, bool]] = {}
+        for members in groups:
+            if len(members) > 1:
+                survivor = min(members, key=self._rank)
+                found |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
+        return found
+
+    def _family(self, head: int) -> list[int]:
+        return sorted(doc_id for doc_id, one in self.heads.items() if one == head)
+
+    def _bonds(self) -> list[Tie]:
+        """Pins between signed documents, then ties between twins."""
+        pins = [pair for pair, verdict in self.verdicts.items() if verdict == "pinned"]
+        twins = [tie for tie in combinations(sorted(self.heads), 2) if len(set(self._heads(tie))) == 1]
+        return sorted(tie for tie in pins if self.numbers.keys() >= {*tie}) + list(
+            filter(self._may_tie, twins)
+        )
+
+    def _pair_ties(self) -> list[Tie]:
+        families = [(self._family(left), self._family(right)) for left, right in self.pairs]
+        ties = [tie for one, other in families for tie in product(one, other)]
+        return [(min(tie), max(tie)) for tie in ties if self._may_tie(tie)]
+
+    def _heads(self, tie: Tie) -> Tie:
+        left, right = sorted(self.heads[doc_id] for doc_id in tie)
+        return left, right
+
+    def _may_tie(self, tie: Tie) -> bool:
+        left, right = tie
+        return self.rules.numbers_differ == "link" or self.numbers[left] == self.numbers[right]
+
+    def _stars(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
+        tied = {*pairs, *((right, left) for left, right in pairs)}
+        stars: list[tuple[set[int], set[int]]] = []  # the representative, and all of its star
+        for node in sorted(nodes, key=lambda one: min(map(self._rank, one))):
+            joined = next(
+                (
+                    star
+                    for centre, star in stars
+                    if not tied.isdisjoint(product(centre, node)) and not is_between(vetoes, star, node)
+                ),
+                None,
+            )
+            if joined is None:
+                stars.append((node, set(node)))
+            else:
+                joined |= node
+        return [star for _, star in stars]
+
+    def _rank(self, doc_id: int) -> tuple[object, ...]:
+        policy, sources = keep_policy(self.rules.keep)
+        source, date, length = self.facts[doc_id]
+        place = sources.index(source) if source in sources else len(sources)
+        first = {"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0}[policy]
+        return first, date, doc_id
+
+
+def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:
+    """Whether a veto connects two groups."""
+    return any((a in one and b in other) or (a in other and b in one) for a, b in vetoes)
+
+
+def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
+    """Groups in the order of their smallest document; each tie unites two groups unless a veto connects them."""
+    groups = {doc_id: {doc_id} for doc_id in sorted(documents)}
+    for left, right in ties:
+        if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):
+            whole = groups[left] | groups[right]
+            groups |= dict.fromkeys(whole, whole)
+    found: list[set[int]] = []
+    for group in groups.values():
+        if not any(group is one for one in found):
+            found.append(group)
+    return found
