@@ -51,6 +51,10 @@ class _State:
     def family(self) -> Family:
         return self.index.context.encoder.family
 
+    @property
+    def threshold(self) -> Fraction:
+        return checked_threshold(self.index.context.encoder.profile.similarity_at_threshold)
+
 
 class SearchableIndex(Protocol):
     """The index that sketches are read from."""
@@ -67,9 +71,9 @@ class Deduper:
     """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
 
     A document is a duplicate of the first kept document before it whose estimated similarity to it is at least
-    `min_similarity`. The estimate is that of the profile's sketch family: a cosine for cosine profiles, 1 / (1 + d) for
-    a distance d. It is not verified; `standard_error` is its error. Pinned pairs always count as duplicates, vetoed
-    pairs never.
+    `min_similarity`, by default the threshold of the live generation's recipe. The estimate is that of the profile's
+    sketch family: a cosine for cosine profiles, 1 / (1 + d) for a distance d. It is not verified; `standard_error` is
+    its error. Pinned pairs always count as duplicates, vetoed pairs never.
 
     Sketches are cached by document and revision, answers by documents, revisions and similarity. Every
     `recheck_seconds` a call first checks that the generation is still live, that no texts were purged (which empties
@@ -79,14 +83,14 @@ class Deduper:
     def __init__(
         self,
         index: SearchableIndex,
-        min_similarity: float = 0.7,
+        min_similarity: float | None = None,
         *,
         sketch_bytes: int = 128 << 20,
         answer_bytes: int = 32 << 20,
         recheck_seconds: float = 5.0,
     ) -> None:
         self._index = index
-        self._threshold = checked_threshold(min_similarity)
+        self._threshold = None if min_similarity is None else checked_threshold(min_similarity)
         self._sketch_bytes, self._answer_bytes = sketch_bytes, answer_bytes
         self._recheck_seconds = recheck_seconds
         self._lock = threading.Lock()
@@ -95,7 +99,8 @@ class Deduper:
     @property
     def standard_error(self) -> float:
         """Largest standard deviation of the estimate of a pair whose similarity is `min_similarity`."""
-        return self._current().family.standard_error(float(self._threshold))
+        state = self._current()
+        return state.family.standard_error(float(self._threshold or state.threshold))
 
     def dedupe(
         self,
@@ -134,7 +139,7 @@ class Deduper:
         return judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
 
     def _find_duplicates(
-        self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
+        self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction | None
     ) -> NDArray[np.int64]:
         """Return (2, n) int64: the position of the document that each duplicates, else -1; and 1 if indexed, else 0."""
         if not doc_ids:
@@ -142,7 +147,7 @@ class Deduper:
 
         def query() -> bytes:
             state = self._current()
-            answer = self._answer(state, doc_ids, revisions, threshold)
+            answer = self._answer(state, doc_ids, revisions, threshold or state.threshold)
             if answer is None:
                 self._drop(state)
                 raise GenerationReplacedError

@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
+from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from tests.builders.selection import some
 from tests.builders.word_sets import shingles, similarity
@@ -108,6 +109,29 @@ def test_answers_are_those_of_the_exact_sets_within_the_error(
         assert sum(of is not None for of in expected.values()) > 15
         assert asked(deduper, ids, names) == expected
         assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
+
+
+def test_the_threshold_is_by_default_that_of_the_live_recipe(index: Index) -> None:
+    """Sets of fewer than k ids are compared exactly, so the pairs are those of the recipe."""
+    rng = random.Random(6)
+    texts = {f"d{number}": " ".join(rng.choices("abcd", k=12)) for number in range(40)}
+    chosen = {"sketch": {"family": "bottom_k"}, "match": {"threshold": 0.35}}
+    index.create_profile("p", from_mapping(chosen))
+    index.add(Document(name, body=body) for name, body in texts.items())
+    ids = {name: doc_id for name, (doc_id, _) in rows_of(index).items()}
+    deduper = Deduper(index, recheck_seconds=0)
+    expected = first_kept_alike(texts, list(texts), 0.35)
+    assert asked(deduper, ids, list(texts)) == expected != first_kept_alike(texts, list(texts), 0.7)
+    assert deduper.standard_error == pytest.approx((0.35 * 0.65 / 128) ** 0.5)
+    assert asked(Deduper(index, 0.7), ids, list(texts)) == first_kept_alike(texts, list(texts), 0.7)
+    index.delete_profile("p")
+    index.create_profile("p", from_mapping(chosen | {"match": {"threshold": 0.8}}))
+    assert asked(deduper, ids, list(texts)) == first_kept_alike(texts, list(texts), 0.8) != expected
+    index.delete_profile("p")
+    counted = {"shingle": {"scheme": "bag"}, "sketch": {"family": "projection"}, "match": {"threshold": 3}}
+    index.create_profile("p", from_mapping(counted))
+    family = make_family(from_mapping(counted))
+    assert deduper.standard_error == pytest.approx(family.standard_error(1 / (1 + 3)))
 
 
 def test_small_sets_are_told_exactly_by_bottom_k(index: Index) -> None:
