@@ -2,7 +2,10 @@
 
 import importlib.util
 import math
+import random
+import time
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import match_probability
-from nearsim_db.similarity.sketch import BottomK
+from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, BottomK, Family, FastSimilarity, KnownPairs
 from tests.builders.random_sets import ragged, random_pairs, sketch_sets
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
@@ -35,6 +38,73 @@ def test_without_a_seed_sketches_are_the_smallest_ids_in_order(backend: str, ids
     for id_bits in (32, 64):
         family = BottomK(12, seed=0, id_bits=id_bits, backend=backend)
         assert sketches_of(family, [ids]).tolist() == [expected]
+
+
+def similar(left: set[int], right: set[int], k: int, threshold: Fraction) -> bool:
+    """Whether the estimate from the k smallest ids of the union reaches a threshold."""
+    whole = len(left) < k and len(right) < k
+    sample = set(sorted(left | right)[: None if whole else k])
+    return len(sample & left & right) >= threshold * len(sample)
+
+
+def result_set(rng: random.Random) -> list[set[int]]:
+    """Sets of 5 to 90 ids: unrelated ones, near-copies, parts of each other, and some with 20 common ids."""
+    common = set(rng.sample(range(2**32), 20))
+    sets: list[set[int]] = []
+    while len(sets) < 120:
+        one = set(rng.sample(range(2**32), rng.choice([5, 30, 63, 64, 65, 90])))
+        for _ in range(rng.choice([1, 1, 1, 5])):
+            kept = rng.sample(sorted(one), rng.randint(2 * len(one) // 3, len(one)))
+            sets.append({*kept, *rng.sample(range(2**32), rng.randrange(4)), *rng.choice([common, ()])})
+    rng.shuffle(sets)
+    return sets
+
+
+@every_backend
+@pytest.mark.parametrize("id_bits", [32, 64])
+def test_the_duplicates_of_a_result_set_are_those_of_every_pair(backend: str, id_bits: int) -> None:
+    rng, k = random.Random(11), 64
+    family = BottomK(k, seed=0, id_bits=id_bits, backend=backend)
+    for numerator in (1, 8, 14, 19, 20):
+        threshold, sets = Fraction(numerator, 20), result_set(rng)
+        size = len(sets)
+        present = [rng.random() < 0.9 for _ in sets]
+        decided = {max(a, b) * size + min(a, b): rng.random() < 0.5 for a, b in ((1, 0), (70, 3), (119, 9))}
+        first: list[int] = []
+        for row, ids in enumerate(sets):
+            kept = [other for other in range(row) if first[other] < 0]
+            found = (
+                other
+                for other in kept
+                if decided.get(
+                    row * size + other,
+                    present[row] and present[other] and similar(ids, sets[other], k, threshold),
+                )
+            )
+            first.append(next(found, -1))
+        pairs = sorted(decided)
+        known = KnownPairs(np.array(pairs), np.array([decided[pair] for pair in pairs]))
+        answer = family.first_similar(sketches_of(family, sets), np.array(present), threshold, known)
+        assert answer.tolist() == first
+        assert any(other >= 0 for other in first)
+
+
+@pytest.mark.slow("measures time")
+def test_numpy_stops_reading_unrelated_rows_early() -> None:
+    """Comparing 100 rows of 128 positions wholly is the yardstick; reading all ids takes 3 times as long."""
+    rng = np.random.default_rng(3)
+    batch = ragged([rng.integers(0, 2**63, 400).tolist() for _ in range(100)])
+
+    def seconds(family: Family) -> float:
+        sketches = family.sketch(*batch)
+        taken = []
+        for _ in range(20):
+            began = time.thread_time()
+            family.first_similar(sketches, np.ones(100, bool), Fraction(7, 10), NO_KNOWN_PAIRS)
+            taken.append(time.thread_time() - began)
+        return min(taken)
+
+    assert seconds(BottomK(128, backend="numpy")) < 1.5 * seconds(FastSimilarity(128, backend="numpy"))
 
 
 @every_backend

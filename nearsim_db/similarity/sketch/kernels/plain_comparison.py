@@ -10,7 +10,7 @@ from nearsim_db.similarity.sketch.kernels import (
     Counts,
     KnownPairs,
 )
-from nearsim_db.similarity.sketch.kernels.plain_sorted import first_of_equals, merged
+from nearsim_db.similarity.sketch.kernels.plain_sorted import first_of_equals
 
 
 def first_similar_sorted(
@@ -19,45 +19,113 @@ def first_similar_sorted(
     width = sketches.shape[1]
     own = first_of_equals(sketches)
     sizes = own.sum(axis=1)
-    ids, indexes = np.unique(sketches, return_inverse=True)
-    indexes, in_row = indexes.reshape(sketches.shape), np.zeros(len(ids), bool)
+    spare = sizes - _least_shared(sizes, width, need, needs)
+    first_ids = _FirstIds(sketches, (np.arange(width) <= spare[:, None]) & present[:, None])
+    ids, indexes = _numbered(sketches, first_ids.is_repeated)
+    in_row = np.zeros(ids, bool)
 
-    def alike(row: int, others: Counts) -> NDArray[np.bool_]:
-        small = (sizes[row] < width) & (sizes[others] < width)
-        wanted = np.where(small, needs[sizes[row] + sizes[others]], need)
-        # Merging is slow, and few pairs have enough ids in common.
+    def share_enough(row: int, others: Counts) -> NDArray[np.bool_]:
         in_row[indexes[row]] = True
-        enough: NDArray[np.bool_] = (in_row[indexes[others]] & own[others]).sum(axis=1) >= wanted
+        shared = in_row.take(indexes[others])
+        shared &= own[others]
         in_row[indexes[row]] = False
-        if enough.any():
-            left = np.broadcast_to(sketches[row], (int(enough.sum()), width))
-            enough[enough] = merged(left, sketches[others[enough]], width).both >= wanted[enough]
+        small = (sizes[row] < width) & (sizes[others] < width)
+        enough: NDArray[np.bool_] = np.count_nonzero(shared, axis=1) >= np.where(
+            small, needs[sizes[row] + sizes[others]], need
+        )
+        if (large := enough & ~small).any():
+            place = (shared[large].cumsum(axis=1) < need).sum(axis=1)
+            before = np.searchsorted(sketches[row], sketches[others[large], place])
+            enough[large] = before + place + 2 - need <= width
         return enough
 
-    return _first_similar(present, decided, alike)
+    def alike(row: int, others: Counts) -> Counts:
+        places = first_ids.places_in_common(row, others)
+        return places[share_enough(row, others[places])] if len(places) else places
+
+    return _first_similar(len(sketches), decided, alike)
+
+
+def _least_shared(sizes: Counts, width: int, need: int, needs: Counts) -> Counts:
+    """Return how many ids each row shares at least with any similar one, whatever the size of that."""
+    least = np.full(width + 1, need, np.int64)
+    others = np.arange(1, width)
+    for size in np.unique(sizes[sizes < width]).tolist():
+        shared = needs[size + others]
+        least[size] = min(need, shared[shared <= np.minimum(size, others)].min())
+    return least[sizes]
+
+
+def _numbered(sketches: NDArray[Any], rows: NDArray[np.bool_]) -> tuple[int, Counts]:
+    """Number the ids of some rows from 0; return how many there are, and their numbers in the place of the ids."""
+    numbers = np.zeros(sketches.shape, np.int64)
+    ids, inverse = np.unique(sketches[rows], return_inverse=True)
+    numbers[rows] = inverse.reshape(-1, sketches.shape[1])
+    return len(ids), numbers
+
+
+class _FirstIds:
+    """The first ids of each row, of which two similar rows have at least one in common.
+
+    Of a ids, r of them shared, only a - r are not, so one of the first a - r + 1 is shared; and the least shared id of
+    two rows is among the first of both (prefix filtering: Chaudhuri, Ganti and Kaushik 2006). `is_repeated`: the rows
+    that have one in common with any other row.
+    """
+
+    def __init__(self, sketches: NDArray[Any], read: NDArray[np.bool_]) -> None:
+        rows, ids = np.nonzero(read)[0], sketches[read]
+        order = np.argsort(ids)
+        equal = ids[order[1:]] == ids[order[:-1]]
+        is_repeated = np.zeros(len(order), bool)
+        is_repeated[1:] |= equal
+        is_repeated[:-1] |= equal
+        repeated = order[is_repeated]
+        self.is_repeated = np.zeros(len(sketches), bool)
+        self.is_repeated[rows[repeated]] = True
+        self._ids: dict[int, list[int]] = {}
+        for row, one in zip(rows[repeated].tolist(), ids[repeated].tolist(), strict=True):
+            self._ids.setdefault(row, []).append(one)
+        self._places: dict[int, list[int]] = {}
+        self._known = 0
+
+    def places_in_common(self, row: int, others: Counts) -> Counts:
+        """Return the places in `others` of the rows that may have a first id in common with a row, ascending.
+
+        From call to call `others` may only get longer.
+        """
+        for place in range(self._known, len(others)):
+            for one in self._ids.get(int(others[place]), ()):
+                self._places.setdefault(one, []).append(place)
+        self._known = len(others)
+        places = [self._places[one] for one in self._ids.get(row, ()) if one in self._places]
+        if sum(map(len, places)) > len(others):
+            return np.flatnonzero(self.is_repeated[others])
+        return np.array(sorted(set().union(*places)), np.int64)
 
 
 def first_similar_positions(
     sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
 ) -> Counts:
-    def alike(row: int, others: Counts) -> NDArray[np.bool_]:
-        enough: NDArray[np.bool_] = (sketches[others] == sketches[row]).sum(axis=1) >= need
-        return enough
+    def alike(row: int, others: Counts) -> Counts:
+        enough = (sketches[others] == sketches[row]).sum(axis=1) >= need
+        return np.flatnonzero(enough & present[others] & present[row])
 
-    return _first_similar(present, decided, alike)
+    return _first_similar(len(sketches), decided, alike)
 
 
-def _first_similar(
-    present: NDArray[np.bool_], decided: KnownPairs, alike: Callable[[int, Counts], NDArray[np.bool_]]
-) -> Counts:
-    size = len(present)
+def _first_similar(size: int, decided: KnownPairs, alike: Callable[[int, Counts], Counts]) -> Counts:
+    """Compare each row with the rows kept before it; `alike` returns the places of the similar ones."""
     known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
-    first = np.full(size, -1, np.int64)
+    first, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
+    count = 0
     for row in range(size):
-        kept = np.flatnonzero(first[:row] < 0)
-        found = alike(row, kept) & present[kept] & present[row]
-        for place, other in enumerate(kept.tolist() if known else ()):
-            found[place] = known.get(row * size + other, found[place])
-        if found.any():
-            first[row] = kept[np.argmax(found)]
+        found = alike(row, kept[:count]).tolist()
+        if known:
+            pairs = [(place, row * size + other) for place, other in enumerate(kept[:count].tolist())]
+            found = [place for place, pair in pairs if known.get(pair, place in found)]
+        if found:
+            first[row] = kept[found[0]]
+        else:
+            kept[count] = row
+            count += 1
     return first
