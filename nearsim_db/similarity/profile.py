@@ -1,5 +1,6 @@
 """Profiles: recipes that are validated as a whole, with bands chosen, and fingerprinted."""
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from typing import Any
@@ -121,16 +122,29 @@ def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:
 def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
     """Return the profile of a generation from its stored recipe.
 
-    Raises FingerprintError if this code would not make the same sketches from that recipe.
+    One that was made when stopwords = "en" meant the long list keeps it, under its present name. Raises
+    FingerprintError if this code would not make the same sketches from that recipe.
     """
     profile = resolve(from_mapping(stored))
     if profile.fingerprint != fingerprint:
+        if (kept := _with_earlier_stop_words(profile, fingerprint)) is not None:
+            return kept
         raise FingerprintError(
             "this version of nearsim, or its tokenisation library, produces different sketches than the index "
             "contains, which is therefore read-only; build a new generation with the command reindex start, or "
             "install the earlier version"
         )
     return profile
+
+
+def _with_earlier_stop_words(profile: Profile, fingerprint: str) -> Profile | None:
+    long = text.with_long_english(profile.recipe)
+    if (
+        long is None
+        or _fingerprint(profile.recipe, profile.bands, profile.rows, versions_of=long) != fingerprint
+    ):
+        return None
+    return dataclasses.replace(profile, recipe=long, fingerprint=fingerprint)
 
 
 def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
@@ -165,9 +179,9 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     )
 
 
-def _fingerprint(recipe: Recipe, bands: int, rows: int) -> str:
+def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | None = None) -> str:
     """Return the SHA-256 of everything that determines a sketch, its bands and its pairs, and of the scheme
-    versions.
+    versions. `versions_of` is the recipe whose libraries count, if not this one.
     """
     deciding = {
         "recipe": to_mapping(recipe),
@@ -175,6 +189,6 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int) -> str:
         "text": text.SCHEME_VERSION,
         "bands_scheme": sketch.BAND_SCHEME_VERSION,
         "sketch": make_family(recipe, "numpy").scheme_version,
-        "libraries": text.library_versions(recipe),
+        "libraries": text.library_versions(versions_of or recipe),
     }
     return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()

@@ -10,6 +10,7 @@ import pytest
 
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
+from nearsim_db.similarity.text import words
 from tests.builders.command_line import (
     STORM,
     STORM_AGAIN,
@@ -295,3 +296,30 @@ def test_an_id_of_one_collection_is_none_of_another(filled: CommandLine, tmp_pat
     assert filled.succeed("pairs", "--collection", "other").out == "no pairs\n"
     filled.succeed("delete", "storm", "--collection", "other", "-q")
     assert filled.succeed("get", "storm").document()["body"] == STORM
+
+
+def test_an_index_made_with_the_long_english_list_keeps_it(
+    nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    titles = {"one": "ONE BILLION wheat bushels", "two": "TWO BILLION wheat bushels"}
+    path = write_jsonl(
+        tmp_path / "titles.jsonl", ({"id": id, "title": title} for id, title in titles.items())
+    )
+    with monkeypatch.context() as earlier:
+        earlier.setattr(words, "CLASSIC_ENGLISH", ())
+        nearsim.succeed("profile", "create", "default", "--preset", "newshound", "-q")
+        nearsim.succeed("ingest", path, "-q")
+        before = nearsim.succeed("profile", "show", "default", "--json").document()
+    assert before["recipe"]["shingle"]["stopwords"] == "en"
+    nearsim.succeed("ingest", "-", "-q", given=b'{"id": "three", "title": "Three billion new wheat bushels"}')
+    pairs = nearsim.succeed("pairs", "--format", "jsonl").rows()
+    assert sorted((pair["intersection"], pair["union"]) for pair in pairs) == [(2, 2)] * 3
+    shown = nearsim.succeed("profile", "show", "default", "--json").document()
+    assert shown["fingerprint"] == before["fingerprint"]
+    assert shown["recipe"]["shingle"]["stopwords"] == "en-long"
+    nearsim.succeed("reindex", "start", "-q", "--set", "match.min_shared_bands=2")
+    nearsim.succeed("reindex", "promote", "-q")
+    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
+    nearsim.succeed("reindex", "start", "-q", "--set", "shingle.stopwords=en")
+    nearsim.succeed("reindex", "promote", "-q")
+    assert nearsim.succeed("pairs", "--format", "jsonl").rows() == []

@@ -1,7 +1,8 @@
 """Every shipped preset on the sample of news stories: correct similarities and the promised recall."""
 
 import json
-from itertools import combinations
+import re
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import override
+from nearsim_db.similarity.recipe import load, override
 from tests.builders.selection import some
 
-STORIES = Path(__file__).parents[2] / "examples" / "stories.jsonl"
+ROOT = Path(__file__).parents[2]
+STORIES = ROOT / "examples" / "stories.jsonl"
+STOP_WORDS = set(load(ROOT / "benchmarks" / "recipes" / "hbag.toml").shingle.stopwords)
 
 
 def stories() -> list[Document]:
@@ -81,3 +84,38 @@ def test_the_source_documents_own_figures() -> None:
         larger = resolve(presets.load(name))
         assert (larger.bands, larger.rows, larger.recipe.sketch.k) == (bands, rows, 240)
         assert override(larger.recipe, ["sketch.k=120", "bands.count=40", "bands.rows=3"]) == newshound.recipe
+
+
+OPENINGS = ("One", "Two", "New", "The", "Says it has", "A", "First", "All of the", "Now", "")
+SUBJECTS = ("billion dollar bank", "Microsoft rival", "grain board", "U.S. treasury", "state oil company")
+ACTIONS = (
+    "sells new notes",
+    "says it won't bid",
+    "buys 2 mills from rival",
+    "sets quarterly dividend",
+    "to sell notes",
+)
+ENDINGS = ("", "in the north", "says source", "this year", "after new talks")
+
+
+def bag(headline: str) -> set[str]:
+    """The lowercased words of a headline that are not among the 127 stop words."""
+    return set(re.findall("[a-z0-9]+", headline.lower())) - STOP_WORDS
+
+
+def test_newshound_finds_the_true_pairs_of_headlines(database_url: str) -> None:
+    parts = product(OPENINGS, SUBJECTS, ACTIONS, ENDINGS)
+    headlines = [" ".join(filter(None, chosen)) for chosen in list(parts)[::3]]
+    bags = [bag(headline) for headline in headlines]
+    wanted = {
+        frozenset((str(left), str(right))): len(bags[left] & bags[right]) / len(bags[left] | bags[right])
+        for left, right in combinations(range(len(bags)), 2)
+        if 1000 * len(bags[left] & bags[right]) >= 778 * len(bags[left] | bags[right])
+    }
+    with Index.connect(database_url) as index:
+        index.create_profile("default", presets.load("newshound"))
+        index.add(Document(str(at), headline) for at, headline in enumerate(headlines))
+        found = {frozenset((pair.left, pair.right)): pair.similarity for pair in index.pairs()}
+    assert len(wanted) > 700 and sum(similarity == 1 for similarity in wanted.values()) > 100
+    # The expected recall at the threshold is 0.99999.
+    assert found == pytest.approx(wanted, abs=1e-9)

@@ -5,14 +5,17 @@ import math
 import os
 import subprocess
 import sys
+import zlib
 from typing import Any
 
 import pytest
 
 from nearsim_db.errors import FingerprintError, RecipeError
-from nearsim_db.similarity import lsh, sketch, text
+from nearsim_db.similarity import lsh, presets, sketch, text
+from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve, restore
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping
+from nearsim_db.similarity.text import words
 
 
 def recall(similarity: float, bands: int, rows: int, minimum: int = 1) -> float:
@@ -89,6 +92,7 @@ DECIDING = [
     "shingle.k=4",
     "shingle.tokens=ascii",
     "shingle.stopwords=en",
+    "shingle.stopwords=en-long",
     "shingle.stopwords=['en']",
     "shingle.stem=english",
     "shingle.min_token_length=2",
@@ -166,6 +170,29 @@ def test_a_stored_recipe_is_restored(setting: str) -> None:
     profile = resolve(override(Recipe(), settings))
     stored = json.loads(json.dumps(to_mapping(profile.recipe)))
     assert restore(stored, profile.fingerprint) == profile
+
+
+@pytest.mark.parametrize("code", ["en", "english"])
+def test_a_recipe_made_with_the_long_english_list_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    recipe = override(presets.load("newshound"), [f"shingle.stopwords={code}"])
+    with monkeypatch.context() as earlier:
+        earlier.setattr(words, "CLASSIC_ENGLISH", ())
+        before = resolve(recipe)
+        bags = Encoder(before).features(["ONE BILLION new shares, says Microsoft", "TWO BILLION shares"])
+    assert before.fingerprint != resolve(recipe).fingerprint
+    kept = restore(to_mapping(recipe), before.fingerprint)
+    assert kept.fingerprint == before.fingerprint
+    assert kept.recipe == override(recipe, ["shingle.stopwords=en-long"])
+    again = Encoder(kept).features(["ONE BILLION new shares, says Microsoft", "TWO BILLION shares"])
+    assert again.ids.tolist() == bags.ids.tolist()
+    assert again.ids.tolist() == [zlib.crc32(b"shares")] * 2
+    with monkeypatch.context() as other:
+        other.setattr(text, "library_versions", lambda recipe: {"stop-words": "1"})
+        elsewhere = resolve(recipe).fingerprint
+    with pytest.raises(FingerprintError, match="reindex start"):
+        restore(to_mapping(recipe), elsewhere)
 
 
 def test_a_wrong_fingerprint_is_refused() -> None:

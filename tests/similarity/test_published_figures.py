@@ -2,6 +2,7 @@
 
 import importlib.util
 import zlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -58,6 +59,44 @@ def test_newshounds_hash_function_is_exact(backend: str) -> None:
 def test_newshounds_headlines_are_alike_by_4_in_11() -> None:
     counts = metrics.jaccard_counts(np.sort(crc32(NEUTRON_STARS)), np.sort(crc32(FRONTIER)))
     assert counts == (4, 11)
+
+
+HEADLINES = {
+    "Astronomers Strike Gravitational Gold In Colliding Neutron Stars": NEUTRON_STARS,
+    "New frontier for science as astronomers witness neutron stars colliding": FRONTIER,
+    "Iraq says captures positions south of Kirkuk including airbase": [
+        *("iraq", "says", "captures", "positions", "south", "kirkuk", "including", "airbase")
+    ],
+    "Several reportedly injured in shooting at UPS facility in San Francisco": [
+        *("several", "reportedly", "injured", "shooting", "ups", "facility", "san", "francisco")
+    ],
+    "Multiple people injured after shooting in Alexandria": [
+        *("multiple", "people", "injured", "shooting", "alexandria")
+    ],
+}
+
+
+@every_backend
+@pytest.mark.parametrize("preset", ["newshound", "newshound-60x4", "newshound-80x3"])
+def test_newshounds_five_bags_of_words(preset: str, backend: str) -> None:
+    features = Encoder(resolve(presets.load(preset)), backend).features([*HEADLINES])
+    bags = [features.of(at) for at in range(len(HEADLINES))]
+    assert [bag.tolist() for bag in bags] == [sorted(crc32(words).tolist()) for words in HEADLINES.values()]
+    scores = [
+        metrics.jaccard_counts(bags[left], bags[right]) for left, right in ((0, 1), (0, 2), (1, 2), (3, 4))
+    ]
+    assert scores == [(4, 11), (0, 15), (0, 16), (2, 11)]
+
+
+@pytest.mark.parametrize("preset", ["newshound", "headlines", "cs246-cosine", "cs246-euclidean"])
+def test_news_and_numbers_are_no_stop_words(preset: str) -> None:
+    texts = ["One billion", "Two billion", "New Microsoft", "Microsoft says", "Says Microsoft"]
+    features = Encoder(resolve(presets.load(preset))).features(texts)
+    one, two, new, says, turned = (
+        set(features.ids[at:end].tolist()) for at, end in pairwise(features.offsets)
+    )
+    assert (len(one & two), len(one | two)) == (len(new & says), len(new | says)) == (1, 3)
+    assert says == turned and len(says) == 2
 
 
 def test_newshounds_bands_are_the_exclusive_or_of_hashed_rows() -> None:

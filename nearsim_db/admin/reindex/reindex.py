@@ -13,8 +13,8 @@ from nearsim_db.indexing import drop_generation, profiles, promotion_events
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, from_mapping, override
+from nearsim_db.similarity.profile import resolve, restore_for_reading
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, diffs, generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -73,7 +73,8 @@ class Reindex:
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
-        wanted = recipe or from_mapping(live.recipe)
+        made = restore_for_reading(live.recipe, live.fingerprint, live.bands, live.rows)
+        wanted = recipe or made.recipe
         profile = resolve(override(wanted, settings) if settings else wanted)
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)

@@ -3,8 +3,14 @@
 import threading
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe import Recipe, Shingle
+from nearsim_db.similarity.text.english import CLASSIC
+
+CLASSIC_ENGLISH = ("en", "english")
+LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant at first
 
 WordFilter = Callable[[str], str]
 
@@ -31,17 +37,19 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
 
 def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return a recipe's stop words: none, its own list, or the library's for a language code or name."""
+    """Return a recipe's stop words: none, its own list, the classic English one, or the library's for a language."""
     if isinstance(chosen, tuple):
         return chosen
     if chosen == "none":
         return ()
+    if chosen in CLASSIC_ENGLISH:
+        return CLASSIC
     import stop_words as library
 
     try:
-        return tuple(library.get_stop_words(chosen))
+        return tuple(library.get_stop_words("en" if chosen == LONG_ENGLISH else chosen))
     except library.StopWordError as error:
-        known = ", ".join(sorted(library.LANGUAGE_MAPPING))
+        known = ", ".join(sorted([*library.LANGUAGE_MAPPING, LONG_ENGLISH]))
         raise RecipeError(
             f"shingle.stopwords: no list for {chosen!r}; choose one of none, {known}"
         ) from error
@@ -53,11 +61,19 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
     """
     from importlib.metadata import version
 
+    listed = recipe.shingle.stopwords
     needed = {
-        "stop-words": isinstance(recipe.shingle.stopwords, str) and recipe.shingle.stopwords != "none",
+        "stop-words": isinstance(listed, str) and listed not in ("none", *CLASSIC_ENGLISH),
         "PyStemmer": recipe.shingle.stem != "none",
     }
     return {library: version(library) for library, used in needed.items() if used}
+
+
+def with_long_english(recipe: Recipe) -> Recipe | None:
+    """Return a recipe with the long English list instead of the classic one; None if it has not the classic one."""
+    if recipe.shingle.stopwords not in CLASSIC_ENGLISH:
+        return None
+    return replace(recipe, shingle=replace(recipe.shingle, stopwords=LONG_ENGLISH))
 
 
 class _Stemmers(threading.local):
