@@ -39,6 +39,10 @@ Files = Annotated[
         show_default=False,
     ),
 ]
+FollowLinks = Annotated[
+    bool,
+    typer.Option("--follow-links", help="Follow symbolic links in folders, also out of the folder."),
+]
 IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Field or column that holds the id.")]
 TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="Field that holds the title.")]
 BodyField = Annotated[

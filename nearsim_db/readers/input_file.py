@@ -1,9 +1,15 @@
 """An input file as lines of bytes, decompressed."""
 
 import codecs
+import errno
+import os
+import stat
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Flag, auto
+from io import BufferedReader
 from pathlib import Path, PurePath
 from typing import Protocol, cast
 
@@ -23,6 +29,14 @@ class _Readable(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
+class OpenRefusal(Flag):
+    """What is not opened: symbolic links, and anything but regular files, such as a FIFO that blocks."""
+
+    NOTHING = 0
+    LINKS = auto()
+    SPECIAL_FILES = auto()
+
+
 class _DamagedError(InputError):
     """A file could not be read to its end."""
 
@@ -36,11 +50,15 @@ class ReadProgress:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected."""
+    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected.
+
+    `refused` are flags of `OpenRefusal`: kinds of files that are an error, even if the path became one just now.
+    """
 
     path: Path
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
+    refused: OpenRefusal = OpenRefusal.NOTHING
 
     @property
     def name(self) -> str:
@@ -116,8 +134,21 @@ class InputFile:
         if self.path == STANDARD_INPUT:
             yield from self._counted(cast(_Readable, sys.stdin.buffer), size)
         else:
-            with self.path.open("rb") as stream:
+            with self._opened() as stream:
                 yield from self._counted(stream, size)
+
+    @contextmanager
+    def _opened(self) -> Iterator[BufferedReader]:
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        if OpenRefusal.LINKS in self.refused:
+            flags |= os.O_NOFOLLOW
+        if OpenRefusal.SPECIAL_FILES in self.refused:
+            flags |= os.O_NONBLOCK
+        with os.fdopen(os.open(self.path, flags), "rb") as stream:
+            is_regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+            if OpenRefusal.SPECIAL_FILES in self.refused and not is_regular:
+                raise OSError(errno.EINVAL, "not a regular file")
+            yield stream
 
     def _raw_again(self) -> Iterator[bytes]:
         """Yield the raw content once more, without counting it; nothing if it cannot be read twice."""

@@ -1,6 +1,6 @@
 """Output files: JSON lines, and files that appear only when they are complete."""
 
-import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -42,9 +42,10 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         yield from _written_directly(path)
         return
     target = path.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    # Others may create files in the folder: a name that they cannot guess, opened only if it is new.
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        with part.open("wb") as stream:
+        with part.open("xb") as stream:
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
             yield stream

@@ -1,6 +1,5 @@
 """Text files: each is one document, with the content as its body."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,21 +34,3 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
 def is_text(path: Path) -> bool:
     """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
     return file_type(path) in TEXT_SUFFIXES
-
-
-def list_files(folder: Path) -> Iterator[Path | OSError]:
-    """Yield the files of a folder and its subfolders, of any type.
-
-    A folder's own files come first, then its subfolders, each sorted by name. Names that begin with a dot are
-    skipped, and links to folders are not followed. An OSError is yielded for a subfolder that cannot be listed.
-    """
-    problems: list[OSError] = []
-    for place, subfolders, names in os.walk(folder, onerror=problems.append):
-        yield from problems
-        problems.clear()
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(place, name)
-            if not name.startswith("."):
-                yield path
-    yield from problems

@@ -201,3 +201,31 @@ def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
     summary = nearsim.succeed("ingest", "-", "--json", given=lines).document()
     assert summary["inserted"] + summary["unchanged"] == len(records)
     assert summary["profiles"][0]["documents"] == len(records)
+
+
+def test_links_in_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(STORM)
+    (tmp_path / "in" / "b.txt").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret").write_text(HARVEST)
+    link = {"file": str(tmp_path / "in" / "b.txt"), "line": 0, "id": None}
+    reason = "a symbolic link; --follow-links reads its target"
+    summary = nearsim.succeed("ingest", tmp_path / "in", "--json").document()
+    assert (summary["read"], summary["inserted"], summary["rejected"]) == (2, 1, 1)
+    assert summary["first_rejects"] == [{**link, "reason": reason}]
+    shown = nearsim.succeed("ingest", tmp_path / "in").out
+    assert f"rejected: {tmp_path}/in/b.txt: {reason}" in shown
+    summary = nearsim.succeed("ingest", tmp_path / "in", "--follow-links", "--json").document()
+    assert (summary["inserted"], summary["unchanged"], summary["rejected"]) == (1, 1, 0)
+
+
+def test_an_output_file_is_not_written_through_a_link_of_another_name(
+    nearsim: CommandLine, stories: Path, tmp_path: Path
+) -> None:
+    nearsim.succeed("ingest", stories, "-q")
+    (tmp_path / "precious").write_text("keep")
+    for name in (f".pairs.csv.{os.getpid()}.part", ".pairs.csv.part"):
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    nearsim.succeed("pairs", "-o", tmp_path / "pairs.csv", "-q")
+    assert (tmp_path / "precious").read_text() == "keep"
+    assert (tmp_path / "pairs.csv").read_text().startswith("left,right")

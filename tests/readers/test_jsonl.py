@@ -266,9 +266,10 @@ def test_a_line_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     assert [type(read) for read in reads] == [Reject, Reject]
 
 
-def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": 1, "text": "x"}\nbad\n')))
-    source = Source([Path("-")])
+    source = Source([Path(path)])
     reads = list(source)
     assert [(type(read), read.file, read.line) for read in reads] == [
         (ReadDocument, "-", 1),

@@ -2,13 +2,16 @@
 
 import gzip
 import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Source
-from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.input_file import InputFile, OpenRefusal
 from nearsim_db.readers.text_file import text_document
 from nearsim_db.records import Document, ReadDocument, Reject
 
@@ -125,10 +128,106 @@ def test_a_folder_without_text_files_is_an_error(tmp_path: Path) -> None:
         Source([tmp_path])
 
 
-def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "loop").symlink_to(tmp_path)
-    assert len(list(Source([tmp_path]))) == 1
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder with a text, links out of it, to its own files and to itself, and special files."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("not to be read")
+    folder = tmp_path / "in"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.txt").write_text("x")
+    (folder / "sub" / "b.txt").write_text("y")
+    (folder / "file.txt").symlink_to(outside / "secret.txt")
+    (folder / "gone.txt").symlink_to(outside / "gone")
+    (folder / "loop").symlink_to(folder)
+    (folder / "more").symlink_to(outside)
+    (folder / "more-again").symlink_to(outside)
+    (folder / "own.txt").symlink_to("a.txt")
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "pipe-link.txt").symlink_to("pipe.txt")
+    (folder / "zero.txt").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "socket.txt"))
+    return folder
+
+
+def contents(reads: list[ReadDocument | Reject]) -> dict[str, str]:
+    """The texts by id."""
+    documents = [read.document for read in reads if isinstance(read, ReadDocument)]
+    return {one.external_id: one.body or "" for one in documents}
+
+
+def reasons(folder: Path, reads: list[ReadDocument | Reject]) -> dict[str, str]:
+    """Why files were rejected, by their path within the folder."""
+    return {read.file.removeprefix(f"{folder}/"): read.reason for read in reads if isinstance(read, Reject)}
+
+
+def test_a_folder_gives_regular_files_only(linked: Path) -> None:
+    source = Source([linked])
+    reads = list(source)
+    assert contents(reads) == {"a.txt": "x", "sub/b.txt": "y"}
+    link = "a symbolic link; --follow-links reads its target"
+    links = ["file.txt", "gone.txt", "loop", "more", "more-again", "own.txt", "pipe-link.txt", "zero.txt"]
+    assert reasons(linked, reads) == {
+        **dict.fromkeys(links, link),
+        "pipe.txt": "a FIFO, not a regular file",
+        "socket.txt": "a socket, not a regular file",
+    }
+    assert source.bytes_read == source.total_bytes == 2
+
+
+def test_links_in_folders_are_followed_on_request(linked: Path) -> None:
+    source = Source([linked], follow_links=True)
+    reads = list(source)
+    secret = "not to be read"
+    assert contents(reads) == {
+        **{"a.txt": "x", "sub/b.txt": "y", "own.txt": "x"},
+        **{"file.txt": secret, "more/secret.txt": secret},
+    }
+    assert reasons(linked, reads) == {
+        "gone.txt": "cannot be read: No such file or directory",
+        **dict.fromkeys(["pipe.txt", "pipe-link.txt"], "a FIFO, not a regular file"),
+        "socket.txt": "a socket, not a regular file",
+        "zero.txt": "a device, not a regular file",
+        **dict.fromkeys(
+            ["loop", "more-again"],
+            "a folder that was already read through a link, or a link to such a folder",
+        ),
+    }
+    assert source.bytes_read == source.total_bytes
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/hostname")])
+def test_a_file_that_is_replaced_after_it_was_listed_is_not_opened(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "b.txt"
+    make(path)
+    refused = OpenRefusal.LINKS | OpenRefusal.SPECIAL_FILES
+    read = text_document(InputFile(path, refused=refused), "b.txt")
+    assert isinstance(read, Reject)
+    assert f"cannot read {path}: " in read.reason
+
+
+def test_a_folder_of_links_only_names_the_option(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").symlink_to("/etc/hostname")
+    with pytest.raises(InputError, match=r"has no text files .*, only 1 symbolic link: --follow-links reads"):
+        Source([tmp_path])
+
+
+def test_a_link_that_is_named_itself_is_read(linked: Path) -> None:
+    assert contents(list(Source([linked / "file.txt"]))) == {"file.txt": "not to be read"}
+    assert contents(list(Source([linked / "more"]))) == {"secret.txt": "not to be read"}
+
+
+def test_a_pipe_that_is_named_itself_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(path.write_text, '{"id": "a", "text": "x"}\n')
+        assert contents(list(Source([path]))) == {"a": "x"}
+        assert writing.result() > 0
 
 
 def test_a_subfolder_that_cannot_be_listed_is_rejected(

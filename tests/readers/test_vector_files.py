@@ -1,6 +1,7 @@
 """Vectors in separate files: joined by position or by id, and messages for mismatches."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -162,3 +163,12 @@ def test_a_table_needs_its_columns(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, name: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         open_vectors(tmp_path / name)
+
+
+def test_vectors_are_not_read_from_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.npy"
+    os.mkfifo(path)
+    with pytest.raises(
+        InputError, match=r"pipe\.npy is not a regular file; vectors cannot be read from a pipe"
+    ):
+        open_vectors(path)

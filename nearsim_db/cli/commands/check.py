@@ -40,6 +40,7 @@ def check(
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
+    follow_links: options.FollowLinks = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -71,7 +72,7 @@ def check(
 
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     paths = files or []
-    source = Source(paths, fields)
+    source = Source(paths, fields, follow_links=follow_links)
     refuse_overwriting_inputs([rejects, output], paths if vectors is None else [*paths, vectors])
     with (
         open_vectors(vectors) as beside,

@@ -45,6 +45,7 @@ def dedupe(
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
+    follow_links: options.FollowLinks = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -74,7 +75,7 @@ def dedupe(
     overrides = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
     chosen = options.chosen_recipe(recipe, preset, overrides)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields)
+    source = Source(files, fields, follow_links=follow_links)
     with progress_bars(quiet or as_json, source) as progress, open_database() as database:
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout

@@ -30,6 +30,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be w
 def ingest(
     files: options.Files,
     collection: options.Collection = options.DEFAULT_COLLECTION,
+    follow_links: options.FollowLinks = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -62,7 +63,7 @@ def ingest(
         )
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields)
+    source = Source(files, fields, follow_links=follow_links)
     refuse_overwriting_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,

@@ -68,6 +68,7 @@ def tune(
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
+    follow_links: options.FollowLinks = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -94,7 +95,7 @@ def tune(
     start = options.chosen_recipe(recipe, preset, settings)
     labelled = None if labels is None else read_labels(labels)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    source = Source(paths, fields) if paths else None
+    source = Source(paths, fields, follow_links=follow_links) if paths else None
     with progress_bars(quiet or as_json, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)

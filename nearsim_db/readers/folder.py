@@ -1,0 +1,79 @@
+"""The files of a folder: regular ones, and the reasons why others are left out."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+LINK = "a symbolic link; --follow-links reads its target"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or subfolder that is not read."""
+
+    path: Path
+    reason: str
+
+
+def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | LeftOut]:
+    """Yield the regular files of a folder and its subfolders, of any type, and what is left out.
+
+    A folder's own files come first, then its subfolders, each sorted by name. Names that begin with a dot are skipped.
+    Symbolic links are left out unless `follow_links`; then each folder is read once, however many links lead to it.
+    """
+    problems: list[OSError] = []
+    seen = {_identity(folder)}
+    for place, subfolders, names in os.walk(folder, onerror=problems.append, followlinks=follow_links):
+        yield from map(_unlisted, problems)
+        problems.clear()
+        for path in _visible(place, names):
+            reason = _reason_against(path, follow_links=follow_links)
+            yield path if reason is None else LeftOut(path, reason)
+        entered = []
+        for path in _visible(place, subfolders):
+            if path.is_symlink() and not follow_links:
+                yield LeftOut(path, LINK)
+            elif follow_links and _identity(path) in seen:
+                yield LeftOut(
+                    path, "a folder that was already read through a link, or a link to such a folder"
+                )
+            else:
+                seen.add(_identity(path))
+                entered.append(path.name)
+        subfolders[:] = entered
+    yield from map(_unlisted, problems)
+
+
+def _visible(place: str, names: list[str]) -> Iterator[Path]:
+    return (Path(place, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _unlisted(problem: OSError) -> LeftOut:
+    return LeftOut(Path(os.fsdecode(problem.filename)), f"cannot be read: {problem.strerror}")
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        state = folder.stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
+
+
+def _reason_against(path: Path, *, follow_links: bool) -> str | None:
+    """Return why a file is not read; None for a regular file."""
+    try:
+        if path.is_symlink() and not follow_links:
+            return LINK
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None if kind == stat.S_IFREG else f"{_KINDS.get(kind, 'a special file')}, not a regular file"
