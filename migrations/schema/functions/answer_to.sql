@@ -1,5 +1,5 @@
 CREATE FUNCTION nearsim.answer_to(probe_id bigint) RETURNS jsonb
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
 BEGIN ATOMIC
     SELECT coalesce(jsonb_agg(to_jsonb(found) - 'ordinality' ORDER BY found.ordinality), '[]')
     FROM nearsim.similar_to_text(answer_to.probe_id) WITH ORDINALITY AS found;

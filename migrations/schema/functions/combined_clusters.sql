@@ -3,7 +3,7 @@
 CREATE FUNCTION nearsim.combined_clusters(collection text, profiles text[] DEFAULT NULL)
 RETURNS TABLE (cluster_id bigint, documents bigint, doc_id bigint, external_id text, is_survivor boolean,
     survivor_id bigint, survivor_external_id text)
-LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET jit = off AS $$
 DECLARE
     home integer;
     generations integer[];

@@ -1,7 +1,7 @@
 -- The runs of digits in the text that a recipe reads, in order. Character forms (full-width digits, for example) are
 -- unified where the recipe does so; tags are roughly removed where it strips HTML. NULL where a recipe compares vectors.
 CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     content text;
     closed int;

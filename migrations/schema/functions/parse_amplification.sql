@@ -1,7 +1,7 @@
 -- An amplification is written from the outside in, one step inside the other. Steps are (least, count) from the
 -- outermost on, without the innermost "and", which is a band of that many rows.
 CREATE FUNCTION nearsim.parse_amplification(amplification text, OUT steps integer[], OUT rows integer)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
     step constant text := '((and|or)\s*\(|at_least\s*\(\s*\d{1,9}\s*,)\s*\d{1,9}';
     found text[];

@@ -1,7 +1,7 @@
 -- Relies on the partitions' keys, as pairs_of does.
 CREATE FUNCTION nearsim.similar_by_profiles(doc_id bigint, profiles text[] DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
-LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET jit = off AS $$
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
 BEGIN

@@ -48,10 +48,10 @@ def open_engine(url: str) -> Engine:
 def _connect(
     dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
 ) -> "psycopg.Connection[tuple[object, ...]]":
-    connection = psycopg.connect(*arguments, **parameters)
+    connection = psycopg.connect(*arguments, **parameters, autocommit=True)
     try:
         connection.execute(statement("begin_session"))
-        connection.commit()
+        connection.autocommit = False
     except BaseException:
         connection.close()
         raise
@@ -115,7 +115,7 @@ def is_lock_conflict(error: BaseException) -> bool:
     """Whether a change of the schema failed because of another transaction, and can be retried."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
-        return "tuple concurrently" in str(cause)
+        return (cause.diag.source_function or "").startswith("simple_heap_")  # in any language
     return is_lock_timeout(error) or isinstance(cause, pg.DeadlockDetected)
 
 

@@ -120,9 +120,9 @@ JOIN heavy_class AS one ON one.new_head = new.left_id
 JOIN heavy_class AS other ON other.new_head = new.right_id
 JOIN heavy AS live ON live.left_id = least(one.live_head, other.live_head)
     AND live.right_id = greatest(one.live_head, other.live_head);
-SET LOCAL join_collapse_limit TO DEFAULT;
-SET LOCAL enable_nestloop TO DEFAULT;
-SET LOCAL enable_mergejoin TO DEFAULT;
+SET LOCAL join_collapse_limit = 8;
+SET LOCAL enable_nestloop = on;
+SET LOCAL enable_mergejoin = on;
 ANALYZE diff_common
 
 -- name: count_diff_pairs

@@ -1,17 +1,54 @@
 -- name: begin_session
--- Settings of every session of nearsim.
-SET client_encoding = 'UTF8';
+-- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
+-- startup options, which connection poolers refuse.
+-- Settings that not every release has.
+SELECT set_config(name, value, false)
+FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', '')) AS later (name, value)
+WHERE current_setting(name, true) IS NOT NULL;
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+-- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
+SET idle_session_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+-- Each statement must see what is committed by then.
+SET default_transaction_isolation = 'read committed';
+SET default_transaction_read_only = off;
+SET default_transaction_deferrable = off;
 -- Names are qualified; nothing may resolve through the search path.
 SET search_path = pg_catalog, pg_temp;
+-- Values are written and read in one format.
+SET client_encoding = 'UTF8';
+SET DateStyle = 'ISO, YMD';
+SET IntervalStyle = 'postgres';
+SET TimeZone = 'UTC';
+SET extra_float_digits = 1;
+SET bytea_output = 'hex';
+-- SQL has one meaning.
+SET standard_conforming_strings = on;
+SET transform_null_equals = off;
+SET array_nulls = on;
+SET quote_all_identifiers = off;
+SET row_security = on;
+SET exit_on_error = off;
+SET plpgsql.extra_errors = 'none';
+SET default_table_access_method = 'heap';
 -- JIT compilation only delays short queries.
 SET jit = off;
 -- Statistics of a queue are always stale; a bitmap scan planned for a short queue reads all of it for the first row.
 SET enable_bitmapscan = off;
--- Each statement must see what is committed by then, whatever the role's default.
-SET default_transaction_isolation = 'read committed';
--- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
-SET idle_session_timeout = 0;
-SET idle_in_transaction_session_timeout = 0;
+SET enable_seqscan = on;
+SET enable_indexscan = on;
+SET enable_indexonlyscan = on;
+SET enable_nestloop = on;
+SET enable_hashjoin = on;
+SET enable_mergejoin = on;
+SET enable_hashagg = on;
+SET enable_sort = on;
+SET enable_material = on;
+SET enable_partition_pruning = on;
+SET from_collapse_limit = 8;
+SET join_collapse_limit = 8;
+SET plan_cache_mode = 'auto';
 -- The server should detect a dead worker host within a minute.
 SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;

@@ -1,0 +1,163 @@
+"""Settings of a database or a role change neither the outcome nor the output of a command."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.driver.rows import fetch_value
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORM,
+    STORM_AGAIN,
+    STORM_LATER,
+    CommandLine,
+    write_jsonl,
+)
+from tests.builders.selection import some
+from tests.builders.session_settings import ALL, FORMATS, MEANING, PLANS, TRANSACTIONS, apply
+from tests.servers.databases import Server
+
+SEEN_BY_ALL = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c search_path=public "
+)
+LATER = "later \N{GREEK SMALL LETTER OMEGA}"
+TEXTS = {
+    "storm": STORM,
+    "storm-again": STORM_AGAIN,
+    "storm-twin": STORM,
+    "harvest": HARVEST,
+    "bridge": BRIDGE,
+}
+
+
+def write_in_sql(url: str) -> None:
+    """Insert a document as an application does, whose session has settings of its own."""
+    with psycopg.connect(url, options=SEEN_BY_ALL, autocommit=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET client_encoding = 'UTF8'")
+        connection.execute(
+            "SET transform_null_equals = off; SET standard_conforming_strings = on; RESET row_security"
+        )
+        connection.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body, published_at, attributes) "
+            "SELECT collection_id, %s, %s, '2026-03-01T12:00:00+02', '{\"a\": 1.5}' FROM nearsim.collection",
+            (LATER, STORM_LATER),
+        )
+
+
+class Transcript:
+    """What commands print on a new database, times left out."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.printed: list[tuple[str, str]] = []
+        self._url, self._folder = url, folder
+        self._nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        folder.mkdir()
+        records = (
+            {"id": id, "text": text, "published_at": "2026-03-01T12:00:00+02:00"}
+            for id, text in TEXTS.items()
+        )
+        self._stories = write_jsonl(folder / "stories.jsonl", records)
+
+    def run(self, *words: object) -> None:
+        """Run a command that succeeds."""
+        outcome = self._nearsim.succeed(*words)
+        self.printed.append((str(words[0]), without_times(outcome.out.replace(str(self._folder), ""))))
+
+    def main_commands(self) -> None:
+        """From ingesting to another index."""
+        self.run("ingest", self._stories, "--json")
+        write_in_sql(self._url)
+        self.run("worker", "--once", "--quiet")
+        self.run("pairs", "--format", "jsonl")
+        self.run("similar", "storm", "--format", "jsonl")
+        self.run("similar", "--text", STORM, "--format", "jsonl")
+        self.run("get", LATER)
+        self.run("reindex", "start", "--set", "match.threshold=0.6", "--json")
+        self.run("reindex", "diff", "--json")
+        self.run("reindex", "promote")
+        self.run("verify-index", "--all", "--json")
+        self.run("report", "--json")
+
+    def other_commands(self) -> None:
+        """Further queries and management."""
+        self.run("db", "init")
+        for query in (("pairs",), ("clusters",), ("similar", "storm"), ("check", self._stories)):
+            self.run(*query, "--format", "csv")
+        self.run("verdict", "pin", "harvest", "bridge", "--why", "of the valley", "--by", "anna", "--json")
+        self.run("verdict", "list", "--format", "jsonl")
+        for listing in ("events", "work list", "profile list", "collection list", "reindex status"):
+            self.run(*listing.split(), *(["--format", "jsonl"] if listing == "events" else ["--json"]))
+        self.run("report", "--output", self._folder / "report.html")
+        self.run("dedupe", self._stories, "--output", self._folder / "unique.jsonl", "--json")
+        self.run("delete", "storm-twin", "--purge", "--yes", "--json")
+        self.run("reindex", "drop", "--yes")
+        self.run("pairs", "--format", "jsonl")
+        self.run("collection", "delete", "default", "--yes")
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?(Z|\+00:00)?)?")
+_VARYING = re.compile(r'("(seconds|bytes|[a-z_]*(bytes|seconds))": *|in )\d+(\.\d+)?')
+
+
+def without_times(printed: str) -> str:
+    """The output with times and sizes left out; a time in another format or zone stays."""
+    return _VARYING.sub("", _TIME.sub("<time>", printed))
+
+
+@pytest.mark.parametrize(
+    "settings, every",
+    some(
+        [(ALL, False), (ALL, True), (FORMATS, True), (MEANING, True), (TRANSACTIONS, True), (PLANS, True)],
+        "runs sixty commands",
+    ),
+    ids=["main", "all", "formats", "meaning", "transactions", "plans"],
+)
+def test_commands_print_the_same(
+    server: Server, tmp_path: Path, settings: Mapping[str, str], every: bool
+) -> None:
+    with server.database() as plain, server.database() as hostile:
+        apply(hostile, settings)
+        expected, found = Transcript(plain, tmp_path / "plain"), Transcript(hostile, tmp_path / "hostile")
+        for one in (expected, found):
+            one.main_commands()
+            if every:
+                one.other_commands()
+    assert found.printed == expected.printed
+    got = json.loads(dict(found.printed)["get"])
+    assert got["body"] == STORM_LATER and got["attributes"] == {"a": 1.5}
+
+
+@pytest.mark.each_major
+def test_sessions_set_what_they_rely_on(database_url: str) -> None:
+    apply(database_url, ALL)
+    engine = open_engine(database_url)
+    with engine.connect() as connection:
+        shown = {
+            name: fetch_value(connection, "SELECT current_setting(%(name)s, true)", {"name": name})
+            for name in ALL
+        }
+    engine.dispose()
+    assert shown["DateStyle"] == "ISO, YMD" and shown["TimeZone"] == "UTC"
+    assert shown["search_path"] in ("pg_catalog, pg_temp", '"pg_catalog", "pg_temp"')
+    timeouts = [value for name, value in shown.items() if name.endswith("_timeout") and value is not None]
+    assert timeouts and set(timeouts) == {"0"}
+    own = {name for name in shown if shown[name] == ALL[name]}
+    left = {
+        "lc_monetary",
+        "lc_numeric",
+        "lc_time",
+        "xmlbinary",
+        "xmloption",
+        "escape_string_warning",
+        "backslash_quote",
+    }
+    left |= {"plpgsql.extra_warnings", "client_min_messages", "check_function_bodies", "synchronous_commit"}
+    left |= {"enable_memoize", "jit_above_cost", "geqo_threshold", "work_mem"}
+    left |= {"max_parallel_workers_per_gather", "parallel_setup_cost", "min_parallel_table_scan_size"}
+    assert own == left
