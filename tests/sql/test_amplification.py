@@ -54,7 +54,7 @@ WRONG = [
 ]
 
 
-def test_the_same_bands_meet_a_recipe(connection: Connection) -> None:
+def test_evaluation_agrees_with_the_package(connection: Connection) -> None:
     recipes = [["sketch.k=256", f"match.amplification={text}"] for text in TEXTS]
     recipes += [["bands.count=6", "bands.rows=2", f"match.min_shared_bands={minimum}"] for minimum in (1, 3)]
     for number, rules in enumerate(recipes):
@@ -84,7 +84,7 @@ def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArr
     return found
 
 
-def test_the_probability_is_that_of_the_package(connection: Connection) -> None:
+def test_probability_equals_the_package(connection: Connection) -> None:
     rows = driver(connection).execute(
         "SELECT text, s, nearsim.match_probability(s, text) "
         "FROM unnest(CAST(%s AS text[])) AS text, unnest(CAST(%s AS float8[])) AS s",
@@ -95,7 +95,7 @@ def test_the_probability_is_that_of_the_package(connection: Connection) -> None:
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-140), (text, similarity)
 
 
-def test_the_curve_of_or_and_is_that_of_the_slides(connection: Connection) -> None:
+def test_or_and_curve_equals_the_published_figures(connection: Connection) -> None:
     rows = driver(connection).execute("SELECT * FROM nearsim.curve(' and( 4,or(4) ) ')").fetchall()
     found = {round(float(str(s)), 2): round(float(str(p)), 4) for s, p in rows}
     assert [found[one / 10] for one in range(1, 9)] == [
@@ -110,7 +110,7 @@ def test_the_curve_of_or_and_is_that_of_the_slides(connection: Connection) -> No
     ]
 
 
-def test_what_is_no_amplification_is_refused_as_in_the_package(connection: Connection) -> None:
+def test_invalid_amplifications_are_refused_as_in_the_package(connection: Connection) -> None:
     for text in WRONG:
         with pytest.raises(RecipeError):
             lsh.parse(text)
@@ -122,7 +122,7 @@ def test_what_is_no_amplification_is_refused_as_in_the_package(connection: Conne
 OR_AND = "and(2, or(20, and(3)))"
 
 
-def test_surfaces_know_the_amplification_of_a_profile(database_url: str) -> None:
+def test_views_and_functions_use_the_profiles_amplification(database_url: str) -> None:
     rules = [rule for rule in RULES if not rule.startswith(("match.min", "bands."))]
     with Index.connect(database_url) as index:
         known = World.build(index, [*rules, f"match.amplification={OR_AND}"], write_documents(1))

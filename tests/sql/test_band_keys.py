@@ -36,7 +36,7 @@ def sketches(kind: str) -> NDArray[np.generic]:
 
 @pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_keys_are_those_of_the_package(connection: Connection, kind: str, scheme: str) -> None:
+def test_keys_equal_the_package(connection: Connection, kind: str, scheme: str) -> None:
     given, (width, is_signed) = sketches(kind), KINDS[kind]
     for bands, rows in SHAPES:
         for seed in (1, 2**63 - 1):
@@ -50,7 +50,7 @@ def test_keys_are_those_of_the_package(connection: Connection, kind: str, scheme
             assert [keys for (keys,) in found] == expected, (bands, rows, seed)
 
 
-def test_keys_by_default_are_mix64_of_four_bytes(connection: Connection) -> None:
+def test_default_keys_are_mix64_of_four_bytes(connection: Connection) -> None:
     given = sketches("uint32")[:1]
     row = driver(connection).execute("SELECT nearsim.band_keys(%s, 32, 4)", (given.tobytes(),)).fetchone()
     assert row == (to_bigint(band_keys(given, 32, 4)).tolist()[0],)
@@ -67,7 +67,7 @@ def test_keys_by_default_are_mix64_of_four_bytes(connection: Connection) -> None
         ("4, 4, 1, 4, 'md5'", "there is no band hash 'md5'"),
     ],
 )
-def test_the_impossible_is_refused(connection: Connection, arguments: str, complaint: str) -> None:
+def test_invalid_arguments_are_refused(connection: Connection, arguments: str, complaint: str) -> None:
     command = f"SELECT nearsim.band_keys(decode(repeat('00', 512), 'hex'), {arguments})"
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):
         driver(connection).execute(command.encode())
@@ -87,7 +87,7 @@ def test_the_impossible_is_refused(connection: Connection, arguments: str, compl
         kept=2,
     ),
 )
-def test_buckets_are_those_in_the_index(database_url: str, rules: list[str]) -> None:
+def test_buckets_equal_the_index(database_url: str, rules: list[str]) -> None:
     texts = {
         "a": "one two three four five",
         "b": "six seven eight nine ten",

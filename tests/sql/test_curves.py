@@ -27,7 +27,7 @@ SLIDES = {
 }
 
 
-def test_match_probability_is_that_of_the_package(connection: Connection) -> None:
+def test_match_probability_equals_the_package(connection: Connection) -> None:
     asked = [
         (similarity, bands, rows, minimum)
         for similarity in SIMILARITIES
@@ -45,7 +45,7 @@ def test_match_probability_is_that_of_the_package(connection: Connection) -> Non
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-140), (similarity, bands, band_rows, minimum)
 
 
-def test_the_slides(connection: Connection) -> None:
+def test_curve_equals_the_published_figures(connection: Connection) -> None:
     rows = driver(connection).execute("SELECT similarity, probability FROM nearsim.curve(4, 4)").fetchall()
     found = {round(float(str(similarity)), 2): float(str(probability)) for similarity, probability in rows}
     assert {similarity: round(found[similarity], 4) for similarity in SLIDES} == SLIDES
@@ -53,7 +53,7 @@ def test_the_slides(connection: Connection) -> None:
     assert found[0] == 0 and found[1] == 1
 
 
-def test_a_curve_of_a_minimum(connection: Connection) -> None:
+def test_curve_with_minimum_shared_bands(connection: Connection) -> None:
     rows = driver(connection).execute("SELECT * FROM nearsim.curve(20, 5, min_shared_bands => 3)").fetchall()
     assert rows == [
         (similarity, pytest.approx(lsh.match_probability(similarity, 20, 5, 3), rel=1e-9))
@@ -61,7 +61,7 @@ def test_a_curve_of_a_minimum(connection: Connection) -> None:
     ]
 
 
-def test_as_many_bands_as_an_integer_counts(connection: Connection) -> None:
+def test_largest_number_of_bands(connection: Connection) -> None:
     similarity, bands = 0.9999999999, 2**31 - 1
     command = "SELECT nearsim.match_probability(%s, %s, 1, m) FROM unnest(%s::int[]) AS m"
     rows = driver(connection).execute(command, [similarity, bands, [1, bands - 1, bands]])
@@ -85,7 +85,7 @@ def test_as_many_bands_as_an_integer_counts(connection: Connection) -> None:
         ("estimate('\\x00', '\\x00', 0)", "does not fit 0 bytes_per_position"),
     ],
 )
-def test_the_impossible_is_refused(connection: Connection, call: str, complaint: str) -> None:
+def test_invalid_arguments_are_refused(connection: Connection, call: str, complaint: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):
         driver(connection).execute(f"SELECT nearsim.{call}".encode())
 
@@ -98,7 +98,7 @@ def test_the_impossible_is_refused(connection: Connection, call: str, complaint:
         ("minhash", {"functions": "java32"}, 4),
     ],
 )
-def test_estimate_is_that_of_the_family(
+def test_estimate_equals_the_family(
     connection: Connection, family: str, options: dict[str, str], width: int
 ) -> None:
     rng = np.random.default_rng(5)

@@ -82,7 +82,7 @@ def test_twins_of_one_head_are_duplicates_of_the_first(database_url: str) -> Non
         assert found == [(None,), (asked[0],), (None,), (asked[0],), (asked[0],)]
 
 
-def test_what_is_not_indexed_is_kept(database_url: str) -> None:
+def test_unindexed_documents_are_kept(database_url: str) -> None:
     with world(database_url) as known:
         empty = next(one for one, name in known.names.items() if name == EMPTY)
         first = known.doc_ids[2]
@@ -112,7 +112,7 @@ def test_what_is_not_indexed_is_kept(database_url: str) -> None:
         ]
 
 
-def test_nothing_and_only_unknown_ones(engine: Engine) -> None:
+def test_empty_and_unknown_ids(engine: Engine) -> None:
     with engine.connect() as connection:
         inner = driver(connection)
         assert inner.execute("SELECT * FROM nearsim.dedupe('{}')").fetchall() == []
@@ -121,7 +121,7 @@ def test_nothing_and_only_unknown_ones(engine: Engine) -> None:
         assert found == [(7, True, False), (8, True, False)]
 
 
-def test_what_cannot_be_answered_is_told(database_url: str) -> None:
+def test_invalid_calls_are_refused(database_url: str) -> None:
     with world(database_url) as known, Index.connect(database_url, collection="other") as index:
         index.add([Document("d1", body="some text")])
         there = index.get("d1")["doc_id"]

@@ -58,7 +58,7 @@ def sketches_of(family: Any) -> NDArray[Any]:
     return found
 
 
-def test_sketches_say_the_same_in_sql(connection: Connection) -> None:
+def test_estimates_and_keys_equal_the_package(connection: Connection) -> None:
     assert RECIPES.keys() >= FAMILIES.keys()
     for name in RECIPES:
         check(connection, name)
@@ -94,7 +94,7 @@ def check(connection: Connection, name: str) -> None:
     assert [chance for (chance,) in chances] == pytest.approx(expected, abs=1e-9), name
 
 
-def test_a_distance_is_where_its_probability_says(connection: Connection) -> None:
+def test_width_ratio_inverts_the_bucket_probability(connection: Connection) -> None:
     chances = [1 / 4096, *np.linspace(0.01, 0.99, 50).tolist(), 4095 / 4096]
     rows = driver(connection).execute(
         "SELECT chance, nearsim.bucket_probability(nearsim.width_ratio_of_probability(chance)) "

@@ -62,7 +62,7 @@ def known(database_url: str) -> Iterator[World]:
         )
 
 
-def test_internals_tell_nothing(known: World) -> None:
+def test_internal_functions_return_nothing_to_strangers(known: World) -> None:
     one, two, _, empty = known.doc_ids
     given = {"generation": 1, "doc_id": one, "other": two, "empty": empty}
     calls = [f"SELECT nearsim.{call.format(**given)}" for call in INTERNALS]
@@ -74,7 +74,7 @@ def test_internals_tell_nothing(known: World) -> None:
             assert connection.execute(call.encode()).fetchall() in ([], [(None,)]), call
 
 
-def test_what_is_hidden_is_not_there(known: World) -> None:
+def test_hidden_documents_are_reported_as_missing(known: World) -> None:
     with stranger(known) as connection:
         found = connection.execute("SELECT keep, indexed FROM nearsim.dedupe(%s)", (known.doc_ids[:2],))
         assert found.fetchall() == [(True, False), (True, False)]

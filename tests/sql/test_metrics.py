@@ -116,7 +116,7 @@ def known(request: pytest.FixtureRequest, database_url: str) -> Iterator[tuple[I
         yield index, Words(request.param, profile, dict(sorted(texts.items())))
 
 
-def test_everything_is_told_in_the_metric(known: tuple[Index, Words], database_url: str) -> None:
+def test_results_are_in_the_profiles_metric(known: tuple[Index, Words], database_url: str) -> None:
     index, words = known
     expected = {pair for pair in combinations(words.texts, 2) if words.is_pair(*pair)}
     assert {words.are_twins(*pair) for pair in expected} == {True, False}
@@ -208,7 +208,7 @@ def test_estimated_pairs_have_the_distance_of_their_estimate(database_url: str) 
         assert {one.distance for one in index.pairs()} == distances | {0}
 
 
-def test_vectors_are_compared_whatever_the_texts_say(database_url: str) -> None:
+def test_vector_profiles_ignore_texts(database_url: str) -> None:
     rules = [
         "sketch.family=projection",
         "sketch.input=vector",

@@ -68,12 +68,12 @@ def count(connection: Connection, name: str) -> int:
     return int(str(counted))
 
 
-def test_the_page_is_what_the_schema_says(connection: Connection) -> None:
+def test_page_agrees_with_the_schema(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
     assert render(connection, page) == page, "run: make docs"
 
 
-def test_the_page_has_every_comment_in_full(connection: Connection) -> None:
+def test_page_has_every_comment_in_full(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
     comments = connection.execute(
         text(
@@ -89,11 +89,11 @@ def test_the_page_has_every_comment_in_full(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_worked_query_has_a_title(name: str) -> None:
+def test_every_query_has_a_title(name: str) -> None:
     assert FIRST_LINES[name].startswith("-- ")
 
 
-def test_worked_queries_answer(demo: Connection) -> None:
+def test_every_query_runs(demo: Connection) -> None:
     answers = {name: ask(demo, name) for name in NAMES}
     assert all(answers.values()), [name for name, rows in answers.items() if not rows]
     (waiting,) = answers["not_indexed"]
@@ -106,21 +106,19 @@ def test_worked_queries_answer(demo: Connection) -> None:
     assert sorted(last.values(), reverse=True) == [size for (size,) in sizes]
 
 
-def test_who_published_first_is_never_later(demo: Connection) -> None:
+def test_first_publication_is_never_later(demo: Connection) -> None:
     rows = ask(demo, "who_published_first")
     assert min(row["median_delay"].total_seconds() for row in rows) >= 0
     assert all(row["first_source"] != row["later_source"] for row in rows)
 
 
-def test_pairs_of_a_document_are_those_that_the_command_line_shows(
-    demo: Connection, database_url: str
-) -> None:
+def test_pairs_of_a_document_equal_the_command_line(demo: Connection, database_url: str) -> None:
     with Index.connect(database_url, collection="demo") as index:
         similar = {match.external_id: match.similarity for match in index.similar("story-036")}
     assert {row["external_id"]: row["similarity"] for row in ask(demo, "pairs_of_a_document")} == similar
 
 
-def test_candidates_of_a_band_have_their_bucket_in_it(demo: Connection) -> None:
+def test_candidates_of_a_band_share_its_bucket(demo: Connection) -> None:
     rows = ask(demo, "self_join")
     assert {row["bucket_hash"] >> 56 for row in rows} == {3}
     pairs = set(driver(demo).execute("SELECT left_id, right_id FROM nearsim.similar_pair"))

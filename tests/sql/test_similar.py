@@ -47,7 +47,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("rules", some(FAMILIES, "every family"))
-def test_similar_to_at_all_thresholds(database_url: str, rules: list[str]) -> None:
+def test_similar_to_at_every_threshold(database_url: str, rules: list[str]) -> None:
     with world(database_url, *rules) as known:
         seen: set[object] = set()
         for asked in (
@@ -67,7 +67,7 @@ def test_similar_to_at_all_thresholds(database_url: str, rules: list[str]) -> No
         assert seen == {(True, True), (True, False), (False, False)}
 
 
-def test_similar_to_is_what_the_package_says(database_url: str) -> None:
+def test_similar_to_equals_the_package(database_url: str) -> None:
     with world(database_url) as known:
         for doc_id in known.doc_ids:
             name = known.names[doc_id]
@@ -83,7 +83,7 @@ def test_similar_to_is_what_the_package_says(database_url: str) -> None:
             ]
 
 
-def test_numbers_and_verdicts_are_told(database_url: str) -> None:
+def test_numbers_and_verdicts_are_shown(database_url: str) -> None:
     with world(database_url) as known:
         doc_id = max(known.doc_ids, key=lambda one: len(expected(known, one, None, None)))
         others = [row[0] for row in expected(known, doc_id, None, None)]
@@ -125,7 +125,7 @@ def decide(known: World, one: int, other: int, verdict: str, undone_at: str | No
     )
 
 
-def test_the_bucket_limit_bounds_what_is_added(database_url: str) -> None:
+def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=2") as known:
         heads = {
             one: min(o for o in known.doc_ids if known.features[o] == known.features[one])
@@ -154,7 +154,7 @@ def test_the_bucket_limit_bounds_what_is_added(database_url: str) -> None:
             assert {other for (other,) in found} == (wanted if known.features[doc_id] else set())
 
 
-def test_what_has_nothing_similar(database_url: str) -> None:
+def test_documents_without_similar_ones(database_url: str) -> None:
     with world(database_url) as known:
         for name in (EMPTY, ALONE):
             assert known.ask("SELECT * FROM nearsim.similar_to(%s)", name) == []
@@ -199,7 +199,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_answered_is_told(several: Engine) -> None:
+def test_invalid_calls_are_refused(several: Engine) -> None:
     with several.connect() as connection:
         for call, error, complaint in REFUSED:
             with pytest.raises(error, match=complaint):
@@ -207,7 +207,7 @@ def test_what_cannot_be_answered_is_told(several: Engine) -> None:
             connection.rollback()
 
 
-def test_the_collection_is_named_where_several_have_the_document(several: Engine) -> None:
+def test_ambiguous_ids_need_a_collection(several: Engine) -> None:
     with several.connect() as connection:
         inner = driver(connection)
         for collection, profile in (("default", "p"), ("other", None)):

@@ -126,7 +126,7 @@ def test_partitions_of_retired_generations_are_never_executed(analyst: Connectio
     assert not {RETIRED.name(parent) for parent in PARENTS} & set(executed)
 
 
-def test_the_pairs_are_those_of_the_live_generation(analyst: Connection) -> None:
+def test_pairs_are_of_the_live_generation(analyst: Connection) -> None:
     driver(analyst).execute("DELETE FROM nearsim_index.similar_pair_8; DELETE FROM nearsim_index.signature_8")
     found = run(analyst, "pairs")
     heads, twins = 4800, 600
@@ -148,9 +148,7 @@ def test_the_pairs_are_those_of_the_live_generation(analyst: Connection) -> None
         "right_external_id = 'd310' AND collection = 'c' AND similarity > 0.8",
     ],
 )
-def test_pairs_of_one_document_are_found_without_reading_the_ledger(
-    analyst: Connection, condition: str
-) -> None:
+def test_pairs_of_one_document_do_not_scan_all_pairs(analyst: Connection, condition: str) -> None:
     found = run(analyst, "pairs", condition)
     assert 0 < found[0]["Actual Rows"] < 5
     assert sum(read(found).values()) < 200
@@ -164,7 +162,7 @@ def test_pairs_of_one_document_are_found_without_reading_the_ledger(
         "left_external_id = 'd310' AND collection = 'c' AND profiles && ARRAY['p']",
     ],
 )
-def test_a_condition_on_combined_pairs_is_put_to_the_pairs(analyst: Connection, condition: str) -> None:
+def test_conditions_on_combined_pairs_are_pushed_down(analyst: Connection, condition: str) -> None:
     found = run(analyst, "combined_pairs", condition)
     assert 0 < found[0]["Actual Rows"] < 5
     assert sum(read(found).values()) < 200
@@ -179,20 +177,20 @@ def test_a_condition_on_combined_pairs_is_put_to_the_pairs(analyst: Connection, 
         ("duplicates", "external_id = 'd309' AND collection = 'c'"),
     ],
 )
-def test_one_document_or_cluster_is_looked_up(analyst: Connection, view: str, condition: str) -> None:
+def test_one_document_or_cluster_is_found_by_index(analyst: Connection, view: str, condition: str) -> None:
     found = run(analyst, view, condition)
     assert 0 < found[0]["Actual Rows"] < 25
     assert sum(read(found).values()) < 200
 
 
 @pytest.mark.parametrize(("view", "rows"), [("clusters", 1), ("duplicates", 19)])
-def test_one_cluster_is_put_together_from_its_members(analyst: Connection, view: str, rows: int) -> None:
+def test_one_cluster_reads_only_its_members(analyst: Connection, view: str, rows: int) -> None:
     found = run(analyst, view, "cluster_id = 300")
     assert found[0]["Actual Rows"] == rows
     assert read(found)["cluster_member_7"] <= 3 * 20
 
 
-def test_either_side_of_a_pair_is_found_without_reading_all_documents(analyst: Connection) -> None:
+def test_either_side_of_a_pair_does_not_scan_all_documents(analyst: Connection) -> None:
     either = "(left_id = 309 OR right_id = 309)"
     partitions.analyze_parents(analyst)
     found = run(analyst, "pairs", either)
@@ -201,7 +199,7 @@ def test_either_side_of_a_pair_is_found_without_reading_all_documents(analyst: C
     assert sum(read(run(analyst, "pairs", f"{either} AND are_heads")).values()) < 50
 
 
-def test_parents_are_analyzed_once_they_have_doubled(analyst: Connection) -> None:
+def test_parents_are_analyzed_after_they_doubled(analyst: Connection) -> None:
     inner = driver(analyst)
     known = sql.SQL(
         "SELECT reltuples FROM pg_class WHERE oid = to_regclass('nearsim.signature') AND EXISTS ("
@@ -222,18 +220,18 @@ def test_parents_are_analyzed_once_they_have_doubled(analyst: Connection) -> Non
     assert inner.execute(known).fetchone() == (11_000,)
 
 
-def test_samples_of_parents_have_nothing_of_texts(analyst: Connection) -> None:
+def test_statistics_of_parents_contain_no_text(analyst: Connection) -> None:
     partitions.analyze_parents(analyst)
     rows = driver(analyst).execute("SELECT DISTINCT attname::text FROM pg_stats WHERE inherited").fetchall()
     ids = {"generation_id", "doc_id", "head_id", "left_id", "right_id", "cluster_id"}
     assert {row[0] for row in rows} == ids
 
 
-def test_counting_computes_nothing_but_the_count(analyst: Connection) -> None:
+def test_count_runs_no_subplans(analyst: Connection) -> None:
     found = run(analyst, "pairs", chosen="count(*)")
     assert not [node for node in found if node.get("Parent Relationship") == "SubPlan"]
 
 
-def test_twins_are_found_without_the_ledger_and_heads_without_twins(analyst: Connection) -> None:
+def test_twins_do_not_read_pairs_and_heads_do_not_read_twins(analyst: Connection) -> None:
     assert "similar_pair_7" not in read(run(analyst, "pairs", "are_twins", "count(*)"))
     assert "signature_7" not in read(run(analyst, "pairs", "are_heads", "count(*)"))

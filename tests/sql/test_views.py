@@ -51,7 +51,7 @@ def all_pairs(found: World) -> set[tuple[int, int]]:
     return {pair for pair in combinations(found.doc_ids, 2) if found.is_pair(*pair)}
 
 
-def test_pairs_are_all_pairs_with_their_evidence(whole: World) -> None:
+def test_pairs_have_all_pairs_with_evidence(whole: World) -> None:
     expected, twins = all_pairs(whole), twin_pairs(whole)
     assert twins and set(twins) < expected
     found = {(row["left_id"], row["right_id"]): row for row in rows(whole, "SELECT * FROM nearsim.pairs")}
@@ -74,7 +74,7 @@ def test_pairs_are_all_pairs_with_their_evidence(whole: World) -> None:
     assert {row["numbers_differ"] for row in found.values()} == {True, False}
 
 
-def test_twins_may_differ_in_numbers_that_are_no_features(database_url: str) -> None:
+def test_twins_may_differ_in_ignored_numbers(database_url: str) -> None:
     with world(database_url, "shingle.min_token_length=2") as found:
         twins = {pair: found.numbers(pair[0]) != found.numbers(pair[1]) for pair in twin_pairs(found)}
         assert set(twins.values()) == {True, False}
@@ -82,7 +82,7 @@ def test_twins_may_differ_in_numbers_that_are_no_features(database_url: str) -> 
         assert {(left, right): differ for left, right, differ in told} == twins
 
 
-def test_a_twin_may_come_before_or_after_the_other_head(whole: World) -> None:
+def test_pairs_of_twins_are_in_either_order(whole: World) -> None:
     heads: dict[frozenset[int], int] = {}
     head = {one: heads.setdefault(frozenset(whole.features[one]), one) for one in whole.doc_ids}
     kinds = {
@@ -93,7 +93,7 @@ def test_a_twin_may_come_before_or_after_the_other_head(whole: World) -> None:
     assert {(True, True, True), (True, True, False), (True, False, True), (False, True, False)} < kinds
 
 
-def test_pairs_of_one_document_are_found_by_every_name_of_it(whole: World) -> None:
+def test_pairs_of_one_document_by_id_and_external_id(whole: World) -> None:
     expected = all_pairs(whole)
     for side, place in (("left", 0), ("right", 1)):
         for doc_id, name in whole.names.items():
@@ -103,7 +103,7 @@ def test_pairs_of_one_document_are_found_by_every_name_of_it(whole: World) -> No
                 assert set(whole.ask(command, value)) == partners
 
 
-def test_a_standing_verdict_is_beside_its_pair(whole: World) -> None:
+def test_pairs_show_the_current_verdict(whole: World) -> None:
     (first, second, third, *_) = sorted(all_pairs(whole))
     insert = (
         "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why, undone_by, "
@@ -118,7 +118,7 @@ def test_a_standing_verdict_is_beside_its_pair(whole: World) -> None:
     assert sorted(told) == [(*first, "pinned"), (*second, "vetoed")]
 
 
-def test_verdicts_are_shown_whether_their_documents_are_a_pair_or_there_at_all(whole: World) -> None:
+def test_verdicts_without_a_pair_or_document_are_shown(whole: World) -> None:
     pairs = all_pairs(whole)
     unlike = next(pair for pair in combinations(whole.doc_ids, 2) if pair not in pairs)
     (alike, *_) = sorted(pair for pair in pairs if not {*pair} & {*unlike})
@@ -186,7 +186,7 @@ def test_clusters_are_the_components_of_the_pairs(whole: World) -> None:
     )
 
 
-def test_clusters_tell_dates_and_sources_of_their_documents(whole: World) -> None:
+def test_clusters_show_dates_and_sources_of_their_documents(whole: World) -> None:
     whole.ask(
         "UPDATE nearsim.document SET source = 's' || doc_id %% 3, published_at = '2026-01-01'::date + doc_id::int"
     )
@@ -204,7 +204,7 @@ def test_clusters_tell_dates_and_sources_of_their_documents(whole: World) -> Non
         assert (str(row["first_published_at"])[:10], str(row["last_published_at"])[:10]) == dates[0]
 
 
-def test_where_documents_were_just_deleted_the_first_member_stands_in(whole: World) -> None:
+def test_first_member_replaces_a_deleted_survivor(whole: World) -> None:
     (largest, *_, smallest) = rows(
         whole, "SELECT * FROM nearsim.clusters ORDER BY documents DESC, cluster_id"
     )
@@ -231,7 +231,7 @@ def test_where_documents_were_just_deleted_the_first_member_stands_in(whole: Wor
     assert gone == [(0,)]
 
 
-def test_a_survivor_that_was_moved_is_none_of_its_former_collection(whole: World) -> None:
+def test_survivors_moved_to_another_collection_are_replaced(whole: World) -> None:
     (cluster, moved, kept), *_ = whole.ask(
         "SELECT cluster_id, survivor_id, min(doc_id) FROM nearsim.duplicates "
         "GROUP BY cluster_id, survivor_id HAVING count(*) > 1 ORDER BY cluster_id"
@@ -244,14 +244,14 @@ def test_a_survivor_that_was_moved_is_none_of_its_former_collection(whole: World
     assert whole.ask("SELECT count(*) FROM nearsim.duplicates WHERE doc_id = %s", kept) == [(0,)]
 
 
-def test_a_build_tells_the_planner_of_all_generations_together(whole: World) -> None:
+def test_builds_update_row_counts_of_parents(whole: World) -> None:
     for parent in ("signature", "similar_pair", "cluster_member"):
         counted = whole.ask(f"SELECT count(*) FROM nearsim.{parent}")  # noqa: S608
         known = "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = to_regclass(%s)"
         assert whole.ask(known, f"nearsim.{parent}") == counted
 
 
-def test_buckets_are_counted_over_the_limit_too(small: World) -> None:
+def test_buckets_over_the_limit_are_counted(small: World) -> None:
     heads = {frozenset(small.features[one]): one for one in reversed(small.doc_ids)}
     heads.pop(frozenset(), None)
     keys = small._encoder.band_keys(np.stack([small.sketches[one] for one in heads.values()]))
@@ -269,7 +269,7 @@ def test_buckets_are_counted_over_the_limit_too(small: World) -> None:
     assert recounted["links_left_out"] == sum(one[3] for one in expected.values())
 
 
-def test_a_bucket_without_limit_has_only_anchors(database_url: str) -> None:
+def test_buckets_without_limit_have_only_anchors(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=0") as found:
         assert found.ask(
             "SELECT bool_and(anchors = members AND left_out = 0 AND NOT is_hot) FROM nearsim.buckets"
@@ -302,7 +302,7 @@ def test_every_document_has_a_state(whole: World) -> None:
     assert {row["doc_id"] for row in found if row["cluster_id"] is not None} == clustered
 
 
-def test_documents_are_shown_once_for_each_profile_and_once_without_any(whole: World) -> None:
+def test_documents_have_a_row_per_profile_or_one_without(whole: World) -> None:
     whole.index.create_profile("other", whole.profile.recipe)
     whole.ask("INSERT INTO nearsim.collection (name, temporary) VALUES ('bare', false), ('gone soon', true)")
     whole.ask(
@@ -317,7 +317,7 @@ def test_documents_are_shown_once_for_each_profile_and_once_without_any(whole: W
     assert len(shown[None, True]) == 1
 
 
-def test_documents_outside_of_the_window_are_told_so(database_url: str) -> None:
+def test_documents_outside_the_retention_window_say_so(database_url: str) -> None:
     with Index.connect(database_url) as index:
         documents = [Document(name, body=f"{name} some words", published_at=date) for name, date in _dated()]
         found = World.build(index, [*RULES, 'retain.age="30 days"'], documents)
@@ -331,7 +331,7 @@ def _dated() -> list[tuple[str, datetime | None]]:
 
 
 @pytest.mark.parametrize("minimum", [1, 4])
-def test_profiles_tell_their_recall_and_their_generation(database_url: str, minimum: int) -> None:
+def test_profiles_show_recall_and_generation(database_url: str, minimum: int) -> None:
     with world(database_url, f"match.min_shared_bands={minimum}") as found:
         (row,) = rows(found, "SELECT * FROM nearsim.profiles")
         assert row["expected_recall"] == found.profile.expected_recall

@@ -23,7 +23,7 @@ WHY = "SELECT * FROM nearsim.why(CAST(%s AS bigint), CAST(%s AS bigint))"
 WHY_NOT = "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))"
 
 
-def test_why_tells_all_there_is(database_url: str) -> None:
+def test_why_shows_everything_about_a_pair(database_url: str) -> None:
     with world(database_url) as known:
         clusters = dict(
             known.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = 1")
@@ -72,7 +72,7 @@ def check_numbers(known: World, found: dict[str, object], left: int, right: int)
     assert Counter(found["numbers_only_right"]) == right_numbers - left_numbers  # type: ignore[call-overload]
 
 
-def test_verdicts_are_told_and_external_ids_taken(database_url: str) -> None:
+def test_verdicts_are_shown_and_external_ids_accepted(database_url: str) -> None:
     with world(database_url) as known:
         left, right = next(pair for pair in combinations(known.doc_ids, 2) if known.is_pair(*pair))
         known.ask(
@@ -156,7 +156,7 @@ def rounded(number: float) -> str:
     return str(Decimal(repr(number)).quantize(Decimal("0.0001"), ROUND_HALF_UP))
 
 
-def test_what_the_bucket_limit_keeps_apart(database_url: str) -> None:
+def test_pairs_missed_because_of_the_bucket_limit(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=1") as known:
         stored = set(known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = 1"))
         heads = dict(known.ask("SELECT doc_id, head_id FROM nearsim.signature WHERE generation_id = 1"))
@@ -173,7 +173,7 @@ def test_what_the_bucket_limit_keeps_apart(database_url: str) -> None:
             assert known.row(WHY_NOT, left, right)["is_pair"]
 
 
-def test_what_is_not_in_the_index(database_url: str) -> None:
+def test_documents_that_are_not_indexed(database_url: str) -> None:
     with world(database_url) as known:
         one, other = known.doc_ids[2:4]
         known.ask("UPDATE nearsim.document SET body = 'something new' WHERE doc_id = %s", one)
@@ -186,7 +186,7 @@ def test_what_is_not_in_the_index(database_url: str) -> None:
         assert found["shared_bands"] is found["estimate"] is found["numbers_differ"] is None
 
 
-def test_a_document_waits_for_notes_that_may_concern_it(database_url: str) -> None:
+def test_documents_with_pending_changes_are_waiting(database_url: str) -> None:
     note = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
     with world(database_url) as known:
         home = known.index._get_collection().collection_id
@@ -213,7 +213,7 @@ def test_a_document_waits_for_notes_that_may_concern_it(database_url: str) -> No
                 known.index.similar("d2")
 
 
-def test_numbers_of_a_newer_text_are_not_set_beside_those_of_the_signed_one(database_url: str) -> None:
+def test_numbers_of_a_changed_text_are_not_compared(database_url: str) -> None:
     with world(database_url) as known:
         one, other = known.doc_ids[2:4]
         known.ask("UPDATE nearsim.document SET body = 'something 77' WHERE doc_id = %s", one)
@@ -229,7 +229,7 @@ def test_numbers_of_a_newer_text_are_not_set_beside_those_of_the_signed_one(data
 @pytest.mark.parametrize(
     "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
 )
-def test_no_document_is_none_to_ask_about(connection: Connection, command: str) -> None:
+def test_null_documents_are_refused(connection: Connection, command: str) -> None:
     driver(connection).execute(
         "INSERT INTO nearsim.collection (name) VALUES ('c');"
         "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
@@ -262,7 +262,7 @@ def test_only_documents_of_one_collection_are_compared(database_url: str) -> Non
 
 
 @pytest.mark.parametrize("profile", ["wide", "narrow"])
-def test_the_profile_that_is_named_answers(database_url: str, profile: str) -> None:
+def test_named_profile_is_used(database_url: str, profile: str) -> None:
     documents = [
         Document("a", body="one two three 4"),
         Document("b", body="One two three 5"),
@@ -285,7 +285,7 @@ def test_the_profile_that_is_named_answers(database_url: str, profile: str) -> N
         }
 
 
-def test_numbers_of_a_page(database_url: str) -> None:
+def test_numbers_in_html(database_url: str) -> None:
     rules = ["normalise.html=true", "shingle.k=1"]
     pages = {
         "a": "<p class=7>Paid 100 and 20 on the ２nd &#8217; <script>x = 3</script> 20 <b>5</b><script>y = 4</script>",
@@ -300,7 +300,7 @@ def test_numbers_of_a_page(database_url: str) -> None:
         )
 
 
-def test_numbers_of_a_megabyte_of_hostile_markup_take_seconds_at_most(database_url: str) -> None:
+def test_numbers_in_a_megabyte_of_hostile_markup_take_seconds(database_url: str) -> None:
     pieces = ["<", "<script>", "<script>1</script>", "<p <b ", "&#1", "<div>", "<!--", "<a b='", "<style"]
     pages = [piece * (1_000_000 // len(piece)) + "> 7" for piece in pieces]
     with Index.connect(database_url) as index, index.database.engine.begin() as connection:
@@ -321,6 +321,6 @@ def test_numbers_of_a_megabyte_of_hostile_markup_take_seconds_at_most(database_u
             assert found == expected, piece
 
 
-def test_empty_and_alone_are_no_twins(database_url: str) -> None:
+def test_documents_without_features_are_not_twins(database_url: str) -> None:
     with world(database_url) as known:
         assert not known.row("SELECT * FROM nearsim.why(%s, %s)", EMPTY, ALONE)["are_twins"]
