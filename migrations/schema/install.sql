@@ -4,6 +4,27 @@ SELECT nearsim.create_capture_triggers('');
 -- Nothing is indexed yet: the first generation compares itself with all documents.
 INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL);
 
+-- Default privileges are for other tables than these.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    PERFORM nearsim.revoke_default_privileges(CAST(oid AS regclass)) FROM pg_catalog.pg_class
+    WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+        AND relkind IN ('r', 'p', 'v', 'S') AND pg_catalog.pg_has_role(relowner, 'USAGE');
+    FOR command IN
+        SELECT format('REVOKE ALL ON ROUTINE %s FROM %s', CAST(pg_proc.oid AS regprocedure),
+            coalesce(quote_ident(rolname), 'PUBLIC'))
+        FROM pg_catalog.pg_proc
+        CROSS JOIN LATERAL aclexplode(coalesce(proacl, acldefault('f', proowner))) AS given
+        LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = given.grantee
+        WHERE pronamespace = CAST('nearsim' AS regnamespace) AND given.grantee <> proowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
 -- A user who may not create roles goes on as the owner; a warning says what is missing.
 DO $$
 BEGIN

@@ -108,8 +108,8 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
     if grants:
         warnings.append(
-            f"functions of the schema nearsim run as {owner}, who may not read {relation.shown}: in SQL, body_of "
-            f"returns none of its texts until you {'; '.join(grants)}"
+            f"in SQL, body_of reads attached tables as {owner}, who may not read {relation.shown}: it returns none of "
+            f"its texts until you {'; '.join(grants)}"
         )
     if not relation.is_owner_trusted:
         warnings.append(

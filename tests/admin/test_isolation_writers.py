@@ -129,11 +129,9 @@ def test_a_reader_of_a_collection_cannot_write_it(world: World) -> None:
             assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (0,)
 
 
-def test_the_caller_cannot_be_forged(world: World) -> None:
+def test_the_role_cannot_be_forged(world: World) -> None:
     foreign = world.foreign["generation"]
-    sees = sql.SQL("SELECT nearsim.may_read_generation({}), nearsim.caller()::text").format(
-        sql.Literal(foreign)
-    )
+    sees = sql.SQL("SELECT nearsim.may_see_generation({}), current_user::text").format(sql.Literal(foreign))
     with login(world.url, "nearsim_reader") as other, login(world.url, attributes="NOINHERIT") as pooled:
         with Database.connect(world.url) as database:
             access.grant(database, user_of(other), "reader", ["secret"])
@@ -166,8 +164,8 @@ def test_the_caller_cannot_be_forged(world: World) -> None:
             connection.execute("SET ROLE none")
             assert connection.execute(sees).fetchone() == (False, user_of(world.reader))
         with psycopg.connect(world.url, autocommit=True) as admin:
-            # Who becomes somebody else for good is that one, also after having been a third; functions that run with
-            # the rights of another do not change who asks.
+            # Who becomes somebody else for good is that one, also after having been a third; a function that runs with
+            # the rights of another sees what that one may see.
             admin.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(user_of(other))))
             admin.execute(
                 sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(user_of(world.reader)))
@@ -177,19 +175,24 @@ def test_the_caller_cannot_be_forged(world: World) -> None:
             admin.execute(
                 sql.SQL(
                     "CREATE FUNCTION public.lent(integer) RETURNS boolean SECURITY DEFINER LANGUAGE sql "
-                    "AS 'SELECT nearsim.may_read_generation($1)'; ALTER FUNCTION public.lent OWNER TO {}"
+                    "AS 'SELECT nearsim.may_see_generation($1)'; ALTER FUNCTION public.lent OWNER TO {}"
                 ).format(sql.Identifier(user_of(other)))
             )
-            assert admin.execute("SELECT public.lent(%s)", (foreign,)).fetchone() == (True,)
-        with psycopg.connect(world.reader) as connection:
-            assert connection.execute("SELECT public.lent(%s)", (foreign,)).fetchone() == (False,)
+        for caller, given in (
+            (world.url, world.own),
+            (world.reader, world.foreign),
+            (world.reader, world.own),
+        ):
+            with psycopg.connect(caller) as connection:
+                lent = connection.execute("SELECT public.lent(%s)", (given["generation"],)).fetchone()
+                assert lent == (given is world.foreign,)
 
 
 def test_administrators_and_owners_see_everything(world: World) -> None:
     with login(world.url, "nearsim_admin") as user, psycopg.connect(user) as connection:
         assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (8,)
         row = connection.execute(
-            "SELECT nearsim.may_read_generation(%s)", (world.foreign["generation"],)
+            "SELECT nearsim.may_see_generation(%s)", (world.foreign["generation"],)
         ).fetchone()
         assert row == (True,)
         assert connection.execute("SELECT count(*) FROM nearsim.band").fetchone() != (0,)
@@ -198,7 +201,7 @@ def test_administrators_and_owners_see_everything(world: World) -> None:
         psycopg.connect(user) as connection,
     ):
         row = connection.execute(
-            "SELECT nearsim.may_read_generation(%s)", (world.foreign["generation"],)
+            "SELECT nearsim.may_see_generation(%s)", (world.foreign["generation"],)
         ).fetchone()
         assert row == (True,)
 

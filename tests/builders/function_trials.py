@@ -7,10 +7,10 @@ from typing import LiteralString
 TRIALS: dict[str, LiteralString] = {
     "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
     "ask(text,text,text,text,double precision,interval)": "SELECT nearsim.ask('a text', collection => {collection})",
+    "attached_text(bigint)": "SELECT nearsim.attached_text({doc})",
     "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
     "body_of(bigint)": "SELECT nearsim.body_of({doc})",
     "buckets_of(bigint,text)": "SELECT * FROM nearsim.buckets_of({doc})",
-    "caller()": "SELECT nearsim.caller()",
     "collection_of(bigint)": "SELECT nearsim.collection_of({doc})",
     "common_collection(bigint,bigint)": "SELECT nearsim.common_collection({doc}, {twin})",
     "compare_sketches(integer,bigint,bigint)": "SELECT * FROM nearsim.compare_sketches({generation}, {doc}, {twin})",
@@ -34,8 +34,7 @@ TRIALS: dict[str, LiteralString] = {
     "ORDER BY 1",
     "reason_of(nearsim.pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
     "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
-    "may_read_collection(integer)": "SELECT nearsim.may_read_collection({collection_id})",
-    "may_read_generation(integer)": "SELECT nearsim.may_read_generation({generation})",
+    "may_see_generation(integer)": "SELECT nearsim.may_see_generation({generation})",
     "live_generation(integer,text)": "SELECT * FROM nearsim.live_generation({collection_id})",
     "live_generations_of(integer,text[])": "SELECT * FROM nearsim.live_generations_of({collection_id}, NULL)",
     "indexed_document(integer,bigint)": "SELECT * FROM nearsim.indexed_document({generation}, {doc})",
@@ -43,12 +42,16 @@ TRIALS: dict[str, LiteralString] = {
     "similar_by_profiles(text,text[],text)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text)": "SELECT * FROM nearsim.similar_to({doc})",
     "similar_to(text,double precision,integer,text,text)": "SELECT * FROM nearsim.similar_to({id})",
+    "source_text(regclass,text,text,text)": "SELECT nearsim.source_text("
+    "'nearsim.document', 'external_id', 'body', {id})",
     "similar_to_text(bigint)": "SELECT * FROM nearsim.similar_to_text({probe})",
     "similar_to_text(text,jsonb,text,text,text,double precision,interval)": "CALL nearsim.similar_to_text('a text', "
     "collection => {collection}, deadline => '0 seconds')",
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
     "commit_request()": "CALL nearsim.commit_request()",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
+    "granted_collection_ids(boolean)": "SELECT nearsim.granted_collection_ids()",
+    "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
     "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",

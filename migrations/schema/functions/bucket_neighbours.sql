@@ -6,13 +6,13 @@
 CREATE FUNCTION nearsim.bucket_neighbours(
     generation_id integer, doc_id bigint, min_similarity double precision, min_shared_bands integer)
 RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint, numbers_differ boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
+LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     known nearsim.generation;
     are_compared boolean;
 BEGIN
-    IF NOT nearsim.may_read_generation(generation_id) THEN
+    IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = bucket_neighbours.generation_id;

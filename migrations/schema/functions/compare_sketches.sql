@@ -2,14 +2,14 @@
 -- the first is not, the second, which comes later, is not either.
 CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     known nearsim.generation;
     a record;
     b record;
 BEGIN
-    IF NOT nearsim.may_read_generation(generation_id) THEN
+    IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;

@@ -2,9 +2,9 @@
 -- the rows; through the parent, generation_id would have to be fetched from every row.
 CREATE FUNCTION nearsim.count_buckets(generation_id integer, OUT bucket_hash bigint, OUT members bigint)
 RETURNS SETOF record
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
 BEGIN
-    IF NOT nearsim.may_read_generation(generation_id)
+    IF NOT nearsim.may_see_generation(generation_id)
         OR to_regclass(format('nearsim_index.%I', 'band_' || generation_id)) IS NULL THEN
         RETURN;
     END IF;

@@ -1,6 +1,6 @@
--- Runs with its owner's rights: under isolation readers may not read work, bands and sketches.
+-- Reads work and changes through views with the rows that the caller may see.
 CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known record;
     signed record;
@@ -11,26 +11,26 @@ BEGIN
         INTO known
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
     WHERE generation.generation_id = document_state.generation_id AND document.doc_id = document_state.doc_id;
-    IF NOT FOUND OR NOT nearsim.may_read_generation(generation_id) THEN
+    IF NOT FOUND OR NOT nearsim.may_see_generation(generation_id) THEN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT doc_id, head_id FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
         INTO signed USING doc_id;
     RETURN CASE
         WHEN EXISTS (
-            SELECT FROM nearsim.work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim.visible_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NOT NULL)
             THEN 'was set aside'
         WHEN EXISTS (
-            SELECT FROM nearsim.work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim.visible_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NULL)
             OR EXISTS (
-                SELECT FROM nearsim.work
+                SELECT FROM nearsim.visible_work AS work
                 WHERE work.generation_id = document_state.generation_id AND work.stage = 'compare')
             OR EXISTS (
-                SELECT FROM nearsim.change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
+                SELECT FROM nearsim.visible_changes AS change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
                     OR change.collection_id = known.collection_id AND change.doc_id IS NULL
                         AND coalesce(change.external_id, known.external_id) = known.external_id)
             THEN 'waits to be indexed'

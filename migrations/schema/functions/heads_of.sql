@@ -1,10 +1,10 @@
--- Runs with its owner's rights, as pairs_between does, so that partitions can be read by name. Relies on their keys:
--- one descent per document, and at most one for two heads.
+-- Reads a partition by name, as pairs_between does. Relies on the partitions' keys: one descent per document, and at most
+-- one for two heads.
 CREATE FUNCTION nearsim.heads_of(generation_id integer, doc_ids bigint[]) RETURNS TABLE (doc_id bigint, head_id bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
+LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 BEGIN
-    IF nearsim.may_read_generation(generation_id) THEN
+    IF nearsim.may_see_generation(generation_id) THEN
         RETURN QUERY EXECUTE format(
             'SELECT doc_id, head_id FROM nearsim_index.%I WHERE doc_id = ANY ($1)', 'signature_' || generation_id)
             USING doc_ids;

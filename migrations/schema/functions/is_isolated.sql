@@ -3,4 +3,4 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT relrowsecurity FROM pg_class WHERE oid = CAST('nearsim.document' AS regclass);
 END;
-COMMENT ON FUNCTION nearsim.is_isolated() IS 'Internal (used by may_read_collection): whether isolation is on';
+COMMENT ON FUNCTION nearsim.is_isolated() IS 'Internal (used by grant_rights): whether isolation is on';

@@ -1,10 +1,9 @@
--- Runs with its owner's rights: under isolation readers may not read sketches.
 CREATE FUNCTION nearsim.keys_of(generation_id integer, doc_id bigint) RETURNS bigint[]
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own bytea;
 BEGIN
-    IF NOT nearsim.may_read_generation(generation_id) THEN
+    IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT sketch FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)

@@ -1,9 +1,9 @@
 CREATE FUNCTION nearsim.pairs_between(generation_id integer, head_ids bigint[])
 RETURNS TABLE (left_id bigint, right_id bigint, similarity double precision)
-LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100
+LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
-    IF nearsim.may_read_generation(generation_id) THEN
+    IF nearsim.may_see_generation(generation_id) THEN
         RETURN QUERY EXECUTE format($query$
             SELECT own.head_id, pair.right_id, pair.similarity
             FROM unnest($1) WITH ORDINALITY AS own (head_id, place)

@@ -50,6 +50,25 @@ $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
     'Internal (used by grant_rights): makes a role the owner of everything in both schemas';
 
+-- Only the owner keeps what default privileges gave; nothing of it was visible before the commit.
+CREATE FUNCTION nearsim.revoke_default_privileges(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee text;
+BEGIN
+    FOR grantee IN
+        SELECT DISTINCT coalesce(quote_ident(rolname), 'PUBLIC')
+        FROM pg_class CROSS JOIN LATERAL aclexplode(relacl) AS given
+        LEFT JOIN pg_roles ON pg_roles.oid = given.grantee
+        WHERE pg_class.oid = relation AND given.grantee <> relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', relation, grantee);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION nearsim.revoke_default_privileges(regclass) IS
+    'Internal (used by grant_partition_rights and db init): revokes everybody else''s privileges on a new table, view or sequence, called in the transaction that creates it';
+
 -- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers what was granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -60,6 +79,7 @@ BEGIN
     FOR leaf IN
         SELECT format('nearsim_index.%I', parent.relname || '_' || grant_partition_rights.generation_id) AS name,
             own.relowner <> parent.relowner AS is_foreign, rolname AS owner,
+            EXISTS (SELECT FROM pg_policy WHERE polrelid = own.oid) AS has_policy,
             pg_has_role(parent.relowner,
                 CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END) AS may
         FROM pg_class AS parent
@@ -69,14 +89,19 @@ BEGIN
         WHERE parent.relnamespace = CAST('nearsim' AS regnamespace)
             AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')
     LOOP
+        IF NOT leaf.has_policy THEN
+            EXECUTE format('CREATE POLICY granted ON %s FOR SELECT USING ((SELECT nearsim.may_see_generation(%s)))',
+                leaf.name, grant_partition_rights.generation_id);
+            EXECUTE format('ALTER TABLE %s %s ROW LEVEL SECURITY', leaf.name,
+                CASE WHEN nearsim.is_isolated() THEN 'ENABLE' ELSE 'DISABLE' END);
+            PERFORM nearsim.revoke_default_privileges(CAST(leaf.name AS regclass));
+        END IF;
         IF leaf.is_foreign AND leaf.may THEN
             EXECUTE format('ALTER TABLE %s OWNER TO %I', leaf.name, leaf.owner);
         END IF;
         IF nearsim.roles_exist() THEN
             EXECUTE format('GRANT ALL ON %s TO nearsim_admin', leaf.name);
-            IF NOT nearsim.is_isolated() THEN
-                EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
-            END IF;
+            EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
         END IF;
     END LOOP;
 END

@@ -28,8 +28,8 @@ $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
     'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
 
--- Under isolation readers read tables with a policy. Tables without one are hidden: band, work, change, lease,
--- pending_event and all partitions.
+-- Under isolation readers read tables with a policy. Tables without one are hidden: work, change, lease and
+-- pending_event.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -40,13 +40,11 @@ BEGIN
         SELECT format('ALTER TABLE %s %s ROW LEVEL SECURITY', CAST(oid AS regclass),
             CASE WHEN isolated THEN 'ENABLE' ELSE 'DISABLE' END)
         FROM pg_class
-        WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relrowsecurity <> isolated
+        WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+            AND relkind IN ('r', 'p') AND relrowsecurity <> isolated
             AND (NOT isolated OR oid IN (SELECT polrelid FROM pg_policy))
         UNION ALL
-        SELECT format('GRANT SELECT%s ON %s TO nearsim_reader, nearsim_writer',
-            CASE WHEN isolated AND relname = 'signature'
-                THEN ' (generation_id, doc_id, head_id, revision, feature_count, numbers_digest)' END,
-            CAST(oid AS regclass))
+        SELECT format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', CAST(oid AS regclass))
         FROM pg_class
         WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
             AND relkind IN ('r', 'p', 'v') AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
@@ -87,11 +85,12 @@ BEGIN
         ON nearsim.verdict TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
+    GRANT UPDATE (body) ON nearsim.attached_texts TO nearsim_reader, nearsim_writer;
     FOR command IN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES
             ('nearsim_reader, nearsim_writer',
-                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request']),
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'attached_text']),
             ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_current_verdict', 'store_verdict'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))

@@ -8,7 +8,7 @@ CREATE TABLE nearsim.probe (
     title text,
     body text,
     min_similarity double precision NOT NULL DEFAULT 0,
-    asked_by text NOT NULL DEFAULT nearsim.caller(),
+    asked_by text NOT NULL DEFAULT current_user,
     asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deadline timestamptz NOT NULL DEFAULT clock_timestamp() + interval '5 seconds',
     answered_at timestamptz,

@@ -334,3 +334,38 @@ class Events(View):
     profile_id: Mapped[int]
     generation_id: Mapped[int]
     pruned: Mapped[bool]
+
+
+class GrantedGenerations(View):
+    """Internal: the generations that were granted to the user."""
+
+    __tablename__ = "granted_generations"
+    generation_id: Mapped[_Key]
+    collection_id: Mapped[int]
+
+
+class VisibleWork(View):
+    """Internal: queued work of the generations that the user may see."""
+
+    __tablename__ = "visible_work"
+    generation_id: Mapped[_Key]
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    doc_id: Mapped[_BigKey]
+    set_aside_at: Mapped[datetime | None]
+
+
+class VisibleChanges(View):
+    """Internal: captured writes of the collections that the user may see."""
+
+    __tablename__ = "visible_changes"
+    collection_id: Mapped[int | None] = mapped_column(primary_key=True)
+    doc_id: Mapped[_Big | None] = mapped_column(primary_key=True)
+    external_id: Mapped[str | None] = mapped_column(primary_key=True)
+
+
+class AttachedTexts(View):
+    """Internal: documents whose texts are in an attached table."""
+
+    __tablename__ = "attached_texts"
+    doc_id: Mapped[_BigKey]
+    body: Mapped[str | None]

@@ -91,7 +91,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee
 WHERE relnamespace IN (pg_catalog.to_regnamespace('nearsim'), pg_catalog.to_regnamespace('nearsim_index'))
     AND relkind IN ('r', 'p') AND relname <> 'alembic_version'
-    AND (NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = pg_class.oid) OR relname = 'signature')
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = pg_class.oid)
     AND grantee <> relowner AND coalesce(rolname, '') NOT IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
 ORDER BY 1, 2
 

@@ -120,7 +120,7 @@ probe = Table(
         "asked_by",
         Text,
         nullable=False,
-        server_default=text("nearsim.caller()"),
+        server_default=text("current_user"),
         comment="The requesting role",
     ),
     Column(

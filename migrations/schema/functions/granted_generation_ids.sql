@@ -1,0 +1,10 @@
+-- Policies call it once per query. The cached plan of a function costs less there than a subquery, which would be planned
+-- for every table of every query.
+CREATE FUNCTION nearsim.granted_generation_ids() RETURNS integer[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT granted.generation_id FROM nearsim.granted_generations AS granted);
+END
+$$;
+COMMENT ON FUNCTION nearsim.granted_generation_ids() IS
+    'Internal (used by the policies): the generations that were granted to current_user';

@@ -1,0 +1,13 @@
+-- Runs with its owner's rights, as granted_generations does: readers may not read work. Relies on work_pkey.
+CREATE VIEW nearsim.visible_work WITH (security_barrier = true) AS
+SELECT work.generation_id, work.stage, work.doc_id, work.set_aside_at
+FROM nearsim.work
+WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
+    OR work.generation_id IN (SELECT granted.generation_id FROM nearsim.granted_generations AS granted);
+
+COMMENT ON VIEW nearsim.visible_work IS
+    'Internal (used by why_not): queued work of the generations that current_user may see';
+COMMENT ON COLUMN nearsim.visible_work.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim.visible_work.stage IS 'Stage of the work';
+COMMENT ON COLUMN nearsim.visible_work.doc_id IS 'The document; 0 for the whole index';
+COMMENT ON COLUMN nearsim.visible_work.set_aside_at IS 'When it was set aside after its last attempt; NULL if it was not';

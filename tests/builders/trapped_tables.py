@@ -1,0 +1,118 @@
+"""A tenant's tables whose functions read everything of nearsim, and store it, when PostgreSQL runs them for others."""
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from tests.builders.function_trials import DRAWING, TRIALS
+from tests.builders.isolation_world import World, relations
+from tests.builders.logins import user_of
+from tests.builders.relations import identifier
+
+Answers = dict[str, str | None]
+
+# The functions are declared IMMUTABLE, as PostgreSQL wants them in an index, and call one that is not.
+TRAP = """
+CREATE TABLE trap.question (question text);
+CREATE TABLE trap.answer (context text, ran_as text, question text, answer text);
+GRANT USAGE ON SCHEMA trap TO PUBLIC;
+GRANT ALL ON ALL TABLES IN SCHEMA trap TO PUBLIC;
+CREATE FUNCTION trap.ask(question text) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+    found text;
+BEGIN
+    EXECUTE question INTO found;
+    RETURN found;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END
+$$;
+CREATE FUNCTION trap.look(context text) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO trap.answer SELECT context, current_user, question, trap.ask(question) FROM trap.question;
+    RETURN context;
+END
+$$;
+CREATE FUNCTION trap.key(context text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog AS $$
+BEGIN
+    RETURN trap.look(context);
+END
+$$;
+CREATE FUNCTION trap.lent(context text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    RETURN trap.look(context);
+END
+$$;
+CREATE FUNCTION trap.fire() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM trap.look(TG_ARGV[0]);
+    RETURN coalesce(NEW, OLD);
+END
+$$;
+"""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """The traps of a tenant, and what it reads by itself, which is all that they may read."""
+
+    url: str
+    owner: str
+    own_answers: Answers
+
+    def answers(self, context: str) -> Answers:
+        """What the functions read when they ran in a context; they always run as the tenant."""
+        with psycopg.connect(self.url) as admin:
+            rows = admin.execute(
+                "SELECT DISTINCT ran_as, question, answer FROM trap.answer WHERE context = %s", (context,)
+            ).fetchall()
+        assert {row[0] for row in rows} == {user_of(self.owner)}, context
+        found: Answers = {row[1]: row[2] for row in rows}
+        assert len(found) == len(rows), f"{context}: one question has several answers"
+        return found
+
+
+def questions(world: World) -> list[str]:
+    """Everything that can be read: whole tables and views, and every function, asked about each tenant."""
+    with psycopg.connect(world.url) as admin:
+        asked = [
+            sql.SQL("SELECT string_agg(found::text, E'\\n' ORDER BY found::text) FROM {} AS found").format(
+                identifier(name)
+            )
+            for name in relations(world.url)
+        ]
+        for signature, trial in TRIALS.items():
+            if signature in DRAWING or trial.startswith("CALL"):
+                continue
+            for given in (world.own, world.foreign):
+                call = sql.SQL(trial).format(**{name: sql.Literal(value) for name, value in given.items()})
+                asked.append(
+                    sql.SQL(
+                        "SELECT string_agg(found::text, E'\\n' ORDER BY found::text) FROM ({}) AS found"
+                    ).format(call)
+                )
+        return [one.as_string(admin) for one in asked]
+
+
+def set_trap(world: World, owner: str) -> Trap:
+    """Let a tenant create the functions, and read everything by itself for comparison."""
+    name = sql.Identifier(user_of(owner))
+    with psycopg.connect(world.url) as admin:
+        admin.execute(sql.SQL("CREATE SCHEMA trap AUTHORIZATION {}").format(name))
+    with psycopg.connect(owner) as tenant:
+        tenant.execute(TRAP.encode())
+        with tenant.cursor() as cursor:
+            cursor.executemany("INSERT INTO trap.question VALUES (%s)", [(one,) for one in questions(world)])
+        tenant.commit()
+        tenant.execute("SELECT trap.look('itself')")
+    trap = Trap(world.url, owner, {})
+    return Trap(world.url, owner, trap.answers("itself"))
+
+
+def seen_by(trap: Trap, url: str) -> Answers:
+    """What another user reads by the same questions."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT question, trap.ask(question) FROM trap.question").fetchall()
+    return dict(rows)
