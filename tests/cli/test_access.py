@@ -59,9 +59,7 @@ WRITING = [
 ]
 
 
-def test_a_reader_reads_what_the_owner_reads_and_changes_nothing(
-    filled: CommandLine, user: str, url: str
-) -> None:
+def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, user: str, url: str) -> None:
     reader = as_user(filled, user)
     refused = reader.fail("pairs")
     assert "permission denied for schema nearsim" in refused and "nearsim db grant USER reader" in refused
@@ -95,7 +93,7 @@ def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
         connection.execute("SELECT FROM nearsim.document")
 
 
-def test_what_a_writer_writes_is_taken_in_by_a_worker(
+def test_documents_of_a_writer_are_indexed_by_a_worker(
     filled: CommandLine, user: str, stories: Path, tmp_path: Path
 ) -> None:
     filled.succeed("db", "grant", user_of(user), "writer")
@@ -119,7 +117,7 @@ def test_what_a_writer_writes_is_taken_in_by_a_worker(
     assert set(cluster["members"]) == {"storm", "storm-again", "again", "bridge"}
 
 
-def test_what_cannot_be_granted_is_told(filled: CommandLine, user: str, url: str) -> None:
+def test_invalid_grants_are_refused(filled: CommandLine, user: str, url: str) -> None:
     name = user_of(user)
     assert "role 'owner' does not exist; available roles: reader, writer, admin" in filled.fail(
         "db", "grant", name, "owner", exit_code=2
@@ -145,7 +143,7 @@ def test_what_cannot_be_granted_is_told(filled: CommandLine, user: str, url: str
     assert filled.succeed("db", "isolation", "status", "--json").document()["access"] == []
 
 
-def test_isolation_is_switched_and_shown(filled: CommandLine, user: str, url: str, tmp_path: Path) -> None:
+def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, url: str, tmp_path: Path) -> None:
     name = user_of(user)
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": STORM}])
     filled.succeed("ingest", other, "--collection", "other", "--quiet")
@@ -180,7 +178,7 @@ def test_isolation_is_switched_and_shown(filled: CommandLine, user: str, url: st
     assert len(reader.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
-def test_who_sees_nothing_is_listed(filled: CommandLine, user: str, url: str) -> None:
+def test_users_without_any_access_are_listed(filled: CommandLine, user: str, url: str) -> None:
     def listed() -> set[str]:
         return set(filled.succeed("db", "isolation", "status", "--json").document()["ungranted"])
 
@@ -210,7 +208,7 @@ def findings(outcome: object) -> dict[str, tuple[str, str, str]]:
     return {one["check"]: (one["verdict"], one["finding"], one["advice"]) for one in outcome["checks"]}
 
 
-def test_doctor_knows_roles(filled: CommandLine, user: str, url: str) -> None:
+def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
     verdict, finding, _ = findings(filled.succeed("doctor", "--json").document())["roles"]
     assert verdict == "ok" and "readers see all collections" in finding
     filled.succeed("db", "grant", user_of(user), "reader")

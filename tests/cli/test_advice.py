@@ -25,5 +25,7 @@ from nearsim_db.errors import suggested_command
         ("profile delete", ("news", "default"), (), "nearsim profile delete default -c news"),
     ],
 )
-def test_it_can_be_copied(command: str, named: tuple[str, str], more: tuple[str, ...], told: str) -> None:
+def test_suggested_command_can_be_pasted_into_a_shell(
+    command: str, named: tuple[str, str], more: tuple[str, ...], told: str
+) -> None:
     assert suggested_command(command, *named, *more) == told

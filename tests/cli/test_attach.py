@@ -64,7 +64,7 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
     )
 
 
-def test_what_people_read(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
+def test_output_for_people(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
     begun = nearsim.succeed(*ATTACH, "--collection", "stories").out
     assert begun.startswith(
         "collection stories is attached to news.story: 3 new rows, 0 changed, 0 deleted\n"
@@ -75,7 +75,9 @@ def test_what_people_read(nearsim: CommandLine, app: "psycopg.Connection[tuple[o
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
-def test_what_is_refused(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
+def test_invalid_calls_are_refused(
+    nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]"
+) -> None:
     assert "--id and --text" in nearsim.fail("attach", "news.story", exit_code=2)
     assert "no table 'news.storm'" in nearsim.fail("attach", "news.storm", "--id", "slug", "--text", "body")
     assert "no column 'text'" in nearsim.fail("attach", "news.story", "--id", "slug", "--text", "text")

@@ -70,7 +70,7 @@ def test_check_as_json_lines(filled: CommandLine, new: Path) -> None:
     assert (rows[0]["duplicate_of"], rows[0]["similarity"], rows[0]["matches"]) == (None, None, [])
 
 
-def test_check_as_csv_and_for_people(filled: CommandLine, new: Path, tmp_path: Path) -> None:
+def test_check_as_csv_and_as_a_table(filled: CommandLine, new: Path, tmp_path: Path) -> None:
     path = tmp_path / "checked.csv"
     told = filled.succeed("check", new, "-o", path)
     assert told.err == f"wrote documents checked to {path}: 4\n"
@@ -87,7 +87,7 @@ def test_check_as_csv_and_for_people(filled: CommandLine, new: Path, tmp_path: P
     assert count == "documents checked: 4"
 
 
-def test_the_exit_code_tells_when_asked(filled: CommandLine, new: Path, tmp_path: Path) -> None:
+def test_exit_code_reports_duplicates_on_request(filled: CommandLine, new: Path, tmp_path: Path) -> None:
     assert filled.run("check", new, "--exit-code").exit_code == 3
     assert filled.run("check", new, "--exit-code", "--min-similarity", "0.999").exit_code == 0
     assert filled.run("check", new).exit_code == 0
@@ -109,7 +109,7 @@ def test_check_takes_either_files_or_a_text(filled: CommandLine, new: Path) -> N
     assert "--title requires --text" in filled.fail("check", new, "--title", "x", exit_code=2)
 
 
-def test_fields_and_records_that_cannot_be_used(filled: CommandLine, tmp_path: Path) -> None:
+def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text(f'key,story\na,"{STORM_AGAIN}"\n,"{STORM}"\n')
     rejects = tmp_path / "rejects.jsonl"

@@ -38,7 +38,7 @@ def test_several_curves_at_once(plain: CommandLine) -> None:
         assert figure in shown
 
 
-def test_json_has_points_areas_and_what_is_special(plain: CommandLine) -> None:
+def test_json_has_points_areas_and_characteristic_values(plain: CommandLine) -> None:
     found = plain.succeed(
         "curve", "20x5", "or(4, and(4, or(4, and(4))))", "--threshold", 0.6, "--json"
     ).document()
@@ -64,7 +64,7 @@ def test_json_has_points_areas_and_what_is_special(plain: CommandLine) -> None:
     assert alone["threshold"] is None and alone["curves"][0]["false_negative_area"] is None
 
 
-def test_a_minimum_for_bands_without_their_own(plain: CommandLine) -> None:
+def test_minimum_applies_to_bands_without_their_own(plain: CommandLine) -> None:
     found = plain.succeed(
         "curve", "20x5", "20x5@2", "20x5@1", "or(5)", "--min-shared-bands", 3, "--json"
     ).document()
@@ -76,7 +76,7 @@ def test_a_minimum_for_bands_without_their_own(plain: CommandLine) -> None:
     ]
 
 
-def test_the_page_shows_what_the_command_prints(plain: CommandLine) -> None:
+def test_documentation_shows_the_actual_output(plain: CommandLine) -> None:
     shown = re.findall(r"```console\n\$ nearsim ([^\n]*)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert len(shown) == 2
     for command, printed in shown:
@@ -84,7 +84,7 @@ def test_the_page_shows_what_the_command_prints(plain: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("threshold", [["--threshold", "0.6"], []])
-def test_pictures(plain: CommandLine, tmp_path: Path, threshold: list[str]) -> None:
+def test_curves_as_image_files(plain: CommandLine, tmp_path: Path, threshold: list[str]) -> None:
     drawing, image = tmp_path / "curves.svg", tmp_path / "curves.PNG"
     for path in (drawing, image):
         plain.succeed("curve", "or(4, and(4))", "25x2", *threshold, "--output", path)
@@ -98,7 +98,7 @@ def test_pictures(plain: CommandLine, tmp_path: Path, threshold: list[str]) -> N
     assert drawing.read_bytes() == first
 
 
-def test_a_recipe_and_a_preset(plain: CommandLine, tmp_path: Path) -> None:
+def test_curves_of_a_recipe_and_a_preset(plain: CommandLine, tmp_path: Path) -> None:
     recipe = tmp_path / "strict.toml"
     recipe.write_text('match = {threshold = 0.9, amplification = "or(12, and(10))"}')
     found = plain.succeed("curve", "--recipe", recipe, "--json").document()
@@ -111,7 +111,7 @@ def test_a_recipe_and_a_preset(plain: CommandLine, tmp_path: Path) -> None:
     assert [one["name"] for one in found["curves"]] == ["32x4", "default"] and found["threshold"] == 0.8
 
 
-def test_a_distance_falls(plain: CommandLine) -> None:
+def test_curve_over_distance_falls(plain: CommandLine) -> None:
     rules = ["sketch.family=projection", "match.threshold=2", "match.amplification=or(20, and(5))"]
     options = [part for rule in rules for part in ("--set", rule)]
     found = plain.succeed("curve", *options, "--json").document()
@@ -155,13 +155,13 @@ def test_a_distance_falls(plain: CommandLine) -> None:
         (["4x4"] * 9, 2, "9 curves given; at most 8"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_invalid_curves_are_refused(
     plain: CommandLine, arguments: list[str], exit_code: int, reason: str
 ) -> None:
     assert reason in plain.fail("curve", *arguments, exit_code=exit_code)
 
 
-def test_a_picture_without_matplotlib(
+def test_image_without_matplotlib_is_refused(
     plain: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
@@ -174,7 +174,7 @@ def test_a_picture_without_matplotlib(
     assert "or(4, and(4))" in plain.succeed("curve", "4x4").out
 
 
-def test_what_a_profile_does(nearsim: CommandLine) -> None:
+def test_curve_of_a_profile(nearsim: CommandLine) -> None:
     rule = "match.amplification=and(2, or(16, and(4)))"
     nearsim.succeed("profile", "create", "both", "--collection", "news", "--set", rule, "--quiet")
     found = nearsim.succeed("curve", "--profile", "both", "--collection", "news", "--json").document()

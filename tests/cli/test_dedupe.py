@@ -1,4 +1,4 @@
-"""nearsim dedupe: files in, the same without near-duplicates out, and no leftovers."""
+"""nearsim dedupe: files without their near-duplicates, outputs written atomically, no leftovers."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ def assert_nothing_is_left(database_url: str) -> None:
         assert connection.execute(leaves).fetchone() == (0,)
 
 
-def test_lines_that_stay_are_copied_byte_for_byte(
+def test_kept_lines_are_copied_byte_for_byte(
     nearsim: CommandLine, database_url: str, tmp_path: Path, unique: Path
 ) -> None:
     lines = [
@@ -78,7 +78,7 @@ def test_pairs_clusters_and_rejects_on_request(
     assert [row["line"] for row in rows["rejects"]] == [6]
 
 
-def test_of_equal_ids_the_last_wins_within_and_between_files(
+def test_last_record_of_an_id_is_kept_within_and_between_files(
     nearsim: CommandLine, tmp_path: Path, unique: Path
 ) -> None:
     first = write_jsonl(
@@ -93,7 +93,7 @@ def test_of_equal_ids_the_last_wins_within_and_between_files(
     assert kept == [{"id": "a", "text": BRIDGE}, {"id": "c", "text": STORM}, {"id": "b", "text": HARVEST}]
 
 
-def test_the_recipe_decides(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+def test_recipe_is_applied(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     path = write_jsonl(
         tmp_path / "three.jsonl",
         [{"id": "a", "text": STORM}, {"id": "b", "text": STORM_LATER}, {"id": "c", "text": STORM_AGAIN}],
@@ -125,7 +125,7 @@ def test_tables_and_folders_become_json_lines(nearsim: CommandLine, tmp_path: Pa
     ]
 
 
-def test_a_file_may_take_its_own_place(nearsim: CommandLine, stories: Path) -> None:
+def test_output_may_replace_its_input(nearsim: CommandLine, stories: Path) -> None:
     before = stories.read_bytes().splitlines(keepends=True)
     stories.chmod(0o640)
     nearsim.succeed("dedupe", stories, "--output", stories, "-q")
@@ -133,9 +133,7 @@ def test_a_file_may_take_its_own_place(nearsim: CommandLine, stories: Path) -> N
     assert stories.stat().st_mode & 0o777 == 0o640
 
 
-def test_standard_output_holds_what_stays_and_nothing_else(
-    nearsim: CommandLine, stories: Path, unique: Path
-) -> None:
+def test_standard_output_has_only_kept_records(nearsim: CommandLine, stories: Path, unique: Path) -> None:
     nearsim.succeed("dedupe", stories, "-o", unique, "-q")
     told = nearsim.succeed("dedupe", stories, "-o", "-")
     assert told.out == unique.read_text()
@@ -146,7 +144,7 @@ def test_standard_output_holds_what_stays_and_nothing_else(
     assert not Path("-").exists()
 
 
-def test_outputs_that_promise_something_else_are_refused(
+def test_unsupported_outputs_are_refused(
     nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
 ) -> None:
     for name in ("x.jsonl.gz", "x.jsonl.zst", "x.csv"):
@@ -161,13 +159,13 @@ def test_outputs_that_promise_something_else_are_refused(
     assert list(tmp_path.glob("*.*")) == [stories]
 
 
-def test_nothing_in_nothing_out(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+def test_empty_input_gives_empty_output(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     path = write_jsonl(tmp_path / "empty.jsonl", [])
     told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
     assert (told["read"], told["unique"], unique.read_bytes()) == (0, 0, b"")
 
 
-def test_a_failure_writes_nothing_and_leaves_nothing(
+def test_failure_writes_nothing_and_leaves_nothing_behind(
     nearsim: CommandLine, database_url: str, stories: Path, tmp_path: Path, unique: Path
 ) -> None:
     packed = gzip.compress(stories.read_bytes())
@@ -181,7 +179,9 @@ def test_a_failure_writes_nothing_and_leaves_nothing(
     assert_nothing_is_left(database_url)
 
 
-def test_what_a_killed_run_left_is_swept_by_the_next_command(nearsim: CommandLine, database_url: str) -> None:
+def test_leftovers_of_a_killed_run_are_removed_by_the_next_command(
+    nearsim: CommandLine, database_url: str
+) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
     assert nearsim.succeed("collection", "list", "--json").document() == []
@@ -189,7 +189,7 @@ def test_what_a_killed_run_left_is_swept_by_the_next_command(nearsim: CommandLin
 
 
 @pytest.mark.parametrize("option", ["--pairs", "--clusters", "--rejects"])
-def test_an_input_is_never_written_over_by_another_output(
+def test_inputs_are_not_overwritten_by_other_outputs(
     nearsim: CommandLine, tmp_path: Path, option: str
 ) -> None:
     file = tmp_path / "in.jsonl"

@@ -18,7 +18,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
         yield CommandLine({"NEARSIM_HOME": str(home)})
 
 
-def test_an_embedded_server_from_the_first_ingest_to_its_stop(embedded: CommandLine, stories: Path) -> None:
+def test_embedded_server_starts_on_first_use_and_stops(embedded: CommandLine, stories: Path) -> None:
     status = embedded.succeed("db", "status", "--json").document()
     assert (status["server"], status["running"], status["schema_revision"]) == ("embedded", False, None)
     assert embedded.succeed("db", "stop").err == "the embedded server was not running\n"

@@ -64,7 +64,7 @@ def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> No
     assert row.split()[4:6] == ["default", "default"] and row.split()[-1] == str(renamed["other_ids"][0])
 
 
-def test_what_does_not_go_together(filled: CommandLine) -> None:
+def test_conflicting_options_are_refused(filled: CommandLine) -> None:
     for wrong in (
         ["--profile", "default"],
         ["--new"],
@@ -75,7 +75,7 @@ def test_what_does_not_go_together(filled: CommandLine) -> None:
     assert "existing collections: default" in filled.fail("events", "--collection", "other")
 
 
-def test_old_events_are_removed_and_missed(filled: CommandLine, database_url: str) -> None:
+def test_pruned_events_are_reported_as_missed(filled: CommandLine, database_url: str) -> None:
     last = filled.succeed("events", "--format", "jsonl").rows()[-1]["event_id"]
     assert "removed events: 0" in filled.succeed("events", "prune", "--older-than", "1 day").err
     with application(database_url) as writing:
@@ -86,7 +86,7 @@ def test_old_events_are_removed_and_missed(filled: CommandLine, database_url: st
     assert "requires an age" in filled.fail("events", "prune", "--older-than", "none")
 
 
-def test_a_temporary_collection_tells_nothing(
+def test_temporary_collections_publish_no_events(
     nearsim: CommandLine, stories: Path, tmp_path: Path, database_url: str
 ) -> None:
     nearsim.succeed("dedupe", stories, "--output", tmp_path / "unique.jsonl", "--quiet")
@@ -96,7 +96,7 @@ def test_a_temporary_collection_tells_nothing(
 
 @pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_events_are_followed_until_a_signal(
+def test_follow_runs_until_a_signal(
     filled: CommandLine, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     with following(filled, "--kind", "pair_found") as process:
@@ -110,7 +110,7 @@ def test_events_are_followed_until_a_signal(
         assert process.wait(20) == code
 
 
-def test_what_is_followed_is_appended_to_a_file(filled: CommandLine, tmp_path: Path) -> None:
+def test_followed_events_are_appended_to_a_file(filled: CommandLine, tmp_path: Path) -> None:
     output = tmp_path / "events.csv"
     for after, limit in ((0, 3), (3, 1)):
         filled.succeed("events", "--follow", "--after", after, "--limit", limit, "--output", output)

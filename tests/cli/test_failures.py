@@ -38,7 +38,7 @@ def complaint(error: NearsimError, environment: dict[str, str | None]) -> str:
         (InputError("no such file"), 1_000_000, None, False),
     ],
 )
-def test_a_full_disk_of_the_embedded_server_is_told(
+def test_full_disk_of_the_embedded_server_is_reported(
     error: NearsimError,
     free: int,
     url: str | None,

@@ -74,7 +74,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     assert f"nearsim {command}" in shown.stdout.partition("Example: ")[2]
 
 
-def test_what_is_looked_at_before_an_index_is_a_panel_of_its_own() -> None:
+def test_planning_commands_have_their_own_panel() -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout
     panel, management = shown.partition(" Planning ")[2].split(" Management ")
     assert " curve " in panel and " tune " in panel
@@ -85,7 +85,7 @@ def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout == "nearsim 0.1.0\n"
 
 
-def test_wrong_usage_ends_with_two() -> None:
+def test_usage_errors_exit_with_2() -> None:
     for wrong in (
         ["no-such-command"],
         ["ingest"],
@@ -95,7 +95,7 @@ def test_wrong_usage_ends_with_two() -> None:
         assert CliRunner().invoke(app, wrong).exit_code == 2
 
 
-def test_an_unreachable_server_is_told_in_one_line() -> None:
+def test_unreachable_server_is_reported_in_one_line() -> None:
     ended = nearsim("stats", NEARSIM_DATABASE_URL=NOWHERE)
     assert ended.returncode == 1
     assert ended.stdout == ""
@@ -103,14 +103,14 @@ def test_an_unreachable_server_is_told_in_one_line() -> None:
     assert line.startswith("error: ") and "127.0.0.1" in line
 
 
-def test_a_server_of_ones_own_is_neither_started_nor_stopped() -> None:
+def test_external_server_is_neither_started_nor_stopped() -> None:
     for command in ("start", "stop"):
         ended = nearsim("db", command, NEARSIM_DATABASE_URL=NOWHERE)
         assert ended.returncode == 2
         assert "NEARSIM_DATABASE_URL is set, and nearsim does not start or stop that server" in ended.stderr
 
 
-def test_db_url_is_one_that_psql_takes() -> None:
+def test_db_url_is_accepted_by_psql() -> None:
     ended = nearsim(
         "db", "url", NEARSIM_DATABASE_URL="postgresql+psycopg://me:secret@host:5433/mine?sslmode=require"
     )

@@ -54,7 +54,7 @@ def test_the_same_file_again_changes_nothing(filled: CommandLine, stories: Path)
     assert (told["read"], told["unchanged"], told["updated"]) == (5, 5, 0)
 
 
-def test_people_see_the_counts_and_the_first_rejects(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_table_shows_counts_and_the_first_rejects(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "mixed.jsonl"
     path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n{broken\n" + "[]\n" * 9)
     shown = nearsim.succeed("ingest", path).out
@@ -74,7 +74,7 @@ def test_rejects_are_written_with_line_and_reason(nearsim: CommandLine, tmp_path
     assert "not JSON" in reject["reason"]
 
 
-def test_records_none_of_which_can_be_used_are_a_failure(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_ingest_without_usable_records_fails(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text("{broken\n[]\n")
     outcome = nearsim.run("ingest", path, "--json")
@@ -84,7 +84,7 @@ def test_records_none_of_which_can_be_used_are_a_failure(nearsim: CommandLine, t
     nearsim.succeed("ingest", path)
 
 
-def test_a_profile_line_has_no_idle_digits_nor_a_blank_line_before(filled: CommandLine) -> None:
+def test_profile_line_has_two_decimals_and_no_blank_line_before(filled: CommandLine) -> None:
     figure = filled.succeed("stats", "--json").document()["candidates_per_document"]
     heading, _, line = filled.succeed("build").out.splitlines()
     assert heading.split()[0] == "profile"
@@ -107,7 +107,7 @@ def test_a_dry_run_writes_nothing(nearsim: CommandLine, stories: Path) -> None:
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
-def test_what_a_truncated_file_gives_is_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
     total = 3_000
     lines = "".join(json.dumps({"id": n, "text": unlike_any_other(n)}) + "\n" for n in range(total))
     whole = gzip.compress(lines.encode(), mtime=0)
@@ -122,13 +122,13 @@ def test_what_a_truncated_file_gives_is_kept_and_indexed(nearsim: CommandLine, t
     assert nearsim.succeed("stats", "--json").document()["indexed"] == told["inserted"]
 
 
-def test_standard_input_and_a_collection_of_its_own(nearsim: CommandLine) -> None:
+def test_standard_input_into_a_new_collection(nearsim: CommandLine) -> None:
     nearsim.succeed("ingest", "-", "-c", "news", "-q", given=json.dumps({"id": "a", "text": STORM}).encode())
     (one,) = nearsim.succeed("collection", "list", "--json").document()
     assert (one["collection"], one["documents"]) == ("news", 1)
 
 
-def test_columns_are_named(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"key,head,main,paper,link,day\nk1,Storm,{STORM},Herald,http://h/1,2024-05-31\n")
     names = {
@@ -161,7 +161,7 @@ def test_a_folder_of_text_files(nearsim: CommandLine, tmp_path: Path) -> None:
     assert (pair["left"], pair["right"]) == ("a.txt", "sub/b.txt")
 
 
-def test_build_takes_in_what_plain_sql_wrote(filled: CommandLine, database_url: str) -> None:
+def test_build_indexes_documents_written_in_sql(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO nearsim.document (collection_id, external_id, body)"
@@ -176,7 +176,7 @@ def test_build_takes_in_what_plain_sql_wrote(filled: CommandLine, database_url: 
 
 
 @pytest.mark.slow("stops a process")
-def test_an_interrupted_ingest_is_taken_up_by_the_same_command(
+def test_interrupted_ingest_is_completed_by_the_same_command(
     nearsim: CommandLine, database_url: str, tmp_path: Path
 ) -> None:
     records = [{"id": f"n{n}", "text": unlike_any_other(n)} for n in range(2_100)]

@@ -41,7 +41,7 @@ def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
     assert "has no document 'nobody'" in nearsim.fail("get", "nobody")
 
 
-def test_delete_takes_the_pairs_along(filled: CommandLine) -> None:
+def test_delete_removes_pairs(filled: CommandLine) -> None:
     assert filled.succeed("delete", "storm").out == "deleted storm\n"
     (pair,) = filled.succeed("pairs", "--format", "jsonl").rows()
     assert {pair["left"], pair["right"]} == {"storm-again", "storm-twin"}
@@ -58,7 +58,7 @@ def test_stats(filled: CommandLine) -> None:
     assert "0.70         0.9998\n" in shown
 
 
-def test_changes_that_wait_are_told(filled: CommandLine, database_url: str) -> None:
+def test_pending_changes_are_reported(filled: CommandLine, database_url: str) -> None:
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
     assert filled.succeed("work", "list").out == "no documents in the work queue\n"
     with psycopg.connect(database_url) as connection:
@@ -110,7 +110,9 @@ def test_collections(nearsim: CommandLine) -> None:
         kept=2,
     ),
 )
-def test_names_that_look_like_others_are_refused(nearsim: CommandLine, database_url: str, name: str) -> None:
+def test_names_with_spaces_around_or_control_characters_are_refused(
+    nearsim: CommandLine, database_url: str, name: str
+) -> None:
     for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
         assert "leave out control characters, and spaces around the name" in nearsim.fail(*command)
     assert "the collection name must not be empty" in nearsim.fail("collection", "create", " ")
@@ -122,7 +124,7 @@ def test_names_that_look_like_others_are_refused(nearsim: CommandLine, database_
     nearsim.succeed("collection", "create", "two words")
 
 
-def test_a_profile_on_a_filled_collection_answers_at_once(filled: CommandLine) -> None:
+def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) -> None:
     near, every = counts(STORM, STORM_AGAIN)
     assert 0.7 < near / every < 0.99
     shown = filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99").out
@@ -141,7 +143,7 @@ def test_a_profile_on_a_filled_collection_answers_at_once(filled: CommandLine) -
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
-def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLine, stories: Path) -> None:
+def test_profile_on_an_empty_collection_is_built_on_ingest(nearsim: CommandLine, stories: Path) -> None:
     told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
     assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
     made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
@@ -153,7 +155,7 @@ def test_a_profile_on_an_empty_collection_waits_for_documents(nearsim: CommandLi
     assert [one["profile"] for one in nearsim.succeed("profile", "list", "--json").document()] == ["mine"]
 
 
-def test_a_shown_recipe_makes_the_same_profile(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_shown_recipe_creates_the_same_profile(nearsim: CommandLine, tmp_path: Path) -> None:
     changes = [
         "shingle.scheme=char",
         "shingle.k=5",
@@ -172,7 +174,7 @@ def test_a_shown_recipe_makes_the_same_profile(nearsim: CommandLine, tmp_path: P
     assert first["fingerprint"] in nearsim.succeed("profile", "show", "first").out
 
 
-def test_recipes_that_cannot_be_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_invalid_recipes_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text("[match]\ntreshold = 0.8\n")
     create = ("profile", "create", "wrong")
@@ -195,9 +197,7 @@ def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
     assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())
 
 
-def test_init_makes_the_schema_where_there_is_none(
-    nearsim: CommandLine, database_url: str, major: int
-) -> None:
+def test_init_creates_a_missing_schema(nearsim: CommandLine, database_url: str, major: int) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
     assert "run: nearsim db init" in nearsim.fail("stats")
@@ -210,7 +210,7 @@ def test_init_makes_the_schema_where_there_is_none(
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
-def test_a_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
+def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     told = filled.succeed("doctor", "--json").document()
     verdicts = {one["check"]: one["verdict"] for one in told["checks"]}
     assert told["ok"] is True
@@ -225,7 +225,7 @@ def test_a_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     assert "ok       schema" in filled.succeed("doctor").out
 
 
-def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: str) -> None:
+def test_doctor_finds_leftovers(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
         connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
@@ -237,7 +237,7 @@ def test_a_doctor_finds_what_was_left_behind(filled: CommandLine, database_url: 
     assert "1 left by killed runs of dedupe\n" in shown
 
 
-def test_a_doctor_names_the_rights_that_are_missing(filled: CommandLine, database_url: str) -> None:
+def test_doctor_names_missing_rights(filled: CommandLine, database_url: str) -> None:
     role = f"reader_{os.getpid()}"
     name = psycopg.sql.Identifier(role)
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -279,7 +279,7 @@ def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
     )
 
 
-def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, database_url: str) -> None:
+def test_doctor_exit_code_reports_problems(nearsim: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
         connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
@@ -290,7 +290,7 @@ def test_a_doctor_tells_problems_with_its_exit_code(nearsim: CommandLine, databa
     assert problem["check"] == "schema" and "newer nearsim" in problem["finding"]
 
 
-def test_an_id_of_one_collection_is_none_of_another(filled: CommandLine, tmp_path: Path) -> None:
+def test_ids_belong_to_one_collection(filled: CommandLine, tmp_path: Path) -> None:
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "storm", "text": STORM}])
     filled.succeed("ingest", other, "--collection", "other", "-q")
     assert filled.succeed("pairs", "--collection", "other").out == "no pairs\n"
@@ -298,7 +298,7 @@ def test_an_id_of_one_collection_is_none_of_another(filled: CommandLine, tmp_pat
     assert filled.succeed("get", "storm").document()["body"] == STORM
 
 
-def test_an_index_made_with_the_long_english_list_keeps_it(
+def test_index_built_with_the_long_english_list_keeps_it(
     nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     titles = {"one": "ONE BILLION wheat bushels", "two": "TWO BILLION wheat bushels"}

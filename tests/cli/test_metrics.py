@@ -26,7 +26,9 @@ def distance(left: str, right: str) -> float:
     return math.dist([a[one] for one in {*a, *b}], [b[one] for one in {*a, *b}])
 
 
-def test_distances_are_shown_where_there_are_any(nearsim: CommandLine, stories: Path, tmp_path: Path) -> None:
+def test_distances_are_shown_if_the_metric_has_one(
+    nearsim: CommandLine, stories: Path, tmp_path: Path
+) -> None:
     nearsim.succeed("profile", "create", "default", *EUCLIDEAN, "-q")
     nearsim.succeed("ingest", stories, "-q")
     apart = pytest.approx(distance(STORM, STORM_AGAIN))
@@ -72,7 +74,7 @@ def test_distances_are_shown_where_there_are_any(nearsim: CommandLine, stories: 
     )
 
 
-def test_without_pairs_the_columns_are_the_same(nearsim: CommandLine, stories: Path) -> None:
+def test_columns_are_the_same_without_pairs(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("profile", "create", "default", *EUCLIDEAN, "--set", "match.threshold=0.01", "-q")
     nearsim.succeed("ingest", stories, "-q")
     heading = ",".join(["id", "title", *EVIDENCE, "distance"])

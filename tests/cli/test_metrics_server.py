@@ -171,7 +171,7 @@ def test_a_client_may_close_its_side_after_the_request(address: tuple[str, int])
         (b"GET /" + b"a" * metrics_server.HEAD_BYTES, 431),
     ],
 )
-def test_what_is_no_request_is_refused(
+def test_malformed_requests_are_refused(
     address: tuple[str, int], request_: bytes, expected: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(answer(address, request_)) == expected

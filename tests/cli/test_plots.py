@@ -40,7 +40,7 @@ def heights(lines: list[str], mark: str, width: int) -> list[set[float]]:
 
 
 @pytest.mark.parametrize("text", ["or(20, and(5))", "or(4, and(4, or(4, and(4))))", "and(9)", "or(30)"])
-def test_marks_stand_where_the_curve_is(text: str) -> None:
+def test_marks_are_at_the_height_of_the_curve(text: str) -> None:
     stream, probability = Pipe("utf-8"), parse(text).probability
     plots.draw([probability], 0, 1, None, stream)
     lines = stream.text().splitlines()
@@ -54,7 +54,7 @@ def test_marks_stand_where_the_curve_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -70,7 +70,7 @@ def test_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) 
         assert {"o", "x"} <= set(lines[row][place])
 
 
-def test_a_pipe_that_knows_ascii_only() -> None:
+def test_plot_in_ascii() -> None:
     stream = Pipe("ascii")
     plots.draw([parse("or(4, and(4))").probability], 0, 1, 0.5, stream)
     lines = stream.text().splitlines()
@@ -78,7 +78,7 @@ def test_a_pipe_that_knows_ascii_only() -> None:
     assert lines[22].split() == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
 
 
-def test_another_axis() -> None:
+def test_plot_with_another_axis() -> None:
     stream = Pipe("utf-8")
     plots.draw([lambda distance: 1 / (1 + distance)], 0, 10, 2.5, stream)
     lines = stream.text().splitlines()

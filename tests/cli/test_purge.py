@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
 
 
-def test_a_purge_names_every_place(filled: CommandLine, tmp_path: Path) -> None:
+def test_purge_lists_every_place(filled: CommandLine, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     again = write_jsonl(
         tmp_path / "again.jsonl",
@@ -35,7 +35,7 @@ def test_a_purge_names_every_place(filled: CommandLine, tmp_path: Path) -> None:
     assert {pair["left"], pair["right"]} == {"storm-again", "storm-twin"}
 
 
-def test_a_purge_for_people(filled: CommandLine, tmp_path: Path) -> None:
+def test_purge_output_for_people(filled: CommandLine, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     rejects.write_text('{"file": "a", "line": 1, "id": "nobody", "reason": "r"}\n')
     outcome = filled.run("delete", "harvest", "nobody", "never", "--purge", "--rejects", rejects, "-y")
@@ -49,12 +49,12 @@ def test_a_purge_for_people(filled: CommandLine, tmp_path: Path) -> None:
     assert rejects.read_text() == ""
 
 
-def test_deleting_says_as_json_what_went(filled: CommandLine) -> None:
+def test_delete_reports_deleted_documents_as_json(filled: CommandLine) -> None:
     outcome = filled.run("delete", "harvest", "nobody", "--json")
     assert (outcome.exit_code, outcome.document()) == (1, {"deleted": ["harvest"], "not_found": ["nobody"]})
 
 
-def test_what_is_no_reject_file_is_left_alone(filled: CommandLine, stories: Path, tmp_path: Path) -> None:
+def test_other_files_are_refused_as_reject_files(filled: CommandLine, stories: Path, tmp_path: Path) -> None:
     before = stories.read_bytes()
     assert "is not a reject file" in filled.fail("delete", "storm", "--purge", "--rejects", stories)
     assert stories.read_bytes() == before
@@ -62,7 +62,7 @@ def test_what_is_no_reject_file_is_left_alone(filled: CommandLine, stories: Path
     assert "--rejects requires --purge" in filled.fail("delete", "storm", "--rejects", stories, exit_code=2)
 
 
-def test_a_window_is_shown_and_explained(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_retention_window_is_shown_and_explained(nearsim: CommandLine, tmp_path: Path) -> None:
     made = nearsim.succeed("profile", "create", "recent", "--set", "retain.age=30 days")
     assert "window                       documents of the last 30 days\n" in made.out
     records = [

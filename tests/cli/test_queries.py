@@ -39,7 +39,7 @@ def test_pairs_as_json_lines(filled: CommandLine) -> None:
         assert row["similarity"] == row["intersection"] / row["union"]
 
 
-def test_pairs_as_csv_and_by_the_ending_of_the_output(filled: CommandLine, tmp_path: Path) -> None:
+def test_pairs_as_csv_by_option_or_output_name(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     told = filled.succeed("pairs", "--output", path)
     assert (told.out, told.err) == ("", f"wrote pairs to {path}: 3\n")
@@ -50,7 +50,7 @@ def test_pairs_as_csv_and_by_the_ending_of_the_output(filled: CommandLine, tmp_p
     } == PAIRS
 
 
-def test_pairs_for_people_are_the_most_similar_and_the_rest_is_told(filled: CommandLine) -> None:
+def test_table_shows_the_most_similar_pairs_and_the_number_omitted(filled: CommandLine) -> None:
     heading, _, row, _, count = filled.succeed("pairs", "--limit", "1").out.splitlines()
     assert heading.split() == ["left", "right", *SHOWN_EVIDENCE]
     assert row.split()[:3] == ["storm", "storm-twin", "1.0000"]
@@ -58,7 +58,7 @@ def test_pairs_for_people_are_the_most_similar_and_the_rest_is_told(filled: Comm
     assert filled.succeed("pairs").out.splitlines()[-1] == "pairs: 3"
 
 
-def test_quiet_answers_have_no_closing_line(filled: CommandLine) -> None:
+def test_quiet_output_has_no_summary_line(filled: CommandLine) -> None:
     for command in (["pairs", "--limit", "1"], ["clusters"], ["similar", "storm", "--limit", "1"]):
         told = filled.succeed(*command)
         quiet = filled.succeed(*command, "-q")
@@ -66,7 +66,7 @@ def test_quiet_answers_have_no_closing_line(filled: CommandLine) -> None:
     assert filled.succeed("similar", "harvest", "-q").out == ""
 
 
-def test_an_output_whose_ending_tells_no_format_is_refused(filled: CommandLine, tmp_path: Path) -> None:
+def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     told = filled.fail("pairs", "-o", path, exit_code=2)
     assert "end it in .jsonl, .ndjson, .csv, or give --format table, jsonl, csv" in told
@@ -75,7 +75,7 @@ def test_an_output_whose_ending_tells_no_format_is_refused(filled: CommandLine, 
     assert list(tmp_path.glob("pairs*")) == []
 
 
-def test_a_table_in_a_file_is_whole_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
     texts = [{"id": f"n{n}", "text": STORM} for n in range(12)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
     every, path = 12 * 11 // 2, tmp_path / "pairs.txt"
@@ -115,7 +115,7 @@ def test_similar_says_why_a_document_is_not_in_the_index(filled: CommandLine, da
         assert empty.out == "no similar documents\n" and "'empty' has no features" in empty.err
 
 
-def test_pairs_from_a_similarity_on(filled: CommandLine) -> None:
+def test_pairs_above_a_similarity(filled: CommandLine) -> None:
     rows = filled.succeed("pairs", "--format", "jsonl", "--min-similarity", "0.999").rows()
     assert [(row["left"], row["right"]) for row in rows] == [("storm", "storm-twin")]
 
@@ -134,7 +134,7 @@ def test_clusters(filled: CommandLine) -> None:
     assert "storm, storm-again, storm-twin" in filled.succeed("clusters").out
 
 
-def test_nothing_alike_is_said_so(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_empty_results_are_reported(nearsim: CommandLine, tmp_path: Path) -> None:
     texts = [{"id": "a", "text": HARVEST}, {"id": "b", "text": BRIDGE}]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "two.jsonl", texts), "-q")
     assert nearsim.succeed("pairs").out == "no pairs\n"
@@ -160,14 +160,14 @@ def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: 
     )
 
 
-def test_similar_takes_exactly_one_question(filled: CommandLine) -> None:
+def test_similar_takes_exactly_one_query(filled: CommandLine) -> None:
     for wrong in ([], ["storm", "--text", "x"], ["--text", "x", "--file", "y"]):
         assert "give one of ID, --text and --file" in filled.fail("similar", *wrong, exit_code=2)
     assert "has no document 'nobody'" in filled.fail("similar", "nobody")
     assert "cannot be read" in filled.fail("similar", "--file", "/no/such/file")
 
 
-def test_a_failure_leaves_the_output_as_it_was(filled: CommandLine, tmp_path: Path) -> None:
+def test_failure_leaves_the_output_file_unchanged(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("of an earlier run\n")
     filled.fail("pairs", "--profile", "nothing", "--output", path)
@@ -176,13 +176,13 @@ def test_a_failure_leaves_the_output_as_it_was(filled: CommandLine, tmp_path: Pa
     assert "cannot write" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
 
 
-def test_a_failure_prints_no_heading(filled: CommandLine) -> None:
+def test_failure_prints_no_heading(filled: CommandLine) -> None:
     outcome = filled.run("pairs", "--collection", "nothing", "--format", "csv")
     assert (outcome.exit_code, outcome.out) == (1, "")
     assert "collection 'nothing' does not exist; existing collections: default" in outcome.err
 
 
-def test_long_ids_are_whole_and_what_steers_terminals_is_shown(nearsim: CommandLine, tmp_path: Path) -> None:
+def test_long_ids_are_complete_and_control_characters_escaped(nearsim: CommandLine, tmp_path: Path) -> None:
     long, bold = "x" * 700, "\x1b[1mbold[/]"
     texts = [{"id": long, "text": STORM}, {"id": bold, "text": STORM}]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "two.jsonl", texts), "-q")
@@ -193,7 +193,7 @@ def test_long_ids_are_whole_and_what_steers_terminals_is_shown(nearsim: CommandL
 
 @pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("format", ["jsonl", "csv", "table"])
-def test_a_reader_that_has_enough_is_no_error(nearsim: CommandLine, tmp_path: Path, format: str) -> None:
+def test_closed_pipe_is_not_an_error(nearsim: CommandLine, tmp_path: Path, format: str) -> None:
     texts = [{"id": f"{n:0900d}", "text": STORM} for n in range(60)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
     program = [sys.executable, "-c", "from nearsim_db.cli import main; main()"]
@@ -209,7 +209,7 @@ def test_a_reader_that_has_enough_is_no_error(nearsim: CommandLine, tmp_path: Pa
 
 
 @pytest.mark.slow("starts a process")
-def test_a_full_disk_is_told(filled: CommandLine) -> None:
+def test_full_disk_is_reported(filled: CommandLine) -> None:
     program = [sys.executable, "-c", "from nearsim_db.cli import main; main()", "pairs", "--format", "jsonl"]
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(

@@ -57,7 +57,7 @@ def nearsim(url: str, tmp_path: Path) -> CommandLine:
     return CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})
 
 
-def test_the_whole_way(nearsim: CommandLine) -> None:
+def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--set", "match.threshold=0.3", "--json").document()
     assert set(started) == KEYS
     assert (started["state"], started["replaces"], started["differs"]) == (
@@ -79,7 +79,7 @@ def test_the_whole_way(nearsim: CommandLine) -> None:
     nearsim.fail("reindex", "start", "--promote", "--detach", exit_code=2)
 
 
-def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
+def test_builds_are_paused_resumed_and_abandoned(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--detach").err
     assert "waiting for a worker, and none is running; start one: nearsim worker\n" in started
     assert "waits for a worker" in nearsim.succeed("reindex", "status").out
@@ -97,7 +97,7 @@ def test_paused_resumed_and_given_up_by_hand(nearsim: CommandLine) -> None:
     assert "is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
 
 
-def test_nothing_to_show_is_said(nearsim: CommandLine) -> None:
+def test_empty_status_is_reported(nearsim: CommandLine) -> None:
     nearsim.succeed("collection", "create", "empty")
     assert "no generations" in nearsim.succeed("reindex", "status", "-c", "empty").err
     assert nearsim.succeed("reindex", "status", "-c", "empty", "--json").document() == []
@@ -105,10 +105,10 @@ def test_nothing_to_show_is_said(nearsim: CommandLine) -> None:
 
 @pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_what_is_left_behind_is_told_of_and_resumed(
+def test_interrupted_builds_are_reported_and_resumed(
     nearsim: CommandLine, url: str, number: signal.Signals
 ) -> None:
-    """It is stopped at its last step, where it waits for a lock that is held here."""
+    """The build is stopped in its last step, while it waits for a lock that the test holds."""
     with psycopg.connect(url) as holding, application(url) as looking:
         holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
         building = subprocess.Popen(
@@ -156,7 +156,7 @@ def test_what_is_left_behind_is_told_of_and_resumed(
 
 
 @pytest.mark.slow("kills a process")
-def test_a_worker_that_is_killed_is_followed_by_the_next(nearsim: CommandLine, url: str) -> None:
+def test_build_of_a_killed_worker_is_continued_by_the_next(nearsim: CommandLine, url: str) -> None:
     with psycopg.connect(url) as holding, application(url) as looking:
         holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
         nearsim.succeed("reindex", "start", "--detach")

@@ -30,7 +30,7 @@ def ready(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
     return nearsim
 
 
-def test_what_differs_stops_a_promotion(ready: CommandLine, tmp_path: Path) -> None:
+def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -> None:
     page = tmp_path / "diff.html"
     found = ready.succeed("reindex", "diff", "--json", "--output", page).document()
     assert found["recipe"] == {"normalise.case": ["casefold", "none"]}

@@ -87,7 +87,7 @@ class Elements(HTMLParser):
             self.text += data
 
 
-def test_nothing_on_the_page_could_be_fetched(page_file: Path) -> None:
+def test_page_loads_nothing_from_the_network(page_file: Path) -> None:
     page = page_file.read_text()
     elements = Elements(page)
     for tag, attributes in elements.found:
@@ -115,7 +115,7 @@ def test_nothing_on_the_page_could_be_fetched(page_file: Path) -> None:
     assert len(names) == len(set(names))
 
 
-def test_texts_that_mean_harm_are_only_shown(page_file: Path) -> None:
+def test_malicious_texts_are_escaped(page_file: Path) -> None:
     page = page_file.read_text()
     text = Elements(page).text
     assert [tag for tag, _ in Elements(page).found].count("script") == 2
@@ -236,7 +236,7 @@ def test_headings_sort_by_keyboard(browser: Browser, page_file: Path, complaints
 
 
 @pytest.mark.slow("needs Chromium")
-def test_light_dark_and_paper(browser: Browser, page_file: Path, complaints: list[str]) -> None:
+def test_page_in_light_dark_and_print(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     colours = []
     for scheme in ("light", "dark"):
         page = opened(browser, page_file, complaints, color_scheme=scheme)
@@ -257,9 +257,7 @@ def test_light_dark_and_paper(browser: Browser, page_file: Path, complaints: lis
     assert complaints == []
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(
-    browser: Browser, page_file: Path, complaints: list[str]
-) -> None:
+def test_page_fits_a_phone_screen(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     page = opened(browser, page_file, complaints, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("figure .narrow svg").first.is_visible()
@@ -278,7 +276,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     assert complaints == []
 
 
-def test_figures_as_json(filled: CommandLine, tmp_path: Path) -> None:
+def test_report_as_json(filled: CommandLine, tmp_path: Path) -> None:
     found = filled.succeed("report", "--json", "--top", 1, "--diffs", 1).document()
     assert found["stats"] == filled.succeed("stats", "--json").document()
     assert found["index"]["clusters"]["clusters"] == 1
@@ -290,7 +288,7 @@ def test_figures_as_json(filled: CommandLine, tmp_path: Path) -> None:
     assert json.loads(path.read_text()).keys() == found.keys()
 
 
-def test_a_page_also_where_nothing_is_there(nearsim: CommandLine, stories: Path) -> None:
+def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("collection", "create", "empty")
     assert "the collection has no profile yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out
     nearsim.succeed("profile", "create", "p", "--collection", "empty")
@@ -302,7 +300,9 @@ def test_a_page_also_where_nothing_is_there(nearsim: CommandLine, stories: Path)
     assert "There are no pairs to draw" in nearsim.succeed("report", "-p", "exact", "--output", "-").out
 
 
-def test_refusals(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_calls_are_refused(
+    filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "--output PATH" in filled.fail("report", exit_code=2)
     path = tmp_path / "report.html"
     assert "collection 'none' does not exist" in filled.fail("report", "-o", path, "-c", "none")

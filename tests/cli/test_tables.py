@@ -46,7 +46,7 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     assert " ".join(title) == "A storm cro…"
 
 
-def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
+def test_title_uses_the_available_width(terminal: Terminal) -> None:
     tables.print_table(
         ("id", "title", *NUMBERS),
         [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)],
@@ -57,7 +57,7 @@ def test_a_title_takes_the_room_there_is(terminal: Terminal) -> None:
     assert max(map(len, terminal.getvalue().splitlines())) == 80
 
 
-def test_a_table_is_wider_than_the_terminal_rather_than_cut(terminal: Terminal) -> None:
+def test_table_may_be_wider_than_the_terminal(terminal: Terminal) -> None:
     long = "x" * 100
     tables.print_table(
         ("left", "right", *NUMBERS),
@@ -104,7 +104,7 @@ def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
         ({"a": [1, None]}, '{"a":[1,null]}'),
     ],
 )
-def test_values_are_shown_without_idle_digits(value: object, shown: str) -> None:
+def test_values_have_no_trailing_zeros(value: object, shown: str) -> None:
     assert visible(value) == shown
 
 
@@ -122,7 +122,7 @@ ROW = {
 
 
 def test_generations_fit_a_terminal(terminal: Terminal) -> None:
-    """What is empty goes first, and of the rest what is missed least; a profile only where there is another."""
+    """Empty columns are dropped first, then the least important; the profile is shown only if there are several."""
     others = [{**ROW, "profile": name} for name in ("default", "strict")]
     for rows, missing in (([ROW], {"set", "since", "profile", "size"}), (others, {"set", "since", "size"})):
         terminal.truncate(terminal.seek(0))

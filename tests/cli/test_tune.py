@@ -53,7 +53,9 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert "best F1" in told and "1 pair of unknown documents, 1 invalid line" in told
 
 
-def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+def test_other_findings_are_shown_without_a_proposal(
+    nearsim: CommandLine, corpus: Path, tmp_path: Path
+) -> None:
     output = tmp_path / "recipe.toml"
     found = nearsim.run("tune", corpus, "--threshold", 0.004, "--output", output)
     assert (found.exit_code, output.exists()) == (1, False)
@@ -64,7 +66,7 @@ def test_without_a_proposal_all_else_is_shown(nearsim: CommandLine, corpus: Path
     assert "no banding" in told["refusal"]
 
 
-def test_checks_and_proposal_are_broken_to_80_columns(nearsim: CommandLine, corpus: Path) -> None:
+def test_checks_and_proposal_wrap_at_80_columns(nearsim: CommandLine, corpus: Path) -> None:
     lines = nearsim.succeed("tune", corpus).out.splitlines()
     blocks = [lines[lines.index("Checks") :], lines[lines.index("Proposal") :]]
     for block in blocks:
@@ -75,7 +77,7 @@ def test_checks_and_proposal_are_broken_to_80_columns(nearsim: CommandLine, corp
         assert any(line.startswith("   ") for line in block)
 
 
-def test_a_recall_that_cannot_be_is_a_usage_error(nearsim: CommandLine, corpus: Path) -> None:
+def test_invalid_recall_is_a_usage_error(nearsim: CommandLine, corpus: Path) -> None:
     for recall in ("1", "0", "nan", "1.5"):
         assert f"--recall is {recall};" in nearsim.fail("tune", corpus, "--recall", recall, exit_code=2)
 

@@ -81,7 +81,7 @@ def test_every_way_to_give_vectors_gives_the_same_pairs(
     assert np.array(stored["vector"], np.float32).tolist() == VECTORS["v1-1"].tolist()
 
 
-def test_a_matrix_of_another_length_is_refused_before_anything_is_written(
+def test_matrix_of_another_length_is_refused_before_writing(
     nearsim: CommandLine, tmp_path: Path, plain: Path
 ) -> None:
     rows = matrix(tmp_path, NAMES[:-1])
@@ -92,7 +92,7 @@ def test_a_matrix_of_another_length_is_refused_before_anything_is_written(
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
-def test_or_at_the_end_where_records_come_through_a_pipe(
+def test_matrix_of_another_length_is_reported_at_the_end_of_a_pipe(
     nearsim: CommandLine, tmp_path: Path, plain: Path
 ) -> None:
     rows = matrix(tmp_path, NAMES[:-1])
@@ -104,13 +104,15 @@ def test_or_at_the_end_where_records_come_through_a_pipe(
     )
 
 
-def test_what_does_not_meet_in_a_table_is_told(nearsim: CommandLine, tmp_path: Path, plain: Path) -> None:
+def test_documents_without_a_row_in_the_vector_table_are_reported(
+    nearsim: CommandLine, tmp_path: Path, plain: Path
+) -> None:
     path = table(tmp_path, NAMES[2:])
     said = nearsim.succeed("ingest", plain, "--vectors", path, "--quiet")
     assert f"warning: 2 documents have no vector in {path}: 'v0-0', 'v0-1'" in said.err
 
 
-def test_dedupe_by_vectors_keeps_lines_as_they_are(
+def test_dedupe_by_vectors_keeps_lines_unchanged(
     nearsim: CommandLine, tmp_path: Path, recipe: Path, plain: Path, whole: Path
 ) -> None:
     ways: dict[str, tuple[Path, list[Path | str]]] = {
@@ -146,6 +148,6 @@ def test_check_by_vectors(nearsim: CommandLine, tmp_path: Path, recipe: Path, wh
     assert {one["id"] for one in similar} == near
 
 
-def test_a_followed_table_has_no_vectors(nearsim: CommandLine, recipe: Path) -> None:
+def test_attached_tables_have_no_vectors(nearsim: CommandLine, recipe: Path) -> None:
     said = nearsim.fail("attach", "story", "--id", "id", "--text", "body", "--recipe", recipe)
     assert "an attached table provides texts, and this recipe compares vectors" in said

@@ -22,7 +22,7 @@ def test_pin_veto_and_undo(filled: CommandLine) -> None:
     assert clusters(filled) == [{"storm", "storm-again", "storm-twin", "harvest"}]
 
 
-def test_the_list_shows_what_stands_and_on_demand_the_rest(filled: CommandLine) -> None:
+def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> None:
     filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
     filled.succeed("verdict", "pin", "storm", "bridge", "--why", "a joke", "--by", "anna")
     filled.succeed("verdict", "undo", "storm", "bridge", "--why", "not funny", "--by", "bert")
@@ -41,7 +41,7 @@ def test_the_list_shows_what_stands_and_on_demand_the_rest(filled: CommandLine) 
     assert (left["left"], left["right"][0]) == ("storm", "#")
 
 
-def test_what_cannot_be_decided(filled: CommandLine) -> None:
+def test_invalid_verdicts_are_refused(filled: CommandLine) -> None:
     said = filled.fail("verdict", "pin", "storm", "nobody", "--why", "x")
     assert said == "error: there is no document 'nobody' in collection 'default'"
     assert "not about 'storm' and itself" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
@@ -53,7 +53,7 @@ def test_what_cannot_be_decided(filled: CommandLine) -> None:
     )
 
 
-def test_a_purge_takes_the_reasons_too(filled: CommandLine) -> None:
+def test_purge_removes_reasons(filled: CommandLine) -> None:
     filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms")
     told = filled.succeed("delete", "storm-twin", "--purge", "--json").document()
     assert told["purged"]["verdicts"] == 1

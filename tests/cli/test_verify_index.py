@@ -5,7 +5,7 @@ import psycopg
 from tests.builders.command_line import CommandLine
 
 
-def test_a_sound_index(filled: CommandLine) -> None:
+def test_sound_index_passes(filled: CommandLine) -> None:
     outcome = filled.succeed("verify-index", "--all")
     assert outcome.out == ""
     assert outcome.err == (
@@ -27,7 +27,7 @@ def test_a_sound_index(filled: CommandLine) -> None:
     }
 
 
-def test_what_differs_ends_with_three_until_it_is_repaired(filled: CommandLine, database_url: str) -> None:
+def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM nearsim_index.similar_pair_1")
         connection.execute("UPDATE nearsim_index.signature_1 SET revision = 99 WHERE doc_id = 5")
@@ -48,7 +48,7 @@ def test_what_differs_ends_with_three_until_it_is_repaired(filled: CommandLine, 
     assert filled.succeed("verify-index", "--all", "--json").document()["faults"] == []
 
 
-def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
+def test_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP TABLE nearsim_index.cluster_member_1")
     outcome = filled.run("verify-index", "--quiet")
@@ -61,7 +61,7 @@ def test_a_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> 
     assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 2
 
 
-def test_what_cannot_be_verified(filled: CommandLine) -> None:
+def test_invalid_calls_are_refused(filled: CommandLine) -> None:
     assert "no generation 7" in filled.fail("verify-index", "--generation", "7")
     assert "either --sample or --all" in filled.fail("verify-index", "--all", "--sample", "9", exit_code=2)
     assert "no profile 'other'" in filled.fail("verify-index", "--profile", "other")
