@@ -54,7 +54,7 @@ def agrees(construction: lsh.Amplification, matched: list[bool]) -> bool:
 
 
 @pytest.mark.slow("statistics of every construction")
-def test_candidates_are_as_frequent_as_the_algebra_says(database_url: str) -> None:
+def test_candidate_rates_agree_with_the_algebra(database_url: str) -> None:
     documents = write_pairs()
     with Index.connect(database_url) as index:
         for seed, (name, written) in enumerate(CONSTRUCTIONS.items(), 1):

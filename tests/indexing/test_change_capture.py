@@ -77,21 +77,21 @@ def revisions(backend: Backend) -> dict[int, int]:
         ),
     ],
 )
-def test_a_statement_notes_each_document_that_it_wrote(
+def test_each_written_document_is_captured(
     backend: Backend, command: str, expected: list[tuple[int, int]] | None
 ) -> None:
     backend.execute(command)
     assert noted(backend) == (expected if expected is not None else [(1, 1), (1, 1), (1, 2), (1, 2)])
 
 
-def test_copy_notes_every_row(backend: Backend) -> None:
+def test_copy_captures_every_row(backend: Backend) -> None:
     with backend.cursor().copy("COPY nearsim.document (collection_id, external_id, body) FROM STDIN") as copy:
         for number in range(100):
             copy.write_row((1, f"n{number}", "copied words"))
     assert noted(backend) == [(1, doc_id) for doc_id in range(3, 103)]
 
 
-def test_a_revision_moves_on_with_every_update_that_changes_something(backend: Backend) -> None:
+def test_revision_increases_with_every_effective_update(backend: Backend) -> None:
     before = revisions(backend)
     backend.execute("UPDATE nearsim.document SET body = body, revision = 0 WHERE external_id = 'a'")
     backend.execute("UPDATE nearsim.document SET body = body WHERE external_id = 'b'")
@@ -102,13 +102,13 @@ def test_a_revision_moves_on_with_every_update_that_changes_something(backend: B
     assert min(revisions(backend).values()) > max(after.values())
 
 
-def test_a_revision_that_an_inserted_row_claims_is_its_own_affair(backend: Backend) -> None:
+def test_updates_replace_a_revision_set_by_an_insert(backend: Backend) -> None:
     backend.execute("INSERT INTO nearsim.document (collection_id, external_id, revision) VALUES (1, 'c', -5)")
     backend.execute("UPDATE nearsim.document SET body = 'x' WHERE external_id = 'c'")
     assert revisions(backend)[3] > revisions(backend)[2]
 
 
-def test_what_is_rolled_back_is_not_noted(backend: Backend) -> None:
+def test_rolled_back_changes_are_not_captured(backend: Backend) -> None:
     with backend.transaction():
         backend.execute(INSERT + "(1, 'c', 'kept')")
         with backend.transaction(force_rollback=True):
@@ -134,7 +134,9 @@ def writer(backend: Backend, database_url: str) -> Iterator[Backend]:
     backend.execute("DROP ROLE document_writer")
 
 
-def test_a_role_with_rights_on_documents_alone_is_noted_too(backend: Backend, writer: Backend) -> None:
+def test_writes_of_a_role_with_rights_on_documents_only_are_captured(
+    backend: Backend, writer: Backend
+) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         writer.execute("SELECT FROM nearsim.change")
     for command in (INSERT + "(1, 'c', 'x')", EDIT, "DELETE FROM nearsim.document WHERE external_id = 'b'"):
@@ -144,7 +146,7 @@ def test_a_role_with_rights_on_documents_alone_is_noted_too(backend: Backend, wr
     assert noted(backend) == [(None, None)]
 
 
-def test_names_that_a_writer_puts_in_the_way_are_not_used(backend: Backend, writer: Backend) -> None:
+def test_temporary_tables_do_not_shadow_the_change_table(backend: Backend, writer: Backend) -> None:
     writer.execute("CREATE TEMP TABLE change (collection_id integer, doc_id bigint)")
     writer.execute("SET search_path = pg_temp, public")
     writer.execute(EDIT)
@@ -164,7 +166,7 @@ def locked(backend: Backend, pid: int) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("command", [EDIT, "DELETE FROM nearsim.document", INSERT + "(1, 'c', 'x')"])
-def test_nothing_but_document_and_change_is_touched_and_nobody_waits(
+def test_writers_lock_only_document_and_change_and_do_not_wait(
     backend: Backend, database_url: str, command: str
 ) -> None:
     with psycopg.connect(database_url) as session:
@@ -179,8 +181,8 @@ def test_nothing_but_document_and_change_is_touched_and_nobody_waits(
         assert noted(backend)[0][0] == 1
 
 
-def test_a_writer_waits_neither_for_a_dispatcher_nor_for_a_build(backend: Backend, database_url: str) -> None:
-    """Whatever is held of every other table, documents can be written."""
+def test_writers_wait_for_neither_dispatchers_nor_builds(backend: Backend, database_url: str) -> None:
+    """Documents can be written while every other table is locked."""
     backend.execute("SET statement_timeout = '20s'")
     with psycopg.connect(database_url) as session:
         session.execute("LOCK TABLE nearsim.profile, nearsim.generation, nearsim.work, nearsim.lease")
@@ -191,11 +193,9 @@ def test_a_writer_waits_neither_for_a_dispatcher_nor_for_a_build(backend: Backen
     assert noted(backend) == [(1, 1), (1, 3)]
 
 
-def test_what_replication_applies_is_not_noted_and_found_by_comparing(
-    database_url: str, backend: Backend
-) -> None:
-    """Rows that came and went are found when somebody notes that everything may have changed; edits keep their
-    revision there, and are not."""
+def test_replicated_changes_are_found_by_a_full_comparison(database_url: str, backend: Backend) -> None:
+    """A change row for everything finds inserted and deleted rows. Edits are not found: replication keeps the
+    revision."""
     with Index.connect(database_url) as index:
         index.add(Document(name, body="the very same words in each of these texts") for name in "uvw")
         collection_id = index.serving().context.generation.collection_id

@@ -53,7 +53,7 @@ def open_connection(connection: Connection) -> Iterator[Connection]:
     ("linkage", ["connected", "representative"]),
     ("numbers_differ", ["link", "keep-apart"]),
 )
-def test_any_upkeep_ends_like_a_whole_link(
+def test_incremental_clusters_equal_a_full_link(
     open_connection: Connection, keep: str, linkage: str, numbers_differ: str
 ) -> None:
     rng = random.Random(f"{keep} {linkage} {numbers_differ}")
@@ -141,15 +141,15 @@ def test_a_new_pair_with_a_member_of_a_large_cluster_touches_few_rows(large: Wor
     assert large.stored()[20_001] == (1, False)
 
 
-def test_a_member_that_goes_does_not_make_the_whole_cluster_be_read_again(large: World) -> None:
-    """Its members' rows are, but of their ties only those of a few."""
+def test_removing_a_member_does_not_read_the_whole_cluster(large: World) -> None:
+    """The rows of its members are read, but the pairs of a few only."""
     large.run("DELETE FROM {signature} WHERE doc_id = 15000")
     read, written = rows_touched(large, lambda: large.relink([15_000]))
     assert read <= 55_000 and written == 1
     assert 15_000 not in large.stored()
 
 
-def test_a_smaller_document_gives_the_cluster_its_name(open_connection: Connection) -> None:
+def test_cluster_id_is_the_smallest_document(open_connection: Connection) -> None:
     world = World(open_connection, ["cluster.keep=latest"])
     for doc_id in (2, 5, 7, 8, 9):
         world.write(doc_id, None, MAY + timedelta(days=doc_id % 5), 1)
@@ -171,7 +171,7 @@ def test_a_smaller_document_gives_the_cluster_its_name(open_connection: Connecti
 def test_a_chain_of_headlines(
     database_url: str, linkage: str, clusters: set[tuple[str, ...]], one_by_one: bool
 ) -> None:
-    """Each is like its neighbours only: ten words of which seven are those of the next."""
+    """Each headline resembles only its neighbours: ten words, seven of them shared with the next."""
     headlines = (
         "acme profit rises as quarterly sales beat forecasts despite weak demand abroad "
         "says chief in note to staff"

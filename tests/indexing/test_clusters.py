@@ -63,7 +63,7 @@ def template(name: str, amount: int, wording: str = "quarterly") -> Document:
     )
 
 
-def test_alike_with_other_numbers_can_be_kept_apart(database_url: str) -> None:
+def test_pairs_with_different_numbers_can_be_excluded_from_clusters(database_url: str) -> None:
     notices = [
         template("a10", 10),
         template("b10", 10),
@@ -83,7 +83,7 @@ def test_alike_with_other_numbers_can_be_kept_apart(database_url: str) -> None:
         assert {cluster.members for cluster in index.clusters()} == {("a10", "b10", "c10"), ("d25", "e25")}
 
 
-def test_twins_of_other_numbers_are_kept_apart_too(database_url: str) -> None:
+def test_twins_with_different_numbers_are_excluded_too(database_url: str) -> None:
     rules = ["shingle.scheme=bag", "cluster.numbers_differ=keep-apart"]
     texts = {
         "once": "add 5 to it and stir",
@@ -126,7 +126,7 @@ def test_candidates_must_share_enough_bands(database_url: str) -> None:
     assert 0 < len(strict) < len(loose)
 
 
-def test_a_text_is_matched_without_being_stored(database_url: str) -> None:
+def test_texts_are_matched_without_being_stored(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.add(COPIES)
         found = index.similar_to_text("And " + TEXT)

@@ -25,7 +25,7 @@ def leaf_tables(engine: Engine) -> int:
         return int(connection.execute(LEAVES).scalar_one())
 
 
-def test_deleting_a_profile_leaves_the_documents_and_the_others(database_url: str, engine: Engine) -> None:
+def test_deleting_a_profile_keeps_documents_and_other_profiles(database_url: str, engine: Engine) -> None:
     with Index.connect(database_url, profile="words") as index:
         index.create_profile("words", Recipe())
         index.create_profile("letters", override(Recipe(), ["shingle.scheme=char", "shingle.k=5"]))
@@ -38,7 +38,7 @@ def test_deleting_a_profile_leaves_the_documents_and_the_others(database_url: st
             index.delete_profile("letters")
 
 
-def test_deleting_a_collection_takes_everything_of_it(database_url: str, engine: Engine) -> None:
+def test_deleting_a_collection_removes_everything_in_it(database_url: str, engine: Engine) -> None:
     with Index.connect(database_url) as index, Index.connect(database_url, collection="other") as other:
         index.add(STORIES)
         other.add(STORIES)
@@ -49,7 +49,7 @@ def test_deleting_a_collection_takes_everything_of_it(database_url: str, engine:
             assert connection.execute(text("SELECT count(*) FROM nearsim.document")).scalar_one() == 4
 
 
-def test_a_reader_of_another_collection_is_not_waited_for(database_url: str, engine: Engine) -> None:
+def test_deletion_does_not_wait_for_readers_of_other_collections(database_url: str, engine: Engine) -> None:
     with Index.connect(database_url) as index, Index.connect(database_url, collection="other") as other:
         index.add(STORIES)
         other.add(STORIES)
@@ -70,7 +70,7 @@ def test_an_interrupted_drop_is_finished(database_url: str, engine: Engine) -> N
         assert leaf_tables(engine) == 0
 
 
-def test_leftovers_of_killed_runs_are_swept(database_url: str, engine: Engine) -> None:
+def test_leftovers_of_killed_runs_are_removed(database_url: str, engine: Engine) -> None:
     with Database.connect(database_url) as database:
         with engine.begin() as connection:
             connection.execute(

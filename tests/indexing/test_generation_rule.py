@@ -135,9 +135,7 @@ def in_the_background(*actions: tuple[Any, ...]) -> Iterator[None]:
 
 
 @pytest.mark.slow("writers of every isolation level")
-def test_profiles_made_under_writers_of_every_isolation_level_lose_nothing(
-    index: Index, database_url: str
-) -> None:
+def test_profiles_created_under_concurrent_writers_miss_nothing(index: Index, database_url: str) -> None:
     writers = [(write_all_day, database_url, level, seed) for seed, level in enumerate([*LEVELS, LEVELS[0]])]
     with in_the_background(*writers, *[(dispatch_all_day, database_url)] * 2):
         for name in RECIPES:
@@ -154,7 +152,7 @@ def test_profiles_made_under_writers_of_every_isolation_level_lose_nothing(
 
 
 @pytest.mark.parametrize("level", some(LEVELS, "every isolation level"), ids=lambda level: level.name)
-def test_a_writer_that_is_open_across_the_whole_build_is_taken_in_after_it(
+def test_transactions_open_during_the_whole_build_are_indexed_after_it(
     index: Index, database_url: str, level: IsolationLevel
 ) -> None:
     with psycopg.connect(database_url) as writer:
@@ -173,10 +171,10 @@ def test_a_writer_that_is_open_across_the_whole_build_is_taken_in_after_it(
     assert_holds_the_documents(index)
 
 
-def test_what_a_dispatcher_takes_that_does_not_see_the_generation_is_in_its_snapshot(
+def test_changes_dispatched_before_the_generation_are_in_its_snapshot(
     index: Index, connection: Connection
 ) -> None:
-    """Its statement began before the generation was committed, and its transaction ends after."""
+    """The dispatching statement began before the generation was committed; its transaction ends after."""
     with index.database.transaction() as writer:
         writer.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
     taken, everything = queue.dispatch(connection, 100)
@@ -191,10 +189,8 @@ def test_what_a_dispatcher_takes_that_does_not_see_the_generation_is_in_its_snap
     assert_holds_the_documents(index)
 
 
-def test_what_such_a_dispatcher_does_not_see_is_left_to_the_next(
-    index: Index, connection: Connection
-) -> None:
-    """A change that commits after its statement began stays noted, even though an earlier one is being taken."""
+def test_changes_invisible_to_a_dispatcher_are_left_to_the_next(index: Index, connection: Connection) -> None:
+    """A change that commits after the dispatching statement began stays queued, even if an older one is taken."""
     with index.database.transaction() as open_writer:
         open_writer.execute(text("UPDATE nearsim.document SET body = 'first' WHERE external_id = 'd1'"))
         with index.database.transaction() as writer:

@@ -90,7 +90,7 @@ def assert_bands_are_exact(index: Index) -> None:
 
 
 @some_combinations(("seed", [1, 2]), ("bucket_limit", [0, 2, 64]))
-def test_any_history_ends_like_a_fresh_build(
+def test_random_histories_equal_a_fresh_build(
     database_url: str, major: int, bucket_limit: int, seed: int
 ) -> None:
     rng = random.Random(100 * major + seed)
@@ -150,8 +150,8 @@ def test_twins_are_heads_in_order(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("gone", [1, 2, 4])
-def test_anchors_that_go_together_leave_successors_that_search(database_url: str, gone: int) -> None:
-    """Of near-copies in one bucket only those with an anchor are linked, until they are anchors themselves."""
+def test_anchors_deleted_together_are_replaced_and_searched(database_url: str, gone: int) -> None:
+    """In a full bucket near-copies are linked only to anchors, until they become anchors themselves."""
     texts = [f"one two three four five six seven eight nine ten own{number}" for number in range(6)]
     with Index.connect(database_url) as index:
         index.create_profile(

@@ -38,7 +38,7 @@ def index(database_url: str) -> Index:
 
 
 @pytest.mark.parametrize("batch", [2, 1000])
-def test_of_equal_ids_the_last_wins_and_the_earlier_is_a_reject(
+def test_last_record_of_an_id_is_kept_and_earlier_ones_rejected(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
     monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", batch)
@@ -67,7 +67,7 @@ def test_of_equal_ids_the_last_wins_and_the_earlier_is_a_reject(
     assert again.inserted + again.updated + again.unchanged == 3
 
 
-def test_ids_may_come_again_in_another_file(index: Index, tmp_path: Path) -> None:
+def test_ids_may_repeat_in_another_file(index: Index, tmp_path: Path) -> None:
     files = [write(tmp_path / f"{name}.jsonl", {"id": "a", "text": name}) for name in ("one", "two")]
     with index:
         summary = index.ingest(Source(files))
@@ -75,7 +75,7 @@ def test_ids_may_come_again_in_another_file(index: Index, tmp_path: Path) -> Non
         assert index.get("a")["body"] == "two"
 
 
-def test_unchanged_documents_are_left_alone(index: Index) -> None:
+def test_unchanged_documents_are_not_written(index: Index) -> None:
     documents = [Document(f"d{number}", body=f"text number {number}") for number in range(10)]
     with index:
         assert index.add(documents).inserted == 10
@@ -108,7 +108,7 @@ def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow("tens of thousands of documents")
-def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path: Path) -> None:
+def test_records_before_the_damage_are_kept_and_indexed(index: Index, tmp_path: Path) -> None:
     text = "the very same words stand in all of these documents"
     whole = gzip.compress(
         "\n".join(json.dumps({"id": f"d{n}", "text": text}) for n in range(50_000)).encode()
@@ -121,7 +121,7 @@ def test_what_came_before_the_damage_is_kept_and_indexed(index: Index, tmp_path:
         assert index.stats()["indexed"] == index.stats()["documents"] > 1000
 
 
-def test_characters_that_the_database_cannot_hold(index: Index, tmp_path: Path) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(index: Index, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(
         b'{"id": "nul", "text": "before\\u0000after", "note": "a\\u0000b"}\n'
@@ -137,7 +137,7 @@ def test_characters_that_the_database_cannot_hold(index: Index, tmp_path: Path) 
         assert index.get("bytes")["body"] == "caf\ufffd"
 
 
-def test_documents_given_in_python_are_cleaned_and_checked_too(index: Index) -> None:
+def test_documents_from_python_are_cleaned_and_checked(index: Index) -> None:
     with index:
         summary = index.add(
             [
@@ -175,7 +175,7 @@ def page(number: int) -> str:
 
 
 @pytest.mark.parametrize("on_duplicate", [None, "flag"])
-def test_html_under_a_recipe_that_keeps_markup_is_warned_of(
+def test_html_under_a_recipe_that_keeps_markup_produces_a_warning(
     index: Index, on_duplicate: OnDuplicate | None
 ) -> None:
     with index:

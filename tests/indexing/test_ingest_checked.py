@@ -71,7 +71,7 @@ def family(rng: random.Random, size: int) -> list[Document]:
     return [Document(f"d{number}", body=edited(rng, original)) for number in range(size)]
 
 
-def test_skip_leaves_duplicates_out_and_tells_of_what(index: Index) -> None:
+def test_skip_omits_duplicates_and_reports_their_matches(index: Index) -> None:
     rng = random.Random(1)
     first, second, third = family(rng, 3)
     other = Document("other", body=text(rng))
@@ -92,7 +92,7 @@ def test_flag_adds_duplicates_too(index: Index) -> None:
     assert pairs(index) == {frozenset(two) for two in combinations(["d0", "d1", "d2", "d3"], 2)}
 
 
-def test_raise_keeps_what_came_before(index: Index) -> None:
+def test_raise_keeps_earlier_documents(index: Index) -> None:
     rng = random.Random(3)
     first, second = family(rng, 2)
     others = [Document(f"other{number}", body=text(rng)) for number in range(2)]
@@ -104,7 +104,7 @@ def test_raise_keeps_what_came_before(index: Index) -> None:
     assert index.stats()["indexed"] == 2 and index.stats()["queued"] == 0
 
 
-def test_a_document_is_no_duplicate_of_itself(index: Index) -> None:
+def test_documents_are_not_duplicates_of_themselves(index: Index) -> None:
     rng = random.Random(4)
     (document,) = family(rng, 1)
     assert index.add([document], on_duplicate="raise").inserted == 1
@@ -115,9 +115,7 @@ def test_a_document_is_no_duplicate_of_itself(index: Index) -> None:
 
 
 @pytest.mark.parametrize("decision", ["skip", "raise"])
-def test_what_is_stored_as_it_is_given_is_unchanged_whatever_is_like_it(
-    index: Index, decision: OnDuplicate
-) -> None:
+def test_unchanged_documents_are_not_checked_for_duplicates(index: Index, decision: OnDuplicate) -> None:
     given = [
         replace(
             one, title="t", url="u", published_at=datetime(2024, 5, 31, tzinfo=UTC), attributes={"tags": [1]}
@@ -138,7 +136,7 @@ def test_what_is_stored_as_it_is_given_is_unchanged_whatever_is_like_it(
     assert index.get("d0")["attributes"] == {"tags": [1]}
 
 
-def test_what_others_wrote_in_plain_sql_before_the_call_is_seen(index: Index, database_url: str) -> None:
+def test_documents_written_in_sql_before_the_call_are_found(index: Index, database_url: str) -> None:
     first, second = family(random.Random(5), 2)
     index.create_profile("p", recipe())
     with psycopg.connect(database_url) as plain:
@@ -157,7 +155,7 @@ def test_documents_without_features_are_added(index: Index) -> None:
     assert (summary.inserted, summary.replaced_characters) == (3, 1)
 
 
-def test_all_columns_are_written_as_without_it(index: Index) -> None:
+def test_all_columns_are_written_as_without_on_duplicate(index: Index) -> None:
     document = Document(
         "d\u00e9", "a\0b", "some text", "source", "url", None, {"k\0": ["v", {"n": 1}], "date": "2024-01-01"}
     )
@@ -177,7 +175,7 @@ def test_all_columns_are_written_as_without_it(index: Index) -> None:
     assert rows[0] == rows[1]
 
 
-def test_several_profiles_need_a_name(index: Index, database_url: str) -> None:
+def test_several_profiles_require_a_name(index: Index, database_url: str) -> None:
     first, second = family(random.Random(6), 2)
     index.create_profile("loose", recipe())
     index.create_profile("strict", recipe(threshold=0.999))
@@ -204,9 +202,7 @@ def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: 
 
 
 @pytest.mark.parametrize("edits", some([0, 1], "every choice"))
-def test_of_near_copies_added_by_many_threads_one_is_inserted(
-    index: Index, database_url: str, edits: int
-) -> None:
+def test_threads_insert_one_of_many_near_copies(index: Index, database_url: str, edits: int) -> None:
     index.create_profile("p", recipe())
     index.build()
     callers, families = 8, 5
@@ -253,7 +249,7 @@ def test_one_index_may_be_used_by_many_threads(index: Index) -> None:
 def test_full_buckets_are_decided_by_the_candidate_relation(
     index: Index, database_url: str, on_duplicate: OnDuplicate
 ) -> None:
-    """The buckets are full of anchors that are the near-copies' only link; concurrent callers find those."""
+    """The anchors of full buckets are the only candidates of the near-copies; concurrent callers find them."""
     index.create_profile("p", recipe(bucket_limit=2))
     rng = random.Random(10)
     documents = family(rng, 30)
@@ -294,7 +290,7 @@ with Index.connect(url) as index:
 
 
 @pytest.mark.slow("four processes")
-def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, database_url: str) -> None:
+def test_processes_insert_one_of_many_near_copies(index: Index, database_url: str) -> None:
     index.create_profile("p", recipe())
     index.build()
     rng = random.Random(11)
@@ -326,8 +322,8 @@ def test_of_near_copies_added_by_many_processes_one_is_inserted(index: Index, da
     assert pairs(index) == set()
 
 
-def test_the_second_of_two_near_copies_waits_for_the_first(index: Index, database_url: str) -> None:
-    """Stripe by stripe: while one transaction holds a stripe, only those who need it wait."""
+def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: str) -> None:
+    """While one transaction holds a stripe, only transactions that need the stripe wait."""
     leaves = Leaves(GenerationId(7))
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
@@ -348,7 +344,7 @@ def test_the_second_of_two_near_copies_waits_for_the_first(index: Index, databas
 
 
 def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -> None:
-    """Two callers with all stripes in opposite orders of their keys never meet in a deadlock."""
+    """Two callers whose keys cover all stripes in opposite orders never deadlock."""
     leaves, keys = Leaves(GenerationId(7)), np.arange(64, dtype=np.uint64)
     start = Barrier(2)
     engine = open_engine(database_url)

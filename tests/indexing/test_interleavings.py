@@ -164,7 +164,7 @@ def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("seed", some(SEEDS, "every seed"))
 @pytest.mark.parametrize("settings", list(WORLDS.values()))
-def test_any_interleaving_ends_as_one_process_would(
+def test_random_interleavings_equal_a_serial_run(
     database_url: str,
     monitor: psycopg.Connection[tuple[Any, ...]],
     major: int,
@@ -182,8 +182,8 @@ def test_any_interleaving_ends_as_one_process_would(
         play(world, monitor, history)
 
 
-def test_twins_signed_at_once_are_twins_even_where_a_full_bucket_keeps_them_apart(database_url: str) -> None:
-    """Neither is an anchor, so that neither sees the other as a candidate."""
+def test_twins_signed_concurrently_are_linked_despite_full_buckets(database_url: str) -> None:
+    """Neither is an anchor, so neither is a candidate of the other."""
     world = World(database_url, WORLDS["one band"])
     with world.index:
         anchor = "aa bb cc dd ee ff"

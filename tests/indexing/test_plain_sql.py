@@ -36,7 +36,7 @@ def run(engine: Engine, command: str) -> None:
         connection.execute(text(command))
 
 
-def test_rows_that_come_change_and_go(index: Index, engine: Engine) -> None:
+def test_rows_are_inserted_updated_and_deleted(index: Index, engine: Engine) -> None:
     with index:
         run(
             engine,
@@ -55,7 +55,7 @@ def test_rows_that_come_change_and_go(index: Index, engine: Engine) -> None:
         assert index.stats()["indexed"] == 0
 
 
-def test_a_document_that_moves_to_another_collection(index: Index, engine: Engine, database_url: str) -> None:
+def test_document_moved_to_another_collection(index: Index, engine: Engine, database_url: str) -> None:
     with index, Index.connect(database_url, collection="other") as other:
         other.add([Document("x", body=TEXT + " this year")])
         run(
@@ -68,7 +68,7 @@ def test_a_document_that_moves_to_another_collection(index: Index, engine: Engin
         assert index.stats()["indexed"] == 2
 
 
-def test_nul_and_surrogates_cannot_come_in_but_odd_characters_can(index: Index, engine: Engine) -> None:
+def test_nul_and_surrogates_are_refused_but_unusual_characters_accepted(index: Index, engine: Engine) -> None:
     with index:
         run(
             engine,
@@ -78,7 +78,7 @@ def test_nul_and_surrogates_cannot_come_in_but_odd_characters_can(index: Index, 
         assert ("a", "odd") in pairs(index)
 
 
-def test_a_doc_id_that_is_used_again_is_another_document(index: Index, engine: Engine) -> None:
+def test_reused_doc_id_is_another_document(index: Index, engine: Engine) -> None:
     with index:
         run(engine, "TRUNCATE nearsim.document RESTART IDENTITY")
         run(
@@ -90,7 +90,7 @@ def test_a_doc_id_that_is_used_again_is_another_document(index: Index, engine: E
         assert pairs(index) == {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}
 
 
-def test_a_change_that_comes_while_its_document_is_signed_is_not_lost(
+def test_changes_during_signing_are_not_lost(
     index: Index, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An update and another process's dispatch, between reading a document for signing and committing that."""

@@ -6,7 +6,7 @@ from nearsim_db import Document, Index
 from nearsim_db.store.work import queue
 
 
-def test_what_was_put_off_is_waited_for(database_url: str, connection: Connection) -> None:
+def test_build_waits_for_postponed_work(database_url: str, connection: Connection) -> None:
     body = "The storm closed the ferry to the island for a second day, the harbour master said."
     with Index.connect(database_url) as index:
         index.add([Document("a", None, body), Document("b", None, body.replace("master", "office"))])

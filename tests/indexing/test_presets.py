@@ -77,7 +77,7 @@ def test_preset(name: str, documents: list[Document], database_url: str) -> None
         assert index.stats(name)["clusters"] > 0
 
 
-def test_the_source_documents_own_figures() -> None:
+def test_published_figures_of_the_source_documents() -> None:
     newshound = resolve(presets.load("newshound"))
     assert (newshound.bands, newshound.rows, newshound.unused_rows) == (40, 3, 0)
     for name, bands, rows in (("newshound-60x4", 60, 4), ("newshound-80x3", 80, 3)):

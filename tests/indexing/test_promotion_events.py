@@ -40,10 +40,10 @@ def slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(4), "every seed"))
-def test_what_changes_between_slices_is_told_once(
+def test_changes_between_batches_are_published_once(
     index: Index, database_url: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every commit tells the difference in what has been told, whether a slice or a change comes first."""
+    """Events equal the difference between committed states, whether a batch or a change commits first."""
     rng, slices = random.Random(seed), 0
     index.add(unlike(14))
     (generation, _), *_ = index.profiles()
@@ -78,7 +78,7 @@ def test_what_changes_between_slices_is_told_once(
 
 
 @pytest.mark.usefixtures("slices")
-def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
+def test_processes_killed_between_batches_publish_nothing_twice(
     index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.add(Document(f"d{number}", body=ALIKE) for number in range(6))
@@ -116,7 +116,7 @@ def test_who_is_killed_or_loses_its_lease_between_slices_tells_nothing_twice(
 
 
 @pytest.mark.usefixtures("slices")
-def test_who_promotes_writes_two_events(index: Index, database_url: str) -> None:
+def test_promotion_writes_two_events(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))
     index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
     reindex = Reindex(index.database, "default")
@@ -143,8 +143,8 @@ def test_who_promotes_writes_two_events(index: Index, database_url: str) -> None
         watcher.catch_up()
 
 
-def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, database_url: str) -> None:
-    """Its events are due from whoever tells the generation, so that this one has to wait."""
+def test_changes_committed_during_promotion_are_published(index: Index, database_url: str) -> None:
+    """The promotion waits for the writer, whose changes are published with the generation."""
     index.add(unlike(4))
     with application(database_url) as reading, psycopg.connect(database_url) as writing:
         watcher = Watcher(index.database, reading)
@@ -164,7 +164,7 @@ def test_who_commits_while_it_goes_live_is_not_overlooked(index: Index, database
 
 
 @pytest.mark.usefixtures("slices")
-def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, database_url: str) -> None:
+def test_generation_is_promoted_and_retired_under_load(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))
     index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))
     writers = [Thread(target=write_often, args=(database_url, seed)) for seed in range(2)]
@@ -181,7 +181,7 @@ def test_a_generation_comes_and_goes_under_writers_and_workers(index: Index, dat
         assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
 
 
-def test_a_temporary_collection_is_not_told_of(index: Index, database_url: str) -> None:
+def test_temporary_collections_publish_no_events(index: Index, database_url: str) -> None:
     index.collection = "passing"
     with temporary_collection(index.database, "passing"):
         index.add(Document(f"d{number}", body=ALIKE) for number in range(3))

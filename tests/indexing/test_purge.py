@@ -94,7 +94,7 @@ def assert_whole(index: Index) -> None:
     assert index.stats()["queued"] == index.stats()["set_aside"] == 0
 
 
-def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
+def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     kept = '{"file": "a.jsonl", "line": 2, "id": "other", "reason": "no text"}\n'
     rejects.write_text(
@@ -143,7 +143,7 @@ def test_a_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
         assert_whole(index)
 
 
-def test_its_twin_takes_its_place(database_url: str) -> None:
+def test_twin_becomes_head_after_a_purge(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), ["match.threshold=0.5", 'fields=["body"]']))
         index.add([Document(NAME, body=SECRET), Document("twin", body=SECRET), *with_secret()[1:]])
@@ -168,7 +168,7 @@ def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
 @some_combinations(
     ("state", ["retired", "abandoned", "live"]), ("attached", [True, False]), ("reproducible", [True, False])
 )
-def test_generations_of_any_state_forget(
+def test_purge_covers_generations_of_any_state(
     database_url: str, state: str, attached: bool, reproducible: bool
 ) -> None:
     with Index.connect(database_url) as index:
@@ -199,7 +199,7 @@ def test_generations_of_any_state_forget(
 
 
 @pytest.mark.parametrize("stage", some(["sign", "bands", "pairs", "clusters"], "every stage"))
-def test_a_build_that_was_interrupted_is_finished_and_forgets(
+def test_interrupted_build_is_purged_and_completed(
     database_url: str, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Index.connect(database_url) as index:
@@ -244,9 +244,7 @@ def _interrupting(stage: str) -> Any:
     return refresh
 
 
-def test_a_file_that_is_no_reject_file_is_refused_before_anything_is_done(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_other_files_are_refused_before_anything_is_purged(database_url: str, tmp_path: Path) -> None:
     with Index.connect(database_url) as index:
         index.add(with_secret())
         wrong = tmp_path / "documents.jsonl"
@@ -260,7 +258,7 @@ def test_a_file_that_is_no_reject_file_is_refused_before_anything_is_done(
         assert index.get(NAME)["title"] == f"About {WORD}"
 
 
-def test_what_is_in_a_reject_file_only_is_found_there(database_url: str, tmp_path: Path) -> None:
+def test_ids_only_in_a_reject_file_are_purged_there(database_url: str, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     rejects.write_text('{"file": "a", "line": 1, "id": "gone", "reason": "r"}\n')
     with Index.connect(database_url) as index:
@@ -287,7 +285,7 @@ def queued(database_url: str) -> Iterator[Index]:
         yield index
 
 
-def test_who_has_read_the_text_before_does_not_store_it_after(database_url: str) -> None:
+def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> None:
     with queued(database_url) as index, index.database.lease() as lease_id:
         doc_id = doc_id_of(database_url, NAME)
         context = index.serving().context
@@ -317,7 +315,7 @@ def _purge_only(index: Index, engine: Engine) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", some(range(6), "every seed"))
-def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, seed: int) -> None:
+def test_purged_texts_do_not_return_in_any_interleaving(database_url: str, major: int, seed: int) -> None:
     """Two workers at every stage and a purge, one statement at a time."""
     rng = random.Random(100 * major + seed)
     with queued(database_url) as index, psycopg.connect(database_url, autocommit=True) as monitor:
@@ -354,7 +352,7 @@ def test_nothing_comes_back_whatever_the_order(database_url: str, major: int, se
         engine.dispose()
 
 
-def test_after_a_rewrite_no_file_of_the_database_holds_the_text(database_url: str) -> None:
+def test_database_files_are_free_of_the_text_after_vacuum_full(database_url: str) -> None:
     """VACUUM frees the space and leaves the bytes in it; the documented remedy for those is VACUUM FULL."""
     with Index.connect(database_url) as index:
         index.add(with_secret())

@@ -62,7 +62,7 @@ def uninterrupted(database_url: str, tmp_path: Path) -> list[tuple[object, objec
 
 
 @pytest.mark.slow("eleven processes, nine of them killed")
-def test_killed_again_and_again(
+def test_repeatedly_killed_ingest_completes(
     database_url: str, tmp_path: Path, uninterrupted: list[tuple[object, object]]
 ) -> None:
     file = tmp_path / "documents.jsonl"

@@ -106,7 +106,7 @@ def context_of(index: Index) -> Context:
 
 
 @pytest.mark.parametrize("bucket_limit, seed", some(list(product([2, 0, 64], [1, 2])), "long histories"))
-def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
+def test_random_histories_equal_a_fresh_build_of_retained_documents(
     database_url: str, bucket_limit: int, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -151,7 +151,7 @@ def test_any_history_ends_like_a_fresh_build_of_what_is_inside(
 def test_anchors_of_a_full_bucket_expire_in_bulk(
     database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only survivors that came to be anchors are searched, each once, and the rest is as a fresh build."""
+    """Only documents that became anchors are searched, each once; the result equals a fresh build."""
     monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", slice)
     rng = random.Random(slice)
     names = [f"d{number}" for number in range(60)]
@@ -173,9 +173,7 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
         assert_bands_are_exact(index)
 
 
-def test_of_twins_only_those_that_stay_become_heads(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_retained_twins_become_heads(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 2)
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
@@ -189,10 +187,10 @@ def test_of_twins_only_those_that_stay_become_heads(
 
 
 @pytest.mark.parametrize("crash_at", some([2, 14, 1, 4, 9], "every commit", kept=2))
-def test_a_sweep_that_died_is_finished_by_the_next(
+def test_interrupted_sweep_is_completed_by_the_next(
     database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies before one of its commits: that of its first look, of a slice, or of what it has done."""
+    """The sweep stops before a commit: of its first query, of a batch, or of its result."""
     monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 1)
     names = [f"d{number}" for number in range(20)]
     with Index.connect(database_url) as index:
@@ -220,7 +218,7 @@ def test_a_sweep_that_died_is_finished_by_the_next(
         assert expected == set(stored_pairs(index))
 
 
-def test_what_has_left_is_not_looked_at_again(database_url: str) -> None:
+def test_expired_documents_are_not_examined_again(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), WINDOW))
         index.add(
@@ -237,7 +235,7 @@ def test_what_has_left_is_not_looked_at_again(database_url: str) -> None:
         assert index.stats()["outside_window"] == 16
 
 
-def test_dates_decide_and_edits_of_them_count(database_url: str) -> None:
+def test_published_at_and_its_updates_decide(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), WINDOW))
         index.add([Document("here", body=NEAR_COPY), Document("old", body=NEAR_COPY, published_at=ago(99))])
@@ -257,7 +255,7 @@ def test_dates_decide_and_edits_of_them_count(database_url: str) -> None:
             assert indexed(database_url) == expected
 
 
-def test_comparing_queues_nothing_that_is_outside(database_url: str) -> None:
+def test_full_comparison_queues_no_expired_documents(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), WINDOW))
         index.add(
@@ -274,7 +272,7 @@ def test_comparing_queues_nothing_that_is_outside(database_url: str) -> None:
         assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS) if number != 3}
 
 
-def test_a_document_outside_says_so(database_url: str) -> None:
+def test_lookup_of_an_expired_document_names_the_window(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("short", override(Recipe(), WINDOW))
         index.create_profile("long", Recipe())
@@ -292,10 +290,10 @@ def test_a_document_outside_says_so(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(5), "every seed"))
-def test_nothing_slips_through_whatever_the_order(
+def test_any_interleaving_of_sweeps_expires_all_documents(
     database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Documents expire and are redated while two sweep and one signs, one statement at a time."""
+    """Documents expire and change dates during two sweeps and a signing worker, one statement at a time."""
     monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 3)
     rng = random.Random(100 * major + seed)
     names = [f"d{number}" for number in range(16)]
@@ -356,7 +354,7 @@ def test_nothing_slips_through_whatever_the_order(
     engine.dispose()
 
 
-def test_a_sweep_reads_what_has_left_since_and_no_more(engine: Engine) -> None:
+def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
     leaves = Leaves(GenerationId(7))
     with engine.connect() as connection:
         inner = driver(connection)

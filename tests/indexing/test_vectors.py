@@ -45,7 +45,7 @@ def other(database_url: str, index: Index) -> Iterator[Application]:
         yield connection
 
 
-def test_pairs_are_those_of_brute_force(index: Index) -> None:
+def test_pairs_equal_brute_force(index: Index) -> None:
     expected = alike(VECTORS)
     assert len(expected) > len(VECTORS)
     assert found(index) == expected
@@ -53,18 +53,18 @@ def test_pairs_are_those_of_brute_force(index: Index) -> None:
         assert pair.similarity == pytest.approx(cosine(VECTORS[pair.left], VECTORS[pair.right]), abs=1e-11)
 
 
-def test_a_rebuilt_index_is_the_same(index: Index) -> None:
+def test_rebuilt_index_is_equal(index: Index) -> None:
     index.create_profile("again", recipe())
     with Index(index.database, index.collection, "again") as again:
         assert found(again) == alike(VECTORS)
 
 
-def test_what_is_stored_is_what_was_given(index: Index) -> None:
+def test_vectors_are_stored_unchanged(index: Index) -> None:
     for name, vector in VECTORS.items():
         assert np.array(index.get(name)["vector"], np.float32).tolist() == vector.tolist()
 
 
-def test_the_same_again_is_unchanged_and_another_vector_an_update(index: Index) -> None:
+def test_equal_vectors_are_unchanged_and_different_ones_updates(index: Index) -> None:
     summary = index.add(given())
     assert (summary.unchanged, summary.updated) == (len(VECTORS), 0)
     as_doubles = {name: [float(one) for one in vector] for name, vector in VECTORS.items()}
@@ -77,7 +77,7 @@ def test_the_same_again_is_unchanged_and_another_vector_an_update(index: Index) 
     assert found(index) == alike({**VECTORS, "v0-0": np.array(changed, np.float32)})
 
 
-def test_given_without_a_vector_a_document_keeps_its_own(index: Index) -> None:
+def test_documents_added_without_a_vector_keep_theirs(index: Index) -> None:
     without = [Document(one.external_id, body=one.body) for one in given()]
     assert index.add(without).unchanged == len(VECTORS)
     assert index.add(without, on_duplicate="skip").unchanged == len(VECTORS)
@@ -95,7 +95,7 @@ def test_an_update_of_a_vector_in_plain_sql_changes_its_pairs(index: Index, othe
 
 
 @pytest.mark.slow("starts a process")
-def test_a_worker_sees_it_too_and_refuses_texts(database_url: str, index: Index, other: Application) -> None:
+def test_workers_index_vectors_and_refuse_texts(database_url: str, index: Index, other: Application) -> None:
     with running(database_url):
         other.execute(SAME, ("v1-0", "v0-0"))
         wait_until(other, IDLE)
@@ -119,7 +119,7 @@ def test_without_a_usable_vector_a_document_has_no_features(index: Index, other:
     assert found(index) == alike({name: one for name, one in VECTORS.items() if name not in names})
 
 
-def test_a_vector_is_looked_up(index: Index) -> None:
+def test_lookup_by_vector(index: Index) -> None:
     question = VECTORS["v2-0"] + np.float32(0.01)
     matches = {one.external_id: one.similarity for one in index.check(Document("new", vector=question))}
     expected = {
@@ -134,7 +134,7 @@ def test_a_vector_is_looked_up(index: Index) -> None:
         index.check(Document("new", vector=[float("nan")]))
 
 
-def test_near_duplicates_are_left_out_by_their_vectors(index: Index) -> None:
+def test_near_duplicates_by_vector_are_skipped(index: Index) -> None:
     new = np.random.default_rng(9).normal(size=24)
     summary = index.add(
         [
@@ -148,12 +148,12 @@ def test_near_duplicates_are_left_out_by_their_vectors(index: Index) -> None:
     assert [one.external_id for one in summary.duplicates] == ["copy", "new-copy"]
 
 
-def test_a_text_by_itself_has_no_vector(index: Index) -> None:
+def test_lookup_by_text_is_refused(index: Index) -> None:
     with pytest.raises(InputError, match=REFUSAL):
         index.similar_to_text("the same text for all of them")
 
 
-def test_profiles_of_texts_and_of_vectors_stand_side_by_side(index: Index) -> None:
+def test_text_and_vector_profiles_in_one_collection(index: Index) -> None:
     index.create_profile("texts", Recipe())
     with Index(index.database, index.collection, "texts") as texts:
         assert len(found(texts)) == len(VECTORS) * (len(VECTORS) - 1) // 2
@@ -161,7 +161,7 @@ def test_profiles_of_texts_and_of_vectors_stand_side_by_side(index: Index) -> No
     assert found(index) == alike(VECTORS)
 
 
-def test_only_what_is_compared_is_read(index: Index) -> None:
+def test_only_compared_columns_are_read(index: Index) -> None:
     collection_id = index.profiles()[0][0].collection_id
     with index.database.transaction() as connection:
         for doc_ids in (range(1, 10), range(1, 1_000)):
@@ -172,7 +172,7 @@ def test_only_what_is_compared_is_read(index: Index) -> None:
                     assert all(one.vector is None or one.vector.dtype == np.float32 for one in batch)
 
 
-def test_lengths_that_differ_are_told(index: Index) -> None:
+def test_different_lengths_produce_a_warning(index: Index) -> None:
     index.add(
         [Document("a", vector=[1.0] * 3), Document("b", vector=[1.0] * 4), Document("c", vector=[1.0] * 4)]
     )

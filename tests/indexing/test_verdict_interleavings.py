@@ -105,7 +105,7 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
 
 @pytest.mark.parametrize("seeds", some(SEEDS, "every seed"), ids=str)
 @pytest.mark.parametrize("settings", list(WORLDS.values()))
-def test_verdicts_among_writers_and_workers(
+def test_interleaved_verdicts_equal_a_full_link(
     database_url: str, settings: list[str], seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = JudgedWorld(database_url, settings)

@@ -84,7 +84,7 @@ def judge(world: World, rng: random.Random) -> None:
 
 
 @some_combinations(("linkage", ["connected", "representative"]), ("numbers_differ", ["link", "keep-apart"]))
-def test_clusters_obey_verdicts_whatever_happens(
+def test_clusters_obey_verdicts_after_any_events(
     open_connection: Connection, linkage: str, numbers_differ: str
 ) -> None:
     rng = random.Random(f"verdicts {linkage} {numbers_differ}")
@@ -134,7 +134,7 @@ def ledger(session: Session) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-def test_a_verdict_replaces_the_one_that_stands_and_nothing_is_lost(session: Session) -> None:
+def test_new_verdict_replaces_the_current_one_and_history_is_kept(session: Session) -> None:
     made = session.execute("SELECT * FROM nearsim.pin_pair(3, 1, 'alike', 'anna')").fetchone()
     assert made is not None and made[1:7] == (1, 1, 3, "pinned", "anna", "alike")
     session.execute("SELECT nearsim.veto_pair(1, 3, why => 'unlike', by => 'bert')")
@@ -149,7 +149,7 @@ def test_a_verdict_replaces_the_one_that_stands_and_nothing_is_lost(session: Ses
     ]
 
 
-def test_documents_are_named_by_their_own_ids_too(session: Session) -> None:
+def test_documents_may_be_named_by_external_id(session: Session) -> None:
     session.execute("SELECT nearsim.pin_pair('c', 'a', 'alike')")
     session.execute("SELECT nearsim.veto_pair('b', 'a', 'unlike', collection => 'two')")
     assert [row[:3] for row in ledger(session)] == [(1, 3, "pinned"), (4, 5, "vetoed")]
@@ -176,14 +176,14 @@ def test_documents_are_named_by_their_own_ids_too(session: Session) -> None:
         ("undo_verdict('c', 'a', 'x')", "documents 'c' and 'a' have no verdict to undo"),
     ],
 )
-def test_what_cannot_be_decided_is_refused(session: Session, call: str, message: str) -> None:
+def test_invalid_verdicts_are_refused(session: Session, call: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as refused:
         session.execute(sql.SQL("SELECT nearsim.") + sql.SQL(call))
     assert refused.value.sqlstate in ("P0002", "22023")
     assert ledger(session) == []
 
 
-def test_of_two_at_the_same_moment_the_later_stands(session: Session, database_url: str) -> None:
+def test_later_of_two_concurrent_verdicts_applies(session: Session, database_url: str) -> None:
     with (
         psycopg.connect(database_url) as first,
         psycopg.connect(database_url, autocommit=True) as second,
@@ -199,8 +199,8 @@ def test_of_two_at_the_same_moment_the_later_stands(session: Session, database_u
     ]
 
 
-def test_many_at_the_same_moment_all_succeed(session: Session, database_url: str) -> None:
-    """The pair is named both ways round."""
+def test_many_concurrent_verdicts_succeed(session: Session, database_url: str) -> None:
+    """The pair is given in both orders."""
     judge = "SELECT nearsim.pin_pair(1, 2, 'alike', %s)", "SELECT nearsim.veto_pair(2, 1, 'unlike', %s)"
 
     def decide(name: str) -> None:
@@ -232,7 +232,7 @@ def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_ag
     assert queued == [(generation, "link", doc_id) for generation in (1, 2, 3) for doc_id in (2, 3)]
 
 
-def test_a_role_needs_no_rights_on_the_queue(session: Session, database_url: str) -> None:
+def test_verdicts_need_no_rights_on_the_queue(session: Session, database_url: str) -> None:
     session.execute("CREATE ROLE judge")
     session.execute("GRANT USAGE ON SCHEMA nearsim TO judge")
     session.execute("GRANT SELECT ON nearsim.document, nearsim.collection, nearsim.verdict TO judge")
@@ -273,10 +273,10 @@ def grouped(*names: str) -> set[frozenset[str]]:
 
 
 @some_combinations(("linked", [False, True]), ("existing", [False, True]))
-def test_a_verdict_during_a_build_reaches_it(
+def test_verdicts_during_a_build_are_applied(
     database_url: str, monkeypatch: pytest.MonkeyPatch, linked: bool, existing: bool
 ) -> None:
-    """Somebody decides in a transaction of their own, which ends before or after the build has linked."""
+    """The verdict is committed before or after the build has linked."""
     with Index.connect(database_url) as index, psycopg.connect(database_url) as person:
         decide = "SELECT nearsim.veto_pair('a', 'b', 'two'), nearsim.pin_pair('b', 'x', 'one') FROM nearsim.generation"
         place, name = (partitions, "attach") if linked else (steps, "rebuild_clusters")
@@ -306,7 +306,7 @@ def test_a_verdict_during_a_build_reaches_it(
 
 
 @pytest.mark.parametrize("linkage", ["connected", "representative"])
-def test_pinned_documents_are_tied_as_soon_as_both_are_signed(database_url: str, linkage: str) -> None:
+def test_pinned_documents_are_linked_when_both_are_signed(database_url: str, linkage: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [f"cluster.linkage={linkage}"]))
         index.add([Document("x", body=TEXTS["x"])])
@@ -331,7 +331,7 @@ def test_pinned_documents_are_tied_as_soon_as_both_are_signed(database_url: str,
         assert [verdict.right[0] for verdict in index.verdicts()] == ["#"]
 
 
-def test_verdicts_outlive_a_changed_text_and_a_new_profile(database_url: str) -> None:
+def test_verdicts_persist_after_text_changes_and_new_profiles(database_url: str) -> None:
     documents = [Document(name, body=body) for name, body in TEXTS.items()]
     with Index.connect(database_url, profile="default") as index:
         index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
@@ -352,8 +352,8 @@ def test_verdicts_outlive_a_changed_text_and_a_new_profile(database_url: str) ->
         ]
 
 
-def test_a_purge_takes_verdicts_and_puts_together_what_only_they_parted(database_url: str) -> None:
-    """Two chains are tied in their middles and parted by their ends, of which one is purged."""
+def test_purge_removes_verdicts_and_relinks_clusters(database_url: str) -> None:
+    """Two chains are linked in the middle and separated by a veto on their ends, one of which is purged."""
     chain = [
         Document(name, body=" ".join(f"w{one}" for one in range(first, first + 12)))
         for name, first in zip("abcdef", (0, 2, 4, 8, 10, 12), strict=True)

@@ -136,7 +136,7 @@ def dimensions(vector: list[float]) -> Weights:
 
 
 @some_combinations(("family", WEIGHTED), ("weights", ["count", "log"]))
-def test_pairs_and_look_ups_are_those_of_brute_force(
+def test_pairs_and_lookups_equal_brute_force(
     index: Index, texts: dict[str, str], family: str, weights: str
 ) -> None:
     threshold = THRESHOLDS[family] - (0.6 if (family, weights) == ("projection", "log") else 0)
@@ -164,7 +164,7 @@ def test_pairs_and_look_ups_are_those_of_brute_force(
 
 
 @pytest.mark.parametrize("family", some(["dart_minhash", "hyperplane", "projection"], "every family"))
-def test_vectors_are_compared_as_texts_are(
+def test_vectors_give_the_same_results_as_texts(
     index: Index, vectors: dict[str, list[float]], family: str
 ) -> None:
     threshold = VECTOR_THRESHOLDS[family]
@@ -186,7 +186,7 @@ def test_vectors_are_compared_as_texts_are(
 
 
 @every_family
-def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str, str], family: str) -> None:
+def test_estimates_are_used_if_the_recipe_says_so(index: Index, texts: dict[str, str], family: str) -> None:
     rules = recipe(family, sketch={"weights": "log"}, match={"verify": "estimate"})
     index.create_profile("p", rules)
     index.add(Document(name, body=text) for name, text in texts.items())
@@ -220,9 +220,7 @@ def estimates(rules: Recipe, texts: dict[str, str]) -> Named:
 
 
 @pytest.mark.parametrize("family", some(WEIGHTED, "every family"))
-def test_result_sets_are_judged_in_the_metrics_own_scale(
-    index: Index, texts: dict[str, str], family: str
-) -> None:
+def test_dedupe_uses_the_scale_of_the_metric(index: Index, texts: dict[str, str], family: str) -> None:
     rules = recipe(family)
     index.create_profile("p", rules)
     index.add(Document(name, body=text) for name, text in texts.items())
@@ -239,7 +237,7 @@ def test_result_sets_are_judged_in_the_metrics_own_scale(
         assert 8 <= sum(one.keep for one in judged) < 48
 
 
-def test_a_number_below_0_leaves_no_features_to_weighted_jaccard(index: Index) -> None:
+def test_negative_numbers_have_no_features_in_weighted_jaccard(index: Index) -> None:
     index.create_profile("p", recipe("dart_minhash", sketch={"input": "vector"}))
     index.add([Document("a", vector=[1.0, -1.0]), Document("b", vector=[1.0, 1.0])])
     assert index.stats()["no_features"] == 1
