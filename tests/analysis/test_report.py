@@ -91,7 +91,7 @@ def facts_of(world: World) -> dict[str, dict[str, object]]:
     }
 
 
-def test_similarities_are_counted_in_steps(world: World, leaves: Leaves, reading: Connection) -> None:
+def test_similarities_are_counted_in_bins(world: World, leaves: Leaves, reading: Connection) -> None:
     counts = reports.count_similarities(reading, leaves, THRESHOLD, 10)
     expected = Counter(
         (min(int((similarity - THRESHOLD) / 0.05 + 1e-9), 9), world.numbers(a) != world.numbers(b))
@@ -101,7 +101,7 @@ def test_similarities_are_counted_in_steps(world: World, leaves: Leaves, reading
     assert counts.tolist() == [[expected[step, False], expected[step, True]] for step in range(10)]
 
 
-def test_what_makes_clusters_suspicious(world: World, leaves: Leaves, reading: Connection) -> None:
+def test_facts_of_suspicious_clusters(world: World, leaves: Leaves, reading: Connection) -> None:
     pairs, head, given = stored(world), heads(world), facts_of(world)
     found = {one.cluster_id: one for one in reports.stream_cluster_facts(reading, leaves)}
     members: dict[int, list[int]] = {}
@@ -138,7 +138,7 @@ def test_what_makes_clusters_suspicious(world: World, leaves: Leaves, reading: C
         assert order == sorted([-1.0 if one is None else one for one in alike])[:3]
 
 
-def test_the_pairs_to_look_at(world: World, leaves: Leaves, reading: Connection) -> None:
+def test_pairs_to_review(world: World, leaves: Leaves, reading: Connection) -> None:
     pairs = stored(world)
     lowest = reports.read_lowest_pairs(reading, leaves, 5)
     assert [(one.left_id, one.right_id) for one in lowest] == sorted(pairs, key=lambda p: (pairs[p], p))[:5]
@@ -158,7 +158,7 @@ def test_the_pairs_to_look_at(world: World, leaves: Leaves, reading: Connection)
         assert one.numbers_differ == (world.numbers(one.left_id) != world.numbers(one.right_id))
 
 
-def test_who_published_first(world: World, leaves: Leaves, reading: Connection) -> None:
+def test_first_publications_by_source(world: World, leaves: Leaves, reading: Connection) -> None:
     given = facts_of(world)
     ties = [*stored(world), *((head, one) for one, head in heads(world).items() if head != one)]
     expected: dict[tuple[str, str], list[float | None]] = {}
@@ -188,7 +188,9 @@ def test_who_published_first(world: World, leaves: Leaves, reading: Connection) 
     assert [row.pairs for row in found] == sorted((row.pairs for row in found), reverse=True)
 
 
-def test_sources_corpus_and_what_has_no_features(world: World, leaves: Leaves, reading: Connection) -> None:
+def test_sources_corpus_and_documents_without_features(
+    world: World, leaves: Leaves, reading: Connection
+) -> None:
     given = facts_of(world)
     ((collection_id,),) = world.ask("SELECT collection_id FROM nearsim.collection")
     found, sources = reports.count_sources(reading, leaves, collection_id, 3)
@@ -217,7 +219,7 @@ def test_buckets_are_counted_and_the_largest_named(world: World, leaves: Leaves,
     assert all(len(one.names) == 2 for one in found.largest)
 
 
-def test_a_text_that_was_purged_or_changed_is_not_shown_as_it_was(own: World) -> None:
+def test_purged_texts_are_missing_and_changed_ones_marked_stale(own: World) -> None:
     (pair, *_) = stored(own)
     purged, changed = pair
     own.index.purge([own.names[purged]])
@@ -228,7 +230,7 @@ def test_a_text_that_was_purged_or_changed_is_not_shown_as_it_was(own: World) ->
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
 
 
-def test_a_whole_report_also_of_dates_beyond_what_python_knows(own: World) -> None:
+def test_whole_report_with_dates_outside_the_range_of_python(own: World) -> None:
     own.ask("UPDATE nearsim.document SET published_at = 'infinity' WHERE doc_id %% 3 = 0")
     own.ask("UPDATE nearsim.document SET published_at = '12024-05-06' WHERE doc_id %% 3 = 1")
     found = gather(own.index.database, "default", None, Options(top=3, diffs=7))
@@ -243,7 +245,7 @@ def test_a_whole_report_also_of_dates_beyond_what_python_knows(own: World) -> No
     assert len({(one.left.external_id, one.right.external_id) for one in index.comparisons}) == 7
 
 
-def test_texts_of_a_followed_table_are_read_where_they_are(story: Index, database: Database) -> None:
+def test_texts_of_an_attached_table_are_read_from_the_table(story: Index, database: Database) -> None:
     found = gather(database, story.collection, None, Options())
     assert found.index is not None and found.index.comparisons
     for one in found.index.comparisons:

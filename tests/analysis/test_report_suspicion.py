@@ -15,7 +15,7 @@ def test_exact_copies_of_one_source_on_one_day_are_not_suspicious() -> None:
     assert suspicion(COPIES, 0.7) == 0
 
 
-def test_all_signs_at_once_in_a_boundless_cluster_come_near_to_100() -> None:
+def test_worst_cluster_scores_nearly_100() -> None:
     worst = ClusterFacts(1, 1, 2**40, 2**40 - 1, None, None, 2**40 - 1, 10**6, 10**6 * DAY)
     assert 95 < suspicion(worst, 0.7) < 100
 
@@ -34,7 +34,7 @@ def test_each_sign_raises_the_score(change: dict[str, float]) -> None:
     assert suspicion(replace(COPIES, **change), 0.7) > suspicion(COPIES, 0.7)  # type: ignore[arg-type]
 
 
-def test_the_signs_of_a_cluster() -> None:
+def test_signs_of_a_cluster() -> None:
     facts = ClusterFacts(1, 1, 5, 2, 0.9, 0.85, 1, 4, 30 * DAY)
     found = signs(facts, 0.8)
     assert found == pytest.approx(
@@ -55,9 +55,9 @@ def test_a_larger_cluster_of_the_same_kind_is_more_suspicious() -> None:
     assert suspicion(large, 0.7) > suspicion(small, 0.7)
 
 
-def test_dates_that_are_missing_and_a_threshold_of_one_are_no_trouble() -> None:
+def test_missing_dates_and_a_threshold_of_one_are_accepted() -> None:
     assert 0 <= suspicion(replace(COPIES, span_seconds=None, sources=0), 1.0) <= 100
 
 
-def test_the_weights_are_one_together() -> None:
+def test_weights_sum_to_one() -> None:
     assert sum(WEIGHTS.values()) == pytest.approx(1)

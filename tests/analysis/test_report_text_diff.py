@@ -16,7 +16,7 @@ def marked(diff: Diff, side: str, *kinds: str) -> list[str]:
     return [piece.text.strip() for hunk in diff.hunks for piece in getattr(hunk, side) if piece.kind in kinds]
 
 
-def test_numbers_that_differ_are_marked_apart_from_words() -> None:
+def test_different_numbers_are_marked_separately() -> None:
     diff = compare("Profit rose to 5.93 million on 12 May", "Profit fell to 5.81 million on 12 May")
     assert marked(diff, "left", "changed") == ["rose"]
     assert marked(diff, "right", "changed") == ["fell"]
@@ -25,14 +25,14 @@ def test_numbers_that_differ_are_marked_apart_from_words() -> None:
     assert (diff.left_numbers, diff.right_numbers) == (("5.93",), ("5.81",))
 
 
-def test_a_number_that_only_moved_is_no_other_number() -> None:
+def test_moved_number_is_not_a_difference() -> None:
     diff = compare("On 12 May 40 people came", "40 people came on 12 May")
     assert not marked(diff, "left", "number") and not marked(diff, "right", "number")
     assert diff.left_numbers == diff.right_numbers == ()
     assert not diff.is_same
 
 
-def test_full_width_digits_are_the_same_numbers() -> None:
+def test_full_width_digits_equal_ascii_digits() -> None:
     diff = compare("built in １９８９", "rebuilt in 1989")
     assert diff.left_numbers == diff.right_numbers == ()
 
@@ -43,12 +43,12 @@ def test_characters_of_scripts_without_spaces_are_words() -> None:
     assert marked(diff, "right", "changed") == ["不"]
 
 
-def test_spaces_do_not_count() -> None:
+def test_whitespace_is_ignored() -> None:
     assert compare("one  two\nthree", " one two three ").is_same
     assert compare("", "").hunks == ()
 
 
-def test_a_long_text_is_cut_to_what_changed() -> None:
+def test_long_text_is_reduced_to_its_changes() -> None:
     words = ["".join(letters) for letters in product("abcdefghij", repeat=3)]
     other = [*words[:500], "new", *words[500:]]
     diff = compare(" ".join(words), " ".join(other), context=10)
@@ -59,23 +59,23 @@ def test_a_long_text_is_cut_to_what_changed() -> None:
     assert not diff.uncompared
 
 
-def test_a_sentence_at_the_end_is_marked_from_its_first_word() -> None:
+def test_appended_sentence_is_marked_from_its_first_word() -> None:
     diff = compare("Old title here. The end.", "New title here. The end. Sign up now.")
     assert marked(diff, "right", "changed") == ["New", "Sign up now."]
 
 
-def test_what_is_too_long_to_compare_is_counted() -> None:
+def test_words_beyond_the_limit_are_counted_as_uncompared() -> None:
     left, right = (" ".join([word] * 50) for word in ("one", "other"))
     diff = compare(f"same {left}", f"same {right}", most=20)
     assert diff.uncompared == 60
 
 
-def test_a_word_without_end_is_shown_in_part() -> None:
+def test_very_long_word_is_truncated() -> None:
     diff = compare("z" * 5000, "y " + "z" * 5000)
     assert max(len(piece.text) for hunk in diff.hunks for piece in (*hunk.left, *hunk.right)) < 120
 
 
-def test_two_long_unlike_texts_take_little_time() -> None:
+def test_long_unrelated_texts_are_compared_quickly() -> None:
     rng = random.Random(1)
     left, right = (" ".join(rng.choices(["the", "of", "and", "to", "in", "it"], k=20_000)) for _ in "ab")
     begun = time.monotonic()
@@ -85,7 +85,7 @@ def test_two_long_unlike_texts_take_little_time() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(WORDS, WORDS)
-def test_nothing_is_lost_where_nothing_is_cut(left: list[str], right: list[str]) -> None:
+def test_uncut_diff_contains_both_texts(left: list[str], right: list[str]) -> None:
     diff = compare(" ".join(left), " ".join(right), context=1000)
     for side, words in (("left", left), ("right", right)):
         shown = "".join(piece.text for hunk in diff.hunks for piece in getattr(hunk, side))

@@ -51,7 +51,7 @@ def _tuned() -> Tuning:
     return tune(_sample(synthetic_corpus()), DEFAULT)
 
 
-def test_the_valley_between_copies_and_others_is_found() -> None:
+def test_valley_between_near_copies_and_unrelated_texts_is_found() -> None:
     found = _tuned()
     assert found.valley is not None
     # Random texts share next to nothing, a copy with four words changed more than 0.7 of its shingles.
@@ -65,14 +65,14 @@ def test_the_valley_between_copies_and_others_is_found() -> None:
     assert [check.name for check in found.checks if check.verdict != "ok"] == []
 
 
-def test_a_forecast_scales_to_the_corpus_behind_the_sample() -> None:
+def test_forecast_scales_from_the_sample_to_the_corpus() -> None:
     found = tune(_sample(synthetic_corpus(600, 200), size=405), DEFAULT, TuningOptions(threshold=0.6))
     assert len(found.sample.texts) == 405
     assert found.required().forecast.pairs == pytest.approx(200, rel=0.25)
     assert found.required().forecast.candidates == pytest.approx(200 / 800, rel=0.3)
 
 
-def test_texts_that_come_often_are_not_multiplied_by_the_sampling() -> None:
+def test_frequent_texts_do_not_inflate_the_estimate() -> None:
     # 400 texts stand there once and 20 of them 30 times each: 420 different ones, of which a third is looked at.
     texts = [f"text number {number}" for number in range(400)] + [
         f"often {number}" for number in range(20) for _ in range(30)
@@ -88,7 +88,7 @@ def test_texts_that_come_often_are_not_multiplied_by_the_sampling() -> None:
     assert np.mean(estimates) == pytest.approx(420, rel=0.03)
 
 
-def test_the_recipe_says_why_and_reads_back() -> None:
+def test_proposed_recipe_has_reasons_and_can_be_parsed() -> None:
     found = _tuned()
     text = commented(found.required().profile.recipe, "Proposed for a test.", found.required().reasons)
     assert parse(text) == found.required().profile.recipe
@@ -100,7 +100,7 @@ def test_the_recipe_says_why_and_reads_back() -> None:
     assert "near and random pairs separate at" in reason and "--preset web-pages (0.3)" in reason
 
 
-def test_what_options_fix_stays() -> None:
+def test_options_override_the_proposal() -> None:
     recipe = override(DEFAULT, ["shingle.scheme=char", "shingle.k=6", "bands.count=4", "bands.rows=30"])
     options = TuningOptions(recall=0.9, threshold=0.83, kept=frozenset({"scheme", "k"}))
     found = tune(_sample(synthetic_corpus(120, 20)), recipe, options)
@@ -111,14 +111,14 @@ def test_what_options_fix_stays() -> None:
     assert proposed.normalise == recipe.normalise
 
 
-def test_without_near_pairs_the_recipes_threshold_is_kept_and_said_so() -> None:
+def test_threshold_is_kept_with_a_notice_without_near_pairs() -> None:
     found = tune(_sample(synthetic_corpus(300, 0)[:300]), override(DEFAULT, ["match.threshold=0.65"]))
     assert (found.valley, found.required().forecast.threshold) == (None, 0.65)
     assert "no clear valley" in found.required().reasons["match.threshold"]
     assert "too few near pairs" in found.required().reasons["shingle.scheme"]
 
 
-def test_texts_without_spaces_are_cut_into_characters() -> None:
+def test_texts_without_spaces_get_character_shingles() -> None:
     generator = random.Random(3)
     letters = [chr(code) for code in range(0x4E00, 0x4F00)]
     texts = [generator.choices(letters, k=60) for _ in range(200)]
@@ -130,7 +130,7 @@ def test_texts_without_spaces_are_cut_into_characters() -> None:
     assert "no spaces" in found.required().reasons["shingle.scheme"]
 
 
-def test_labels_choose_the_threshold_of_the_best_f1() -> None:
+def test_labels_select_the_threshold_of_the_best_f1() -> None:
     pairs = [(f"single-{number}", f"copy-{number}", number % 4 < 2) for number in range(60)]
     pairs += [(f"single-{number}", f"single-{number + 1}", False) for number in range(0, 40, 2)]
     labels = Labels([*pairs, ("single-1", "nowhere", True)])
@@ -181,7 +181,7 @@ def test_labels_propose_no_threshold_below_a_tenth() -> None:
     assert (check.verdict, "60 duplicate and 20 distinct pairs" in check.finding) == ("warning", True)
 
 
-def test_where_no_bands_reach_the_recall_all_else_is_told() -> None:
+def test_unreachable_recall_leaves_the_other_findings() -> None:
     labels = _labelled()
     sample = _sample(_hardly_alike(), frozenset(labels.ids))
     found = tune(sample, DEFAULT, TuningOptions(threshold=0.005), labels)
@@ -193,7 +193,7 @@ def test_where_no_bands_reach_the_recall_all_else_is_told() -> None:
         found.required()
 
 
-def test_labels_without_a_shared_shingle_leave_the_threshold_to_the_histogram() -> None:
+def test_threshold_is_from_the_histogram_if_labels_share_no_shingle() -> None:
     labels = Labels([("single-70", "single-71", True), ("single-72", "single-73", False)])
     recipe = override(DEFAULT, ["shingle.scheme=word", "shingle.k=5"])
     sample = _sample(synthetic_corpus(100, 40), frozenset(labels.ids))
@@ -203,7 +203,7 @@ def test_labels_without_a_shared_shingle_leave_the_threshold_to_the_histogram() 
     assert [check.verdict for check in found.checks if check.name == "labels"] == ["problem"]
 
 
-def test_a_recipe_that_starts_below_the_floor_lowers_it() -> None:
+def test_recipe_with_a_threshold_below_the_floor_lowers_it() -> None:
     sample = _sample(synthetic_corpus())
     assert _tuned().valley == pytest.approx(0.3, abs=0.15)
     assert _tuned().threshold == 0.5
@@ -223,7 +223,7 @@ def test_labels_of_one_kind_only_are_refused() -> None:
         tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, labelled=labels)
 
 
-def test_a_bucket_limit_that_loses_pairs_is_told_and_lowers_the_promise() -> None:
+def test_bucket_limit_that_loses_pairs_is_reported_and_lowers_the_recall() -> None:
     generator = random.Random(9)
     base = generator.choices(_WORDS, k=120)
     family = []
@@ -251,7 +251,7 @@ def test_degenerate_corpora_get_a_proposal(texts: list[str]) -> None:
     assert found.sample.documents == len(texts)
 
 
-def test_too_little_to_compare_is_refused() -> None:
+def test_unsuitable_samples_are_refused() -> None:
     with pytest.raises(InputError, match="at least two"):
         tune(_sample([("only", "text")]), DEFAULT)
     for texts in ([""] * 20, ["", "word", "  "]):
@@ -267,7 +267,7 @@ def test_too_little_to_compare_is_refused() -> None:
         tune(_sample(synthetic_corpus(5, 0)), amplified)
 
 
-def test_records_that_cannot_be_used_are_counted() -> None:
+def test_unusable_records_are_counted() -> None:
     records: list[ReadDocument | Reject] = [
         Reject("f", 1, "broken"),
         ReadDocument(Document("a", None, "text"), "f", 2),
@@ -276,7 +276,7 @@ def test_records_that_cannot_be_used_are_counted() -> None:
     assert (sample.documents, sample.rejected, sample.first_rejects[0].reason) == (1, 1, "broken")
 
 
-def test_a_larger_sketch_is_taken_where_the_recipes_own_cannot_reach_the_recall() -> None:
+def test_larger_sketch_is_proposed_if_needed_for_the_recall() -> None:
     recipe: Recipe = override(DEFAULT, ["sketch.k=4"])
     found = tune(_sample(synthetic_corpus(100, 10)), recipe, TuningOptions(threshold=0.5))
     assert found.required().profile.recipe.sketch.k == 128

@@ -23,7 +23,7 @@ from nearsim_db.errors import InputError
 
 
 @pytest.mark.parametrize("degrees", [12, 100, 1008])
-def test_the_tail_of_chi_squared_is_that_of_scipy(degrees: int) -> None:
+def test_chi_squared_tail_equals_scipy(degrees: int) -> None:
     for quantile in (0.001, 0.05, 0.5, 0.9, 0.999):
         value = float(chi2.ppf(quantile, degrees))
         assert chi_squared_tail(value, degrees) == pytest.approx(1 - quantile, abs=0.002)
@@ -41,7 +41,7 @@ def test_uniformity_is_pearsons_test(amount: int, buckets: int) -> None:
     assert check_uniformity(found, "poly64").verdict == "ok"
 
 
-def test_an_uneven_hash_is_told() -> None:
+def test_uneven_hash_is_reported() -> None:
     found = uniformity(np.arange(0, 60_000, 3, dtype=np.uint64) * np.uint64(1009))
     assert found is not None
     assert found.p_value < 1e-9
@@ -49,7 +49,7 @@ def test_an_uneven_hash_is_told() -> None:
     assert uniformity(np.arange(20, dtype=np.uint64)) is None
 
 
-def test_the_alphabet_in_use_is_two_to_the_entropy() -> None:
+def test_effective_alphabet_is_two_to_the_entropy() -> None:
     ids = np.array([1, 2, 3, 4] * 5 + [9] * 20, np.uint64)
     found = units_of(ids, np.array([0, 10, 40], np.int64))
     entropy = -(4 * 0.125 * math.log2(0.125) + 0.5 * math.log2(0.5))
@@ -75,12 +75,12 @@ def test_32_bits_are_too_few_for_many_shingles() -> None:
 @pytest.mark.parametrize(
     ("value", "told"), [(0, "0"), (0.5, "0.5"), (1234.4, "1,234"), (2.4e10, "2e10"), (3e-9, "3e-9")]
 )
-def test_magnitudes_are_short(value: float, told: str) -> None:
+def test_magnitudes_are_formatted_briefly(value: float, told: str) -> None:
     assert magnitude(value) == told
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_f1_is_that_of_brute_force(seed: int) -> None:
+def test_best_f1_equals_brute_force(seed: int) -> None:
     generator = np.random.default_rng(seed)
     duplicate = generator.random(60) < 0.4
     similarity = generator.normal(np.where(duplicate, 0.7, 0.4), 0.2).clip(0, 1).round(2).astype(np.float64)
@@ -101,7 +101,7 @@ def test_the_best_f1_is_that_of_brute_force(seed: int) -> None:
         assert point.recall == pytest.approx(called[duplicate].mean())
 
 
-def test_labels_are_read_in_many_words_and_bad_lines_counted(tmp_path: Path) -> None:
+def test_label_synonyms_are_accepted_and_bad_lines_counted(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text(
         "label,id_b,note,id_a\n1,b,,a\nNo,c,x,a\nDuplicate,c,,b\nmaybe,d,,a\ntrue,a,,a\n0,,,a\nfalse,d,,c\n"
@@ -115,7 +115,7 @@ def test_labels_are_read_in_many_words_and_bad_lines_counted(tmp_path: Path) -> 
     assert labels.reasons[-1] == "there is no document 'd'"
 
 
-def test_a_line_that_is_no_csv_spoils_no_other(tmp_path: Path) -> None:
+def test_invalid_csv_line_does_not_affect_others(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text('id_a,id_b,label\n"a",b,1\na,"c,0\nb,c,0\r\n\n"x"y,z,1\na,"d, e",no\na,b\n"open\n')
     labels = read_labels(path)

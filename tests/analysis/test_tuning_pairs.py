@@ -58,7 +58,7 @@ def test_the_weighted_sample_is_unbiased() -> None:
     assert (np.abs(estimates.mean(axis=0) - true) <= 4 * error + 1e-9).all(), (estimates.mean(axis=0), true)
 
 
-def test_a_bucket_of_nearly_all_documents_is_bounded_and_still_counted() -> None:
+def test_very_large_bucket_is_bounded_but_counted() -> None:
     sets = _sets([540], 60, 40, 10)
     pairs = sample_pairs(sets, 3, 5_000, 10_000)
     assert len(pairs.left) <= 15_500
@@ -66,7 +66,7 @@ def test_a_bucket_of_nearly_all_documents_is_bounded_and_still_counted() -> None
     assert float(pairs.weight[pairs.similarity >= 0.6].sum()) == pytest.approx(family, rel=0.05)
 
 
-def test_ids_of_32_bits_are_told_apart() -> None:
+def test_ids_of_32_bits_are_distinguished() -> None:
     wide = _sets([30, 5], 100, 30, 12)
     sets = replace(wide, ids=wide.ids >> np.uint64(31), bits=32)
     pairs = sample_pairs(sets, 2, 1_000, 2_000)
@@ -74,7 +74,7 @@ def test_ids_of_32_bits_are_told_apart() -> None:
     assert float(pairs.weight[pairs.similarity >= 0.3].sum()) == pytest.approx(30 * 29 / 2 + 10, rel=0.15)
 
 
-def test_each_pair_comes_once_with_its_exact_similarity() -> None:
+def test_each_pair_occurs_once_with_its_exact_similarity() -> None:
     sets = _sets([30, 5], 100, 30, 12)
     pairs = sample_pairs(sets, 2, 1_000, 500)
     assert (pairs.left < pairs.right).all()
@@ -92,7 +92,7 @@ def test_the_valley_is_between_random_and_near_pairs() -> None:
     assert valley(_histogram(counts)) == pytest.approx(11.5 / 20)
 
 
-def test_of_an_empty_stretch_the_middle_is_taken() -> None:
+def test_valley_is_the_middle_of_an_empty_range() -> None:
     counts = [1e6, 5e4, *[0.0] * 12, 10, 44, 50, 52, 41, 30]
     assert valley(_histogram(counts)) == pytest.approx(8.5 / 20, abs=0.026)
 
@@ -111,7 +111,7 @@ def test_without_a_rise_there_is_no_valley(counts: list[float]) -> None:
     assert valley(_histogram(counts)) is None
 
 
-def test_a_multiple_of_a_twentieth_belongs_to_the_bin_above_it() -> None:
+def test_multiples_of_a_twentieth_belong_to_the_bin_above() -> None:
     similarity = np.array([0.7, 0.6999, 0.15, 3 / 5])
     pairs = PairSample(np.arange(4), np.arange(4) + 1, similarity, np.array([1.0, 2.0, 4.0, 8.0]), 6)
     found = histogram(pairs, 10 * pairs.weight, 30.0)
@@ -121,7 +121,7 @@ def test_a_multiple_of_a_twentieth_belongs_to_the_bin_above_it() -> None:
     assert (found.sampled * 10).tolist() == expected.tolist()
 
 
-def test_every_text_is_as_likely_to_be_drawn() -> None:
+def test_every_text_is_equally_likely_to_be_sampled() -> None:
     from scipy.stats import chisquare
 
     drawn = np.zeros(12)
