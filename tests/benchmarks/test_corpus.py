@@ -44,7 +44,7 @@ def documents(corpus: Corpus) -> list[CorpusDocument]:
     return list(corpus.documents())
 
 
-def test_shares_are_as_promised(documents: list[CorpusDocument]) -> None:
+def test_shares_are_as_configured(documents: list[CorpusDocument]) -> None:
     kinds = Counter(document.kind for document in documents)
     assert len(documents) == DOCUMENTS
     assert kinds["near"] == DOCUMENTS // 4
@@ -59,7 +59,7 @@ def test_ids_are_distinct_and_shuffled(documents: list[CorpusDocument]) -> None:
     assert numbers != sorted(numbers)
 
 
-def test_mean_length_is_near_the_one_asked_for(documents: list[CorpusDocument]) -> None:
+def test_mean_length_is_near_the_requested_one(documents: list[CorpusDocument]) -> None:
     assert 185 < fmean(len(item.text.split()) for item in documents if item.kind == "single") < 215
 
 
@@ -111,7 +111,7 @@ def test_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
     assert written[0] != written[2]
 
 
-def test_files_say_what_was_planted(tmp_path: Path, documents: list[CorpusDocument]) -> None:
+def test_files_record_the_planted_clusters(tmp_path: Path, documents: list[CorpusDocument]) -> None:
     output, clusters = tmp_path / "corpus.jsonl.gz", tmp_path / "clusters.csv.gz"
     words = write_corpus(documents, output, clusters)
     with gzip.open(output, "rt", encoding="utf-8") as lines:
@@ -127,7 +127,7 @@ def test_files_say_what_was_planted(tmp_path: Path, documents: list[CorpusDocume
 
 
 @pytest.mark.parametrize("documents", some([10, 0, 1, 99, 150], "every size"))
-def test_small_corpora_have_the_documents_asked_for(documents: int) -> None:
+def test_small_corpora_have_the_requested_size(documents: int) -> None:
     plan = make_plan(documents, Shares(), generator(np.random.SeedSequence(1)))
     assert sorted(plan.name.tolist()) == list(range(documents))
     assert len(set(plan.cluster.tolist()) - {-1}) == plan.clusters
@@ -162,7 +162,7 @@ def test_every_kind_of_edit_occurs(editor: tuple[Editor, Language, Story]) -> No
     }
 
 
-def test_republishing_leaves_the_original_alone(editor: tuple[Editor, Language, Story]) -> None:
+def test_republishing_does_not_change_the_original(editor: tuple[Editor, Language, Story]) -> None:
     rng = np.random.Generator(np.random.PCG64(2))
     before = editor[0].render(editor[2])
     republished = [editor[0].republish(editor[2], rng)[:2] for _ in range(50)]
@@ -170,7 +170,7 @@ def test_republishing_leaves_the_original_alone(editor: tuple[Editor, Language, 
     assert any(copy != before for copy in republished)
 
 
-def test_bound_of_a_template_by_hand() -> None:
+def test_similarity_bound_of_a_template() -> None:
     words = ["a", "b", "c", "d", "e", "f", "SLOT", "h", "i", "j", "k", "l", "m"]
     # 11 windows, of which 3 touch the slot: 8 / (8 + 2 * 3).
     assert least_similarity(words, [6]) == pytest.approx(8 / 14)
@@ -179,7 +179,7 @@ def test_bound_of_a_template_by_hand() -> None:
 
 @pytest.mark.slow("builds a language each")
 @pytest.mark.parametrize("seed", some([1, 2, 3], "every seed"))
-def test_family_members_are_distinct_and_alike_at_least_at_four_fifths(seed: int) -> None:
+def test_family_members_are_distinct_and_at_least_80_percent_similar(seed: int) -> None:
     corpus = Corpus(100, seed)
     mixed = list(with_family(corpus, 60, generator(np.random.SeedSequence([seed, 60]))))
     family = [item for item in mixed if item.external_id.startswith("t")]

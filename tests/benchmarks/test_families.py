@@ -56,7 +56,7 @@ def test_vectors_weigh_frequent_words_of_few_documents() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9])
-def test_true_pairs_of_vectors_are_those_of_scipy(documents: list[Document], threshold: float) -> None:
+def test_true_pairs_of_vectors_equal_scipy(documents: list[Document], threshold: float) -> None:
     cosines, similarities = {}, {}
     for one, other in combinations(range(len(documents)), 2):
         left, right = documents[one].vector, documents[other].vector
@@ -72,7 +72,7 @@ def test_true_pairs_of_vectors_are_those_of_scipy(documents: list[Document], thr
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.7])
-def test_true_pairs_of_terms_are_those_of_counters(documents: list[Document], threshold: float) -> None:
+def test_true_pairs_of_terms_equal_python_counters(documents: list[Document], threshold: float) -> None:
     expected = {}
     for one, other in combinations(range(len(TEXTS)), 2):
         left, right = (Counter(TEXTS[row].lower().replace(",", "").split()) for row in (one, other))
@@ -84,7 +84,7 @@ def test_true_pairs_of_terms_are_those_of_counters(documents: list[Document], th
 
 
 def test_pairs_are_counted() -> None:
-    """Of five documents, 0 and 1 twins, the pairs 0-2, 1-2 and 3-4 true besides."""
+    """Five documents: 0 and 1 are twins; 0-2, 1-2 and 3-4 are the other true pairs."""
     features = FeatureSets(np.array([0, 0, 2, 3, 4]), np.array([0, 2, 3, 4]), [])
     heads = all_pairs.TruePairs(np.array([0, 2]), np.array([1, 3]), np.array([0.9, 0.8]))
     true = families.expand(features, heads)
@@ -97,7 +97,7 @@ def test_pairs_are_counted() -> None:
     assert (judged.right, judged.reported, judged.recall, judged.precision) == (3, 4, 2 / 3, 0.75)
 
 
-def test_an_index_is_judged(database_url: str, documents: list[Document]) -> None:
+def test_recall_and_precision_of_an_index(database_url: str, documents: list[Document]) -> None:
     judged = families.measure(database_url, documents, recipe("hyperplane", 0.5), seeds=2)
     assert judged.seeds == 2
     assert judged.wanted_twins == judged.found_twins == 2

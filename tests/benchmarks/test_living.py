@@ -45,7 +45,7 @@ def index() -> Contents:
     )
 
 
-def test_an_index_that_is_right_violates_nothing(recipe: Recipe) -> None:
+def test_correct_index_has_no_violations(recipe: Recipe) -> None:
     assert violations(index(), index(), TEXTS, {}, recipe) == {}
     assert index().expanded() == {("a", "b"), ("a", "c"), ("b", "c")}
 
@@ -56,7 +56,7 @@ def test_a_lost_pair_is_reported(recipe: Recipe) -> None:
     assert found["pairs of the fresh build missing"] == {"count": 2, "examples": [("a", "b"), ("a", "c")]}
 
 
-def test_a_pair_that_the_fresh_build_lacks_needs_a_large_bucket(recipe: Recipe) -> None:
+def test_additional_pairs_are_accepted_only_in_large_buckets(recipe: Recipe) -> None:
     fresh = replace(index(), pairs={}, clusters={"b": 1, "c": 1}, survivors=frozenset("b"))
     name = "pairs not in the fresh build, without a large bucket"
     assert violations(index(), fresh, TEXTS, {}, recipe)[name]["count"] == 2
@@ -89,7 +89,7 @@ def spoil(**parts: object) -> Callable[[], Contents]:
         (spoil(survivors=frozenset("b")), "survivors not those of the fresh build", 2),
     ],
 )
-def test_each_wrong_thing_is_reported(
+def test_each_violation_is_reported(
     spoilt: Callable[[], Contents], name: str, count: int, recipe: Recipe
 ) -> None:
     found = violations(spoilt(), index(), TEXTS, {}, recipe)
@@ -105,7 +105,7 @@ def test_each_wrong_thing_is_reported(
         ("c3", " \n", set()),
     ],
 )
-def test_shingles_are_those_of_the_recipe(name: str, text: str, expected: set[str]) -> None:
+def test_shingles_follow_the_recipe(name: str, text: str, expected: set[str]) -> None:
     recipe = load(RECIPES / f"{name}.toml")
     shingles.require_plain(recipe)
     assert shingles.shingle_set(None, text, recipe) == expected
@@ -117,7 +117,7 @@ def test_recipes_that_cannot_be_checked_are_refused(recipe: Recipe) -> None:
             shingles.require_plain(override(recipe, [setting]))
 
 
-def test_writers_end_where_it_is_expected() -> None:
+def test_writers_end_in_the_expected_state() -> None:
     rng = np.random.Generator(np.random.PCG64(4))
     documents = [Document(str(number), None, f"text {number}") for number in range(500)]
     drawn = script.draw_script(documents, rng)
@@ -135,7 +135,7 @@ def test_writers_end_where_it_is_expected() -> None:
     assert 1 < max(map(len, cut)) <= 20
 
 
-def test_kills_are_spread_over_the_writing() -> None:
+def test_kills_are_spread_over_the_run() -> None:
     drawn = draw_kills(StressPlan(workers=2, writers=2, kills=30, server_kills=3, seed=1), writes=1_000)
     assert [whom for _, whom in drawn].count("server") == 3
     assert len(drawn) == 33
@@ -150,7 +150,7 @@ def test_percentiles_are_in_order() -> None:
     }  # fmt: skip
 
 
-def test_bodies_are_as_long_as_asked_for() -> None:
+def test_bodies_have_the_requested_length() -> None:
     bodies = capture.make_bodies(50, 1_400)
     assert {len(body) for body in bodies} == {1_400}
     assert len(set(bodies)) == 50
@@ -159,7 +159,7 @@ def test_bodies_are_as_long_as_asked_for() -> None:
     assert lines[3].split("\t") == ["7", "doc-3", bodies[3]]
 
 
-def test_costs_are_compared_with_no_triggers() -> None:
+def test_costs_are_relative_to_tables_without_triggers() -> None:
     told = capture.compare(
         {"triggers": [3.0, 4.0, 8.0], "disabled": [2.0, 2.0, 2.0], "none": [2.0, 2.0, 4.0]}
     )

@@ -25,7 +25,7 @@ def share(left: Set[object], right: Set[object]) -> float:
     return len(left & right) / len(left | right)
 
 
-def test_each_recipe_finds_another_half_of_a_family() -> None:
+def test_recipes_find_different_halves_of_a_family() -> None:
     for family in make_families(3, seed=1):
         asked, reordered, shortened = (
             str(one.body).split() for one in (family.asked, family.reordered, family.shortened)
@@ -37,7 +37,7 @@ def test_each_recipe_finds_another_half_of_a_family() -> None:
         assert share(runs[0], runs[2]) == 22 / 34
 
 
-def test_what_was_found_is_explained_by_one_recipe() -> None:
+def test_results_are_explained_by_one_recipe() -> None:
     (family,) = make_families(1, seed=1)
     asked, reordered, shortened = (
         one.external_id for one in (family.asked, family.reordered, family.shortened)
@@ -64,13 +64,13 @@ def test_what_was_found_is_explained_by_one_recipe() -> None:
         (1, 41, "asked-1 found nothing", True),
     ],
 )
-def test_answers_are_those_of_a_generation_that_was_live(
+def test_results_are_of_a_generation_that_was_live(
     began: float, ended: float, answer: str, is_wrong: bool
 ) -> None:
     assert bool(wrong_answers(STEPS, [Search("check", began, ended, answer)])) is is_wrong
 
 
-def test_what_takes_long_is_counted_in_every_step_that_it_meets() -> None:
+def test_durations_count_in_every_overlapping_step() -> None:
     assert by_step(STEPS, [(9, 10.5), (15, 16), (20.5, 32)]) == {
         "build": [1_500],
         "promote": [1_500],
@@ -81,7 +81,7 @@ def test_what_takes_long_is_counted_in_every_step_that_it_meets() -> None:
     assert latencies([]) == {"count": 0}
 
 
-def test_locks_that_block_are_told_from_those_that_do_not() -> None:
+def test_blocking_locks_are_distinguished() -> None:
     held = [
         Held("band", "ShareUpdateExclusiveLock", 1, 2),
         Held("work", "AccessExclusiveLock", 1, 1.002),
@@ -97,7 +97,7 @@ def test_locks_that_block_are_told_from_those_that_do_not() -> None:
     assert longest_blocking(held) == 4
 
 
-def test_writers_end_where_it_is_expected() -> None:
+def test_writers_end_in_the_expected_state() -> None:
     crowd = make_crowd(40, seed=2)
     texts = {one.external_id: (one.title, one.body) for one in crowd}
     kinds = []

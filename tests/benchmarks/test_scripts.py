@@ -76,7 +76,7 @@ def random_keys(seed: int, rows: int, bands: int, kinds: int) -> npt.NDArray[np.
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 5])
-def test_linked_pairs_are_those_of_the_candidate_relation(limit: int) -> None:
+def test_linked_pairs_follow_the_candidate_definition(limit: int) -> None:
     keys = random_keys(seed=limit, rows=40, bands=3, kinds=6)
     expected = set()
     for band in range(3):
@@ -97,12 +97,12 @@ def test_blocks_of_bucket_pairs_add_up(at_once: int) -> None:
     assert sorted(pairs) == [(i, j) for i, j in combinations(range(60), 2) if keys[i] == keys[j]]
 
 
-def test_no_document_has_no_pairs() -> None:
+def test_empty_corpus_has_no_pairs() -> None:
     assert in_memory.linked_pairs(np.zeros((0, 4), np.uint64), 64).shape == (0, 2)
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.75, 1.0])
-def test_exact_pairs_are_all_and_exact(threshold: float) -> None:
+def test_exact_pairs_are_complete_and_exact(threshold: float) -> None:
     rng = np.random.Generator(np.random.PCG64(3))
     sets = [frozenset(rng.integers(0, 14, size).tolist()) for size in rng.integers(1, 12, 80)]
     arrays = [np.array(sorted(one), np.uint64) for one in sets]
@@ -120,13 +120,11 @@ def test_exact_pairs_are_all_and_exact(threshold: float) -> None:
     ("successes", "trials", "low", "high"),
     [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (990, 1000, 0.9817, 0.9946), (0, 0, 0.0, 1.0)],
 )
-def test_wilson_intervals_are_the_published_ones(
-    successes: int, trials: int, low: float, high: float
-) -> None:
+def test_wilson_intervals_equal_published_ones(successes: int, trials: int, low: float, high: float) -> None:
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_all_pairs_are_found_and_right(
+def test_all_pairs_are_found_and_correct(
     documents: list[Document], truth: Truth, true_pairs: Pairs, recipe: Recipe
 ) -> None:
     (score,) = accuracy.measure(documents, truth, recipe, thresholds=[0.7], limits=[0], seeds=2)
@@ -231,14 +229,14 @@ def test_merges_are_counted() -> None:
     assert scale.merge_recall(truth, np.arange(6)) == 0
 
 
-def test_growth_is_of_seconds_for_a_document() -> None:
+def test_growth_compares_seconds_per_document() -> None:
     small = {"bucket_limit": 64, "documents": 10, "seconds": 1.0}
     large = {"bucket_limit": 64, "documents": 100, "seconds": 15.0}
     alone = {"bucket_limit": 0, "documents": 10, "seconds": 1.0}
     assert scale.growth([small, large, alone]) == {"bucket_limit 64": 1.5}
 
 
-def test_the_reference_holds_the_true_pairs(
+def test_reference_has_the_true_pairs(
     documents: list[Document], true_pairs: Pairs, recipe: Recipe, tmp_path: Path
 ) -> None:
     path = tmp_path / "corpus.jsonl"
@@ -254,7 +252,7 @@ def test_the_reference_holds_the_true_pairs(
     assert all(reference.clusters[row] == row for row in range(DOCUMENTS) if row not in joined)
 
 
-def test_the_peer_cuts_the_same_shingles() -> None:
+def test_peer_library_has_the_same_shingles() -> None:
     peers = _peers()
     assert peers.character_shingles(" Déjà\n vu", 5) == {
         b"d\xc3\xa9j\xc3\xa0 ",
@@ -268,7 +266,7 @@ def test_the_peer_cuts_the_same_shingles() -> None:
     assert peers.word_shingles("", 3) == set()
 
 
-def test_the_peer_finds_equal_texts_and_is_checked() -> None:
+def test_peer_library_finds_equal_texts_which_are_verified() -> None:
     peers = _peers()
     texts = ["one two three four", "", "something else here now", "one two three four"]
     found = peers.find_pairs(texts, lambda text: peers.word_shingles(text, 3), 0.7, 64, None)
@@ -307,7 +305,9 @@ def _peers() -> Any:
     return peers
 
 
-def test_agreement_counts_different_texts_of_one_value(documents: list[Document], true_pairs: Pairs) -> None:
+def test_agreement_counts_different_texts_with_equal_values(
+    documents: list[Document], true_pairs: Pairs
+) -> None:
     given = [
         replace(one, attributes={"page": row % 3} if row % 7 else {}) for row, one in enumerate(documents)
     ]

@@ -36,7 +36,7 @@ def connection(database_url: str) -> Iterator[Connection]:
 
 
 @pytest.mark.parametrize("variant", some(list(VARIANTS), "every family"))
-def test_an_index_is_as_the_oracle_says(connection: Connection, database_url: str, variant: str) -> None:
+def test_index_agrees_with_the_oracle(connection: Connection, database_url: str, variant: str) -> None:
     rng = random.Random(variant)
     with Index.connect(database_url) as index:
         index.create_profile("default", draw_recipe(variant, rng))
@@ -60,7 +60,7 @@ def test_an_index_is_as_the_oracle_says(connection: Connection, database_url: st
             assert differences(connection)
 
 
-def test_documents_have_to_be_as_their_writers_left_them(connection: Connection, database_url: str) -> None:
+def test_documents_are_as_their_writers_left_them(connection: Connection, database_url: str) -> None:
     rng, model = random.Random(1), Model()
     with Index.connect(database_url) as index:
         index.database.create_collection("default")

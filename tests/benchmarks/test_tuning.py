@@ -11,7 +11,7 @@ from nearsim_db.similarity import presets
 from tests.analysis.test_tuning import synthetic_corpus
 
 
-def test_promised_and_kept(tmp_path: Path) -> None:
+def test_forecast_and_measured_figures(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     records = [{"id": name, "text": text} for name, text in synthetic_corpus(120, 40)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
