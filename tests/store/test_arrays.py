@@ -51,7 +51,7 @@ def test_empty_arrays_have_no_dimension_but_a_type(dtype: str, array_oid: int) -
 
 
 @pytest.mark.parametrize("length", [1, 2, 1000])
-def test_any_length(length: int) -> None:
+def test_arrays_of_any_length(length: int) -> None:
     values = np.arange(length) - length // 2
     assert dumped(packed(values)) == dumped([Int8(value) for value in values.tolist()])
 
@@ -61,12 +61,12 @@ def test_strided_arrays_are_packed_by_value() -> None:
     assert packed(values[::-2]) == packed(values[::-2].copy())
 
 
-def test_ids_may_come_as_lists() -> None:
+def test_ids_may_be_lists() -> None:
     assert packed_ids([3, 1, 2]) == packed(np.array([3, 1, 2], np.int64))
     assert packed_ids([]) == packed(np.zeros(0, np.int64))
 
 
-def test_two_kinds_in_one_statement_do_not_share_a_type() -> None:
+def test_element_types_of_one_statement_are_independent() -> None:
     transformer = Transformer()
     oids = [
         transformer.get_dumper(packed(np.ones(1, dtype)), PyFormat.AUTO).oid
@@ -76,6 +76,6 @@ def test_two_kinds_in_one_statement_do_not_share_a_type() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u8", "u4", "i1", "f2", "bool", "V8", "U4", ">i8"])
-def test_kinds_without_a_counterpart_are_refused(dtype: str) -> None:
+def test_unsupported_element_types_are_refused(dtype: str) -> None:
     with pytest.raises(KeyError):
         packed(np.zeros(1, dtype))

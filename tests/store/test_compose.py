@@ -16,13 +16,13 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_every_service_is_watched() -> None:
+def test_every_service_has_a_health_check_and_a_version() -> None:
     for name, service in compose()["services"].items():
         assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
         assert service["image"] and ":" in service["image"], "an image without a version changes by itself"
 
 
-def test_volumes_that_are_used_are_declared() -> None:
+def test_used_volumes_are_declared() -> None:
     loaded = compose()
     used = {
         volume.partition(":")[0]
@@ -32,13 +32,13 @@ def test_volumes_that_are_used_are_declared() -> None:
     assert used == set(loaded["volumes"])
 
 
-def test_the_database_is_not_open_to_the_network_and_has_no_password_in_the_file() -> None:
+def test_database_is_private_and_its_password_not_in_the_file() -> None:
     service = compose()["services"]["postgres"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
 
 
-def test_a_worker_of_this_version_waits_for_the_database_and_ends_in_its_time() -> None:
+def test_worker_has_this_version_and_waits_for_the_database() -> None:
     service = compose()["services"]["worker"]
     assert service["image"] == f"nearsim:{version('nearsim-db')}"
     assert service["build"] == "." and (ROOT / "Dockerfile").is_file()
@@ -47,7 +47,7 @@ def test_a_worker_of_this_version_waits_for_the_database_and_ends_in_its_time() 
     assert "9180" in service["command"] and "9180/healthz" in service["healthcheck"]["test"][-1]
 
 
-def test_the_image_holds_what_the_wheel_is_made_of() -> None:
+def test_image_contains_the_sources_of_the_wheel() -> None:
     copied = [
         name
         for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()

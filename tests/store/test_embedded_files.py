@@ -19,13 +19,13 @@ from tests.servers.homes import server_home
 ACCOUNT = Account("somebody", os.geteuid(), os.getegid())
 
 
-def test_socket_lies_in_the_home() -> None:
+def test_socket_is_in_the_home() -> None:
     assert ServerHome(Path("/srv/nearsim")).socket_directory(ACCOUNT) == Path(
         "/srv/nearsim/postgresql/socket"
     )
 
 
-def test_socket_of_a_long_home_is_short_and_always_the_same() -> None:
+def test_socket_path_of_a_long_home_is_short_and_stable() -> None:
     first, second = Path("/srv") / ("a" * 90), Path("/srv") / ("b" * 90)
     folder = ServerHome(first).socket_directory(ACCOUNT)
     assert len(os.fsencode(folder / ".s.PGSQL.5432")) <= 107
@@ -40,12 +40,12 @@ def test_socket_path_may_have_107_bytes(length: int, in_home: bool) -> None:
     assert (ServerHome(home).socket_directory(ACCOUNT).parent.parent == home) is in_home
 
 
-def test_address_quotes_the_folder() -> None:
+def test_url_quotes_the_folder() -> None:
     address = connection_uri(Path("/srv/my data"), "other")
     assert address == "postgresql://nearsim@/other?host=%2Fsrv%2Fmy%20data&port=5432"
 
 
-def test_a_folder_open_to_others_is_no_place_for_a_socket(tmp_path: Path) -> None:
+def test_socket_folder_must_be_private(tmp_path: Path) -> None:
     folder = tmp_path / "socket"
     folder.mkdir()
     folder.chmod(0o750)
@@ -69,7 +69,7 @@ def test_new_folders_are_private_and_existing_ones_untouched(tmp_path: Path) -> 
     assert modes == [0o751, 0o700, 0o700]
 
 
-def test_without_the_extra_the_message_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_nothing(name: str) -> ModuleSpec | None:
         return None
 
@@ -88,7 +88,7 @@ def test_importing_the_server_imports_neither_the_wheel_nor_a_driver() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
-def test_programs_that_the_servers_user_cannot_reach_are_copied(
+def test_programs_inaccessible_to_the_server_user_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = server_account()

@@ -1,4 +1,4 @@
-"""Telling a running server from leftovers of a killed one, and an idle server from a used one."""
+"""Distinguishing a running server from leftovers of a killed one, and an idle server from one in use."""
 
 import fcntl
 import os
@@ -17,16 +17,14 @@ from nearsim_db.store.embedded.watchdog import Idleness
 
 
 @pytest.mark.parametrize("content", [None, "", "no number\n", "1\n/elsewhere\n", "4194305\n"])
-def test_a_pid_file_is_not_trusted(tmp_path: Path, content: str | None) -> None:
+def test_pid_file_alone_is_not_trusted(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "postmaster.pid").write_text(content, encoding="ascii")
     assert find_postmaster(tmp_path) is None
     assert stop_postmaster(tmp_path) is False
 
 
-def test_a_data_directory_in_use_elsewhere_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_directory_in_use_elsewhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_LOCK_SECONDS", 0.05)
     current = Account("somebody", os.geteuid(), os.getegid())
     here = cluster.Cluster(installed_binaries(), tmp_path / "data", tmp_path / "socket", account=current)
@@ -55,7 +53,7 @@ def test_the_embedded_server_is_durable() -> None:
     assert not {"fsync", "synchronous_commit", "full_page_writes"} & embedded_settings().keys()
 
 
-def test_a_log_is_emptied_but_for_its_end(tmp_path: Path) -> None:
+def test_log_is_truncated_to_its_end(tmp_path: Path) -> None:
     log = tmp_path / "data.log"
     log.write_text("short\n", encoding="ascii")
     bound_log(log)

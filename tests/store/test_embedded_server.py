@@ -1,4 +1,4 @@
-"""The embedded server as its users meet it: real servers, real kills."""
+"""The embedded server, tested with real servers and killed processes."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ def wait_for_statement(address: str, statement: str) -> None:
     assert wait_until(lambda: ask(address, running, statement) == 1, DEADLINE_SECONDS)
 
 
-def test_the_first_call_makes_a_durable_utf8_database(used_home: Path) -> None:
+def test_first_call_creates_a_durable_utf8_database(used_home: Path) -> None:
     address = ensure_running(used_home)
     assert ask(address, "SELECT current_database() || ' ' || current_user") == "nearsim nearsim"
     shown = {
@@ -94,7 +94,7 @@ def test_the_first_call_makes_a_durable_utf8_database(used_home: Path) -> None:
     assert ask(address, "SHOW search_path") == "public"
 
 
-def test_status_tells_what_runs(used_home: Path) -> None:
+def test_status_describes_the_running_server(used_home: Path) -> None:
     address = ensure_running(used_home)
     state = status(used_home)
     assert (state.running, state.kept, state.dsn) == (True, False, address)
@@ -105,7 +105,7 @@ def test_status_tells_what_runs(used_home: Path) -> None:
     assert "ready to accept connections" in state.log.read_text(encoding="utf-8")
 
 
-def test_psql_and_sqlalchemy_take_the_address(used_home: Path) -> None:
+def test_psql_and_sqlalchemy_accept_the_url(used_home: Path) -> None:
     address = ensure_running(used_home)
     assert psql(address, "SELECT 6 * 7").communicate()[0] == "42\n"
     engine = sqlalchemy.create_engine(address.replace("postgresql://", "postgresql+psycopg://"))
@@ -114,7 +114,7 @@ def test_psql_and_sqlalchemy_take_the_address(used_home: Path) -> None:
     engine.dispose()
 
 
-def test_another_process_shares_the_server_and_a_call_is_quick(used_home: Path) -> None:
+def test_processes_share_the_server_and_calls_are_quick(used_home: Path) -> None:
     address, pid = ensure_running(used_home), pid_of(used_home)
     shown = subprocess.run(
         [sys.executable, "-c", ENSURE, used_home], capture_output=True, text=True, check=True
@@ -135,7 +135,7 @@ def test_only_the_servers_user_may_enter_its_folders(used_home: Path) -> None:
         assert private.stat().st_uid == server_account().user_id
 
 
-def test_a_killed_client_does_no_harm(used_home: Path) -> None:
+def test_killed_client_does_not_affect_the_server(used_home: Path) -> None:
     address, pid = ensure_running(used_home), pid_of(used_home)
     client = psql(address, "SELECT pg_sleep(600)")
     wait_for_statement(address, "SELECT pg_sleep(600)")
@@ -146,7 +146,7 @@ def test_a_killed_client_does_no_harm(used_home: Path) -> None:
     assert ask(address, "SELECT 1") == 1
 
 
-def test_there_is_one_watchdog_and_a_killed_one_is_replaced(used_home: Path) -> None:
+def test_single_watchdog_is_replaced_when_killed(used_home: Path) -> None:
     ensure_running(used_home)
     assert wait_until(lambda: len(watchdogs(used_home)) == 1, DEADLINE_SECONDS)
     [first] = watchdogs(used_home)
@@ -158,14 +158,14 @@ def test_there_is_one_watchdog_and_a_killed_one_is_replaced(used_home: Path) -> 
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_server_whose_socket_was_swept_away_is_started_anew(home: Path) -> None:
+def test_server_without_its_socket_is_restarted(home: Path) -> None:
     address = ensure_running(home, overrides=QUICK)
     (home / "postgresql" / "socket" / ".s.PGSQL.5432").unlink()
     assert ensure_running(home, overrides=QUICK) == address
     assert ask(address, "SELECT 1") == 1
 
 
-def test_a_killed_server_recovers_although_a_backend_works_on(home: Path) -> None:
+def test_killed_server_recovers_while_a_backend_continues(home: Path) -> None:
     address, pid = ensure_running(home), pid_of(home)
     with psycopg.connect(address) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -184,7 +184,7 @@ def test_a_killed_server_recovers_although_a_backend_works_on(home: Path) -> Non
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_recycled_process_id_fools_nobody(home: Path) -> None:
+def test_recycled_process_id_is_detected(home: Path) -> None:
     address = ensure_running(home, overrides=QUICK)
     folder = home / "postgresql"
     pid_file, socket_lock = folder / "data" / "postmaster.pid", folder / "socket" / ".s.PGSQL.5432.lock"
@@ -208,7 +208,7 @@ def test_a_recycled_process_id_fools_nobody(home: Path) -> None:
 
 
 @pytest.mark.slow("waits until a server stops")
-def test_an_unused_server_stops_but_not_under_a_client(home: Path) -> None:
+def test_idle_server_stops_unless_a_client_is_connected(home: Path) -> None:
     address = ensure_running(home, idle_seconds=0.5, overrides=QUICK)
     pid = pid_of(home)
     assert ask(address, "SELECT pg_sleep(1.5) IS NULL") is False
@@ -219,7 +219,7 @@ def test_an_unused_server_stops_but_not_under_a_client(home: Path) -> None:
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_kept_server_stays_until_it_is_stopped(home: Path) -> None:
+def test_kept_server_runs_until_stopped(home: Path) -> None:
     ensure_running(home, idle_seconds=0.4, overrides=QUICK)
     start(home)
     pid = pid_of(home)
@@ -231,7 +231,7 @@ def test_a_kept_server_stays_until_it_is_stopped(home: Path) -> None:
     assert not stop(home)
 
 
-def test_a_home_without_a_server_has_a_status_and_nothing_to_stop(home: Path) -> None:
+def test_status_and_stop_without_a_server(home: Path) -> None:
     state = status(home / "none")
     assert (state.running, state.kept, state.pid) == (False, False, None)
     assert not stop(home / "none")
@@ -239,7 +239,7 @@ def test_a_home_without_a_server_has_a_status_and_nothing_to_stop(home: Path) ->
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_four_processes_at_once_make_one_server(home: Path) -> None:
+def test_four_concurrent_processes_start_one_server(home: Path) -> None:
     command = [sys.executable, "-c", ENSURE, str(home)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     shown = {process.communicate()[0] for process in processes}
@@ -250,7 +250,7 @@ def test_four_processes_at_once_make_one_server(home: Path) -> None:
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_half_made_data_directory_is_made_anew(home: Path) -> None:
+def test_incomplete_data_directory_is_replaced(home: Path) -> None:
     folder = home / "postgresql"
     with subprocess.Popen([sys.executable, "-c", ENSURE, home], stdout=subprocess.DEVNULL) as process:
         assert wait_until(lambda: any(folder.glob("data.partial-*/base")), DEADLINE_SECONDS)
@@ -261,7 +261,7 @@ def test_a_half_made_data_directory_is_made_anew(home: Path) -> None:
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_long_and_odd_path_and_a_strict_umask_work(home: Path) -> None:
+def test_long_path_with_special_characters_and_strict_umask(home: Path) -> None:
     long_home = home / ("it's a long name " * 6).strip()
     code = f"import os; os.umask(0o077)\n{ENSURE}"
     shown = subprocess.run(
@@ -285,14 +285,14 @@ def test_data_of_another_major_version_are_refused(home: Path) -> None:
         ensure_running(home)
 
 
-def test_a_failing_start_tells_what_the_log_says(home: Path) -> None:
+def test_start_failure_shows_the_log(home: Path) -> None:
     with pytest.raises(ServerError, match='invalid value for parameter "work_mem": "plenty"'):
         ensure_running(home, overrides={**QUICK, "work_mem": "plenty"})
     assert ask(ensure_running(home, overrides=QUICK), "SELECT 1") == 1
 
 
 @pytest.mark.slow("starts servers of its own")
-def test_a_disk_that_takes_no_more_is_told_and_leaves_nothing_half_made(home: Path) -> None:
+def test_full_disk_is_reported_and_leaves_nothing_behind(home: Path) -> None:
     code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))\n{ENSURE}"
     shown = subprocess.run([sys.executable, "-c", code, home], capture_output=True, text=True, check=True)
     assert "initdb failed" in shown.stdout
@@ -301,7 +301,7 @@ def test_a_disk_that_takes_no_more_is_told_and_leaves_nothing_half_made(home: Pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
-def test_as_root_a_closed_parent_is_named_and_left_closed(home: Path) -> None:
+def test_root_reports_an_inaccessible_parent_and_leaves_it_unchanged(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(ServerError, match=f"may not enter {closed}"):

@@ -92,7 +92,7 @@ def take(connection: Connection, leaves: Leaves, lease_id: int, batch: int = 1_0
     ]
 
 
-def test_batches_of_workers_that_take_at_once_are_disjoint(
+def test_concurrent_workers_take_disjoint_batches(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
     write(index, *_BODIES * 4)
@@ -105,7 +105,7 @@ def test_batches_of_workers_that_take_at_once_are_disjoint(
     assert take(other, leaves, two, 5) == []
 
 
-def test_a_lease_that_was_lost_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
+def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES)
     lease_id = leases.open_lease(connection, "taken for dead")
     connection.execute(text("DELETE FROM nearsim.lease"))
@@ -114,10 +114,10 @@ def test_a_lease_that_was_lost_takes_nothing(index: Index, leaves: Leaves, conne
 
 
 @pytest.mark.slow("waits until a lease expires")
-def test_a_worker_that_lost_its_lease_stores_nothing(
+def test_worker_without_its_lease_stores_nothing(
     index: Index, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process takes it for dead between its reading and its storing."""
+    """Another process releases its work between reading and storing."""
     write(index, *_BODIES)
     sign = steps.sign_documents
 
@@ -137,7 +137,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
     assert signed(index) == 3
 
 
-def test_finish_returns_nothing_that_is_another_s_by_now(
+def test_finish_returns_only_work_still_leased(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
     write(index, *_BODIES)
@@ -157,7 +157,7 @@ def test_finish_returns_nothing_that_is_another_s_by_now(
     assert queue.finish(other, leaves, "sign", two, [1, 2, 3]) == [1]
 
 
-def test_the_lease_of_a_living_worker_is_not_freed(
+def test_lease_of_a_running_worker_is_not_released(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
     write(index, *_BODIES)
@@ -169,9 +169,7 @@ def test_the_lease_of_a_living_worker_is_not_freed(
     assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
 
 
-def test_what_changes_under_a_worker_stays_queued_and_is_done_again(
-    index: Index, leaves: Leaves, connection: Connection
-) -> None:
+def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES)
     lease_id = leases.open_lease(connection, "one")
     take(connection, leaves, lease_id)
@@ -185,7 +183,7 @@ def test_what_changes_under_a_worker_stays_queued_and_is_done_again(
     assert queue.count_work(connection, leaves) == (0, 0)
 
 
-def test_a_dispatcher_that_meets_work_in_every_state_loses_no_change(
+def test_dispatcher_loses_no_change_whatever_the_state_of_work(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
     write(index, *_BODIES)
@@ -208,7 +206,7 @@ def test_a_dispatcher_that_meets_work_in_every_state_loses_no_change(
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
 
 
-def test_failed_work_waits_longer_each_time_and_is_set_aside_with_its_error(
+def test_failed_work_backs_off_and_is_set_aside_with_its_error(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
     write(index, _BODIES[0])
@@ -230,9 +228,7 @@ def test_failed_work_waits_longer_each_time_and_is_set_aside_with_its_error(
     assert connection.execute(text("SELECT error FROM nearsim.work")).scalar_one() == "worse"
 
 
-def test_attempts_narrow_down_what_a_worker_dies_of(
-    index: Index, leaves: Leaves, connection: Connection
-) -> None:
+def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES * 20)
     lease_id = leases.open_lease(connection, "one")
     connection.execute(text("UPDATE nearsim.work SET attempts = 1 WHERE doc_id > 10"))
@@ -241,9 +237,7 @@ def test_attempts_narrow_down_what_a_worker_dies_of(
     assert taken == [list(range(1, 11)), list(range(11, 21)), [41]]
 
 
-def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not(
-    index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_unsignable_document_leaves_the_index(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     write(index, *_BODIES)
     index.build()
     assert len(list(index.pairs())) == 1
@@ -270,10 +264,10 @@ def test_a_document_that_cannot_be_signed_leaves_the_index_and_the_others_do_not
     assert list(index.pairs()) == []
 
 
-def test_who_frees_work_and_who_queues_it_lock_it_in_one_order(
+def test_releasing_and_queueing_lock_work_in_the_same_order(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
-    """However the rows lie in the table: a deadlock would have ended one of the two."""
+    """Whatever the physical order of rows; a deadlock would end one of the two sessions."""
     write(index, *_BODIES)
     lease_id = leases.open_lease(connection, "one")
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
@@ -292,7 +286,7 @@ def test_who_frees_work_and_who_queues_it_lock_it_in_one_order(
     assert read(index, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NULL") == [(3,)]
 
 
-def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(index: Index) -> None:
+def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) -> None:
     write(index, *_BODIES)
     with index.database.lease() as lease_id:
         run(index, "DELETE FROM nearsim.lease")
@@ -302,7 +296,7 @@ def test_a_process_that_was_taken_for_dead_says_so_instead_of_waiting_for_ever(i
     assert signed(index) == 3
 
 
-def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
+def test_document_that_kills_workers_is_set_aside_and_leaves_the_index(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
     write(index, *_BODIES)
@@ -328,7 +322,7 @@ def test_a_document_that_each_worker_dies_of_is_set_aside_and_leaves_the_index(
     assert "died" in str(error) and is_aside
 
 
-def test_a_worker_that_froze_while_it_stored_stops_nobody(
+def test_frozen_worker_does_not_block_others(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
     write(index, *_BODIES)
@@ -347,7 +341,7 @@ def test_a_worker_that_froze_while_it_stored_stops_nobody(
     assert read(index, "SELECT count(*) FROM nearsim.lease") == [(0,)]
 
 
-def test_who_holds_a_generation_and_freezes_is_ended_by_the_server(connection: Connection) -> None:
+def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connection) -> None:
     take_transaction_lock(connection, Lock.STORE, 1)
     shown = "SHOW idle_in_transaction_session_timeout"
     assert connection.execute(text(shown)).scalar_one() == "1min"

@@ -90,7 +90,7 @@ def test_self_join_is_bounded_by_the_limit(loaded: Connection) -> None:
 
 
 @pytest.mark.parametrize("bucket", [HOT, 17])
-def test_look_up_is_index_only_and_bounded(loaded: Connection, bucket: int) -> None:
+def test_lookup_is_index_only_and_bounded(loaded: Connection, bucket: int) -> None:
     parameters = {"doc_ids": [HEADS - 1], "bucket_hashes": [bucket], "bucket_limit": LIMIT}
     nodes = plan(loaded, "look_up_candidates", parameters)
     scans = [node for node in nodes if node.get("Relation Name")]
@@ -98,7 +98,7 @@ def test_look_up_is_index_only_and_bounded(loaded: Connection, bucket: int) -> N
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * LIMIT
 
 
-def test_an_anchor_learns_that_its_bucket_goes_on(loaded: Connection) -> None:
+def test_anchors_of_large_buckets_are_reported(loaded: Connection) -> None:
     keys = np.array([[HOT], [HOT]], np.uint64)
     found, wide = bands.look_up_candidates(loaded, LEAVES, LIMIT, np.array([3, HEADS * 9 // 10]), keys)
     assert wide.tolist() == [3]
@@ -107,7 +107,7 @@ def test_an_anchor_learns_that_its_bucket_goes_on(loaded: Connection) -> None:
     }
 
 
-def test_an_anchor_looks_through_its_whole_bucket_in_slices(loaded: Connection) -> None:
+def test_anchors_read_their_bucket_in_batches(loaded: Connection) -> None:
     keys, seen, after = np.array([[HOT, 17]], np.uint64), list[int](), 0
     while len(slice := bands.look_up_members(loaded, LEAVES, LIMIT, 3, keys, after, 1_000)):
         assert len(slice) <= 1_000
@@ -117,7 +117,7 @@ def test_an_anchor_looks_through_its_whole_bucket_in_slices(loaded: Connection) 
 
 
 @pytest.mark.parametrize("after", [0, HEADS // 2])
-def test_a_slice_is_index_only_and_bounded(loaded: Connection, after: int) -> None:
+def test_bucket_batch_is_index_only_and_bounded(loaded: Connection, after: int) -> None:
     parameters = {
         "doc_id": 3,
         "bucket_hashes": [HOT, 17],
@@ -131,12 +131,12 @@ def test_a_slice_is_index_only_and_bounded(loaded: Connection, after: int) -> No
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2 * (LIMIT + 500)
 
 
-def test_who_is_no_anchor_looks_through_nothing(loaded: Connection) -> None:
+def test_other_documents_read_no_bucket(loaded: Connection) -> None:
     keys = np.array([[HOT]], np.uint64)
     assert not len(bands.look_up_members(loaded, LEAVES, LIMIT, LIMIT + 1, keys, 0, 1_000))
 
 
-def test_text_look_up_is_index_only_and_bounded(loaded: Connection) -> None:
+def test_text_lookup_is_index_only_and_bounded(loaded: Connection) -> None:
     serve(loaded)
     keys = {"bucket_hashes": [HOT, 17], "digest": UUID(int=1)}
     parameters = {**keys, "bucket_limit": LIMIT, "purged_at": None}
@@ -184,7 +184,7 @@ def test_deleting_bands_uses_the_index(loaded: Connection) -> None:
 
 
 @pytest.mark.parametrize("name", ["take_work", "find_work"])
-def test_a_queue_that_nobody_has_analyzed_is_read_up_to_what_is_taken(engine: Engine, name: str) -> None:
+def test_unanalyzed_queue_is_read_only_as_far_as_needed(engine: Engine, name: str) -> None:
     with Index.connect(engine.url.render_as_string(hide_password=False)) as index:
         index.add([])
         ((generation, _),) = index.profiles()

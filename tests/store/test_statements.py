@@ -12,7 +12,7 @@ FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))
 BLOCKS = [block for file in FILES for block in parse_blocks(file.read_text("utf-8"))]
 
 
-def test_a_file_holds_nothing_but_blocks_in_at_most_400_lines() -> None:
+def test_files_contain_only_blocks_and_at_most_400_lines() -> None:
     for file in FILES:
         text = file.read_text("utf-8")
         assert text.startswith("-- name: "), file.name
