@@ -80,7 +80,7 @@ def checked(index: Index, body: str, title: str | None = None, min_similarity: f
     ]
 
 
-def test_a_worker_answers_what_a_check_answers(database_url: str, index: Index, other: Application) -> None:
+def test_worker_answers_like_check(database_url: str, index: Index, other: Application) -> None:
     with running(database_url):
         requests = [
             (body, title, least)
@@ -256,7 +256,7 @@ def test_requests_are_deleted_when_old_and_with_their_collection_or_a_purge(
 def test_caches_are_dropped_after_a_purge_or_a_promotion(
     database_url: str, index: Index, other: Application
 ) -> None:
-    """One worker goes on answering while what it knows of the index changes."""
+    """A worker keeps answering while its cached state of the index changes."""
     body = texts()["f2-0"]
     with running(database_url):
         for change in ("purge", "profile"):

@@ -1,4 +1,4 @@
-"""Workers that die, stop responding or meet impossible work: nothing is lost, stored twice or stored late."""
+"""Workers that die, stop responding or fail at a document: nothing is lost, stored twice or stored late."""
 
 import signal
 from collections.abc import Iterator, Sequence
