@@ -59,11 +59,11 @@ CALLED = {
 }
 
 
-def test_every_table_column_view_and_function_is_explained(connection: Connection) -> None:
+def test_every_table_column_view_and_function_has_a_comment(connection: Connection) -> None:
     assert connection.execute(text(UNTOLD)).all() == []
 
 
-def test_functions_that_are_meant_to_be_called_are_listed(connection: Connection) -> None:
+def test_public_functions_are_listed(connection: Connection) -> None:
     rows = connection.execute(text("SELECT * FROM nearsim.functions")).all()
     assert {row.name for row in rows} == CALLED
     (by_name,) = (

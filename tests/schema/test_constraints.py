@@ -78,7 +78,7 @@ def test_band_number_is_the_top_byte(filled: Engine) -> None:
     assert (wrong, numbers) == (0, 32)
 
 
-def test_revision_moves_only_with_a_change(filled: Engine) -> None:
+def test_revision_increases_only_with_a_change(filled: Engine) -> None:
     read = text("SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'")
     with filled.connect() as connection:
         before = connection.execute(read).one()
@@ -90,7 +90,7 @@ def test_revision_moves_only_with_a_change(filled: Engine) -> None:
         assert revision > before[0] and later
 
 
-def test_deleting_a_signature_takes_its_pairs(filled: Engine) -> None:
+def test_deleting_a_signature_deletes_its_pairs(filled: Engine) -> None:
     with filled.connect() as connection:
         connection.execute(
             text(

@@ -85,7 +85,7 @@ def install(url: str, revision: str = "head") -> None:
     engine.dispose()
 
 
-def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
+def test_owner_without_createrole_installs_without_roles(bare: Bare) -> None:
     with ExitStack() as stack:
         owner = bare.new_database(stack, "")
         install(owner)
@@ -109,7 +109,7 @@ def test_who_may_make_no_roles_works_as_ever(bare: Bare) -> None:
             assert len(list(index.pairs())) == 1
 
 
-def test_who_may_make_roles_hands_over_and_keeps_its_rights(bare: Bare) -> None:
+def test_owner_with_createrole_creates_roles_and_keeps_its_rights(bare: Bare) -> None:
     with ExitStack() as stack:
         owner = bare.new_database(stack, "CREATEROLE")
         install(owner)
@@ -142,7 +142,7 @@ RIGHTS = "GRANT USAGE, CREATE ON SCHEMA nearsim, nearsim_index TO {0}"
 
 
 @pytest.mark.parametrize("owns", [True, False], ids=["owner of the schemas", "may create in the schemas"])
-def test_schemas_made_beforehand_for_a_role_that_may_create_none(bare: Bare, owns: bool) -> None:
+def test_existing_schemas_are_used_if_the_owner_may_not_create_them(bare: Bare, owns: bool) -> None:
     with ExitStack() as stack:
         url = bare.new_database(stack, "")
         user = user_of(url)
@@ -167,7 +167,7 @@ def test_schemas_made_beforehand_for_a_role_that_may_create_none(bare: Bare, own
         fill(url)
 
 
-def test_installations_in_several_databases_at_once(bare: Bare) -> None:
+def test_concurrent_installations_in_several_databases(bare: Bare) -> None:
     folder = baseline.migrations_directory() / "schema"
     lines = (folder / "order.txt").read_text("utf-8").splitlines()
     *objects, last = [f"{line}.sql" for line in lines if line and not line.startswith("#")]

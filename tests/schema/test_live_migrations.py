@@ -89,7 +89,7 @@ def go_on(url: str, name: str) -> None:
         other.execute(WRITE, (name,))
 
 
-def test_readers_and_writers_hardly_wait_for_a_revision(
+def test_readers_and_writers_wait_briefly_for_a_revision(
     engine: Engine, database_url: str, upgrader: ThreadPoolExecutor
 ) -> None:
     with application(database_url) as other:
@@ -110,7 +110,7 @@ def test_readers_and_writers_hardly_wait_for_a_revision(
         assert not migration_locks.count_unvalidated(connection)
 
 
-def test_a_partition_that_is_not_attached_is_upgraded_too(engine: Engine) -> None:
+def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:
     revisions.upgrade(engine)
     with engine.begin() as connection:
         partitions.attach(connection, UNATTACHED)
@@ -135,7 +135,7 @@ def test_an_older_schema_is_refused(engine: Engine) -> None:
         revisions.check(connection)
 
 
-def test_an_upgrade_without_patience_names_the_session_and_continues_later(
+def test_upgrade_with_a_timeout_names_the_session_and_continues_later(
     engine: Engine, database_url: str
 ) -> None:
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": database_url})
@@ -181,7 +181,7 @@ def test_an_interrupted_index_build_is_repeated(engine: Engine, database_url: st
         assert ask(other, INVALID) == 0
 
 
-def test_a_part_that_was_committed_is_not_repeated(engine: Engine, database_url: str) -> None:
+def test_committed_part_is_not_repeated(engine: Engine, database_url: str) -> None:
     revisions.upgrade(engine, "0003")
     with (
         reader_of_everything(database_url),

@@ -25,7 +25,7 @@ def table_names(engine: Engine) -> set[str]:
 
 
 @pytest.mark.each_major
-def test_metadata_equals_migrations(engine: Engine) -> None:
+def test_metadata_equals_the_migrated_schema(engine: Engine) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(
             connection,
@@ -48,7 +48,7 @@ def test_metadata_equals_migrations(engine: Engine) -> None:
 
 
 @pytest.mark.each_major
-def test_check_constraints_of_metadata_are_those_of_the_database(engine: Engine) -> None:
+def test_check_constraints_of_metadata_equal_the_database(engine: Engine) -> None:
     inspector = inspect(engine)
     for table in tables.metadata.tables.values():
         stored = {found["name"] for found in inspector.get_check_constraints(table.name, tables.SCHEMA)}
@@ -57,7 +57,7 @@ def test_check_constraints_of_metadata_are_those_of_the_database(engine: Engine)
 
 
 @pytest.mark.each_major
-def test_down_and_up_again(engine: Engine) -> None:
+def test_downgrade_and_upgrade(engine: Engine) -> None:
     before = table_names(engine)
     assert before == {table.name for table in tables.metadata.tables.values()}
     with engine.begin() as connection:
@@ -69,12 +69,12 @@ def test_down_and_up_again(engine: Engine) -> None:
     assert table_names(engine) == before
 
 
-def test_upgrade_twice_changes_nothing(engine: Engine) -> None:
+def test_second_upgrade_changes_nothing(engine: Engine) -> None:
     for _ in range(2):
         assert revisions.upgrade(engine) == revisions.newest_revision()
 
 
-def test_missing_schema_says_what_to_run(engine: Engine) -> None:
+def test_missing_schema_names_the_command_to_run(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
         with pytest.raises(SchemaError, match="nearsim db init"):
@@ -90,7 +90,7 @@ def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
         )
 
 
-def test_a_newer_schema_is_used_until_its_floor_is_raised(database_url: str) -> None:
+def test_newer_schema_is_used_while_it_allows_this_version(database_url: str) -> None:
     engine = open_engine(database_url)
     following = f"{int(revisions.newest_revision()) + 1:04d}"
     pretend(engine, following, "0001")
@@ -111,7 +111,7 @@ def test_a_newer_schema_is_used_until_its_floor_is_raised(database_url: str) -> 
 
 
 @pytest.mark.each_major
-def test_the_rest_of_the_database_is_left_alone(engine: Engine) -> None:
+def test_other_schemas_are_not_changed(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE public.document (id int)"))
     assert not tables.is_ours("public", "schema", {})
@@ -138,7 +138,7 @@ def test_alembic_command(database_url: str, engine: Engine) -> None:
 
 
 @pytest.mark.slow("builds a wheel")
-def test_installed_wheel_brings_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
+def test_installed_wheel_contains_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]

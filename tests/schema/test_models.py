@@ -62,7 +62,7 @@ def table_of(mapper: Mapper[Any]) -> Table:
     return mapper.local_table
 
 
-def test_all_tables_are_mapped_but_those_that_keep_the_index_going() -> None:
+def test_all_tables_are_mapped_except_internal_ones() -> None:
     unmapped = {"attachment", "change", "collection_access", "pending_event", "lease", "schema_floor", "work"}
     assert {table_of(one).name for one in TABLES} == {
         one.name for one in models.metadata.tables.values()
@@ -70,7 +70,7 @@ def test_all_tables_are_mapped_but_those_that_keep_the_index_going() -> None:
 
 
 @pytest.mark.parametrize("mapper", TABLES, ids=name)
-def test_annotations_are_those_of_the_columns(mapper: Mapper[Any]) -> None:
+def test_annotations_agree_with_the_columns(mapper: Mapper[Any]) -> None:
     hints = {key: get_args(hint)[0] for key, hint in get_type_hints(mapper.class_).items() if is_mapped(hint)}
     told = {key: hint for key, hint in hints.items() if key not in mapper.relationships}
     assert list(told) == list(mapper.columns.keys())
@@ -90,7 +90,7 @@ def is_mapped(hint: object) -> bool:
     return getattr(hint, "__origin__", None) is Mapped
 
 
-def test_views_are_those_of_the_database(engine: Engine) -> None:
+def test_views_equal_the_database(engine: Engine) -> None:
     dialect = engine.dialect
     assert set(inspect(engine).get_view_names("nearsim")) == {table_of(one).name for one in VIEWS}
     for mapper in VIEWS:
@@ -104,7 +104,7 @@ def test_views_are_those_of_the_database(engine: Engine) -> None:
             assert len(session.scalars(select(mapper.class_)).all()) == counted
 
 
-def test_documents_written_by_the_orm_are_taken_in(engine: Engine, database_url: str) -> None:
+def test_documents_written_by_the_orm_are_indexed(engine: Engine, database_url: str) -> None:
     with Session(engine) as session:
         news = Collection(name="news")
         first = Document(collection=news, external_id="a", body=TEXT)
@@ -133,7 +133,7 @@ def test_documents_written_by_the_orm_are_taken_in(engine: Engine, database_url:
         assert [(one.state, one.profile) for one in profile.generations] == [("live", profile)]
 
 
-def test_the_orm_asks_by_text(engine: Engine, database_url: str) -> None:
+def test_lookup_by_text_through_the_orm(engine: Engine, database_url: str) -> None:
     with NearsimIndex.connect(database_url) as index, Session(engine) as session:
         index.add([models_document("a"), models_document("b")])
         home = session.scalars(select(Collection)).one()
@@ -186,7 +186,7 @@ def differences(engine: Engine, target: Any, options: Options) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", [BOTH, {"include_object": models.include_object}], ids=["both", "object"])
-def test_autogenerate_leaves_ours_alone(engine: Engine, options: Options) -> None:
+def test_autogenerate_ignores_nearsim_tables(engine: Engine, options: Options) -> None:
     own = applications_own()
     for target in (own, [own, models.metadata]):
         made = differences(engine, target, options)
@@ -204,13 +204,15 @@ def test_autogenerate_leaves_ours_alone(engine: Engine, options: Options) -> Non
         )
 
 
-def test_without_the_filters_ours_would_be_dropped_and_created(engine: Engine) -> None:
-    """What they are for: this is how a metadata without our tables, or without a database of ours, compares."""
+def test_autogenerate_without_the_filter_drops_nearsim_tables(engine: Engine) -> None:
+    """Why the filters exist: metadata without the nearsim tables would drop them."""
     dropped = {one[1].name for one in differences(engine, MetaData(), {}) if one[0] == "remove_table"}
     assert {"document", "collection", "signature"} <= dropped
 
 
-def test_the_guide_runs(engine: Engine, database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_of_the_guide_run(
+    engine: Engine, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with NearsimIndex.connect(database_url, collection="news") as index:
         index.add([models_document("a"), models_document("b")])
     code, configuration = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)

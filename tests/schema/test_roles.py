@@ -93,7 +93,7 @@ def expected(url: str, rights: dict[tuple[str, str], set[str] | None]) -> dict[t
     }
 
 
-def test_readers_and_writers_write_what_is_theirs_and_nothing_else(database_url: str) -> None:
+def test_readers_and_writers_write_only_what_their_role_allows(database_url: str) -> None:
     fill(database_url)
     with (
         login(database_url) as nobody,
@@ -106,7 +106,7 @@ def test_readers_and_writers_write_what_is_theirs_and_nothing_else(database_url:
 
 
 @pytest.mark.parametrize("role", ["nearsim_reader", "nearsim_writer"])
-def test_tables_and_views_are_read_and_not_emptied_or_changed(database_url: str, role: str) -> None:
+def test_tables_and_views_can_be_read_but_not_truncated_or_altered(database_url: str, role: str) -> None:
     fill(database_url)
     tables = {name: is_view for name, _, is_view in columns(database_url)}
     assert {"document", "band_1", "alembic_version", "work"} <= set(tables)
@@ -176,7 +176,7 @@ def callable_functions(url: str, user: str) -> dict[str, bool]:
     return found
 
 
-def test_functions_that_change_something_are_for_those_who_may(database_url: str) -> None:
+def test_functions_that_write_require_the_right_to(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("SET search_path = pg_catalog")
         kinds = {
@@ -204,7 +204,7 @@ def test_functions_that_change_something_are_for_those_who_may(database_url: str
         assert all(callable_functions(database_url, admin).values())
 
 
-def test_everybody_may_do_what_the_role_is_for(database_url: str) -> None:
+def test_each_role_can_do_its_work(database_url: str) -> None:
     fill(database_url)
     with login(database_url, "nearsim_writer") as writer, psycopg.connect(writer) as connection:
         connection.execute(
@@ -231,7 +231,7 @@ def test_everybody_may_do_what_the_role_is_for(database_url: str) -> None:
         ).fetchone() == (user_of(reader),)
 
 
-def test_administrators_work_on_each_others_indexes(database_url: str) -> None:
+def test_administrators_maintain_each_others_indexes(database_url: str) -> None:
     with (
         login(database_url, "nearsim_admin") as first,
         login(database_url, "nearsim_admin") as second,
@@ -254,7 +254,7 @@ def test_administrators_work_on_each_others_indexes(database_url: str) -> None:
     assert owners == [("nearsim_admin",)]
 
 
-def test_rights_are_put_right_again(database_url: str) -> None:
+def test_wrong_privileges_are_repaired(database_url: str) -> None:
     with (
         psycopg.connect(database_url) as connection,
         login(database_url, "nearsim_reader") as user,
