@@ -9,8 +9,8 @@ from nearsim_db.search.cache import BoundedCache
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6), st.integers(0, 50)), max_size=60))
-def test_a_bounded_cache_keeps_what_was_used_last(steps: list[tuple[bool, int, int]]) -> None:
-    """Compare with a list of the cached, the least recently used first."""
+def test_bounded_cache_keeps_the_most_recently_used(steps: list[tuple[bool, int, int]]) -> None:
+    """Compare with a plain list of keys, the least recently used first."""
     cache = BoundedCache[int, int](100)
     kept: list[tuple[int, int]] = []
     for writes, key, size in steps:

@@ -52,9 +52,7 @@ def test_candidates_satisfy_an_amplification(database_url: str) -> None:
         check(known, distinct_texts(known))
 
 
-def test_a_table_has_both_figures_where_they_differ(
-    server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_shows_both_figures_if_they_differ(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     with server.database(fill) as url, filled(url) as known:
         stats = known.index.stats()
     profiles.print_profiles([stats])

@@ -69,7 +69,7 @@ def found(index: Index, document: Document) -> dict[str, tuple[int | None, int |
     return {one.external_id: (one.intersection, one.union) for one in matches}
 
 
-def test_check_finds_what_brute_force_finds(index: Index, texts: dict[str, str]) -> None:
+def test_check_equals_brute_force(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe())
     index.add(Document(name, body=body) for name, body in texts.items())
     rng = random.Random(2)
@@ -82,7 +82,7 @@ def test_check_finds_what_brute_force_finds(index: Index, texts: dict[str, str])
 
 
 def test_check_agrees_with_adding(index: Index, texts: dict[str, str]) -> None:
-    """Also where buckets are over the limit: what a check tells is what a document is paired with."""
+    """Also for buckets over the limit: check returns the pairs that the document gets when added."""
     index.create_profile("p", recipe(bucket_limit=2))
     *first, last = [Document(name, body=body) for name, body in texts.items()]
     index.add(first)
@@ -109,7 +109,7 @@ def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> Non
     assert "d11" in {one.external_id for one in index.similar("again")}
 
 
-def test_estimates_answer_where_the_recipe_says_so(index: Index, texts: dict[str, str]) -> None:
+def test_estimates_are_used_if_the_recipe_says_so(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe(verify="estimate"))
     index.add(Document(name, body=body) for name, body in texts.items())
     matches = index.check(Document("new", body=texts["f3-0"]))
@@ -123,15 +123,15 @@ def test_documents_without_features_match_nothing(index: Index, texts: dict[str,
     assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
 
 
-def test_characters_that_the_database_cannot_hold(index: Index) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(index: Index) -> None:
     body = "a text with an odd character \0 in it and another \ud800 that cannot be stored either"
     index.add([Document("odd", body=body)])
     (match,) = index.check(Document("new\0", body=body))
     assert (match.external_id, match.similarity) == ("odd", 1.0)
 
 
-def test_a_head_that_went_in_plain_sql_is_stood_in_for_by_its_twin(index: Index, database_url: str) -> None:
-    """Nobody has taken the change in yet: the signature of the head is still there, its text is not."""
+def test_head_changed_in_sql_is_replaced_by_its_twin(index: Index, database_url: str) -> None:
+    """The change is not indexed yet: the signature of the head still exists, its text does not."""
     rng = random.Random(5)
     body, other = text(rng), text(rng)
     index.add([Document("head", body=body), Document("twin", body=body)])
@@ -173,7 +173,7 @@ def written(connection: "psycopg.Connection[Any]") -> dict[str, object]:
 
 
 def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], database_url: str) -> None:
-    """A connection is kept for the next question, but it keeps nothing back from VACUUM."""
+    """The connection is kept for the next query, but does not hold back VACUUM."""
     index.add(Document(name, body=body) for name, body in texts.items())
     assert index.check(Document("new", body=texts["f0-0"]))
     with psycopg.connect(database_url, autocommit=True) as plain:
@@ -194,8 +194,8 @@ def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> No
     assert together == alone * 5
 
 
-def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
-    """A profile that is dropped and made again under its name, with another threshold."""
+def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
+    """A profile is dropped and created again under its name, with a different threshold."""
     question, names = Document("new", body=texts["f0-0"]), []
     for threshold in (0.7, 0.999):
         index.create_profile("p", recipe(threshold=threshold))
@@ -209,9 +209,7 @@ def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> N
     assert names[1] == {name for name, body in texts.items() if shingles(body) == shingles(texts["f0-0"])}
 
 
-def test_a_purge_lets_go_of_the_features_that_were_kept(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
+def test_purge_clears_cached_features(index: Index, texts: dict[str, str], database_url: str) -> None:
     index.add(Document(name, body=body) for name, body in texts.items())
     question = Document("new", body=texts["f0-0"])
     before = index.check(question)
@@ -222,9 +220,7 @@ def test_a_purge_lets_go_of_the_features_that_were_kept(
     assert index._lookups.live().context.cache is not kept
 
 
-def test_a_connection_that_was_lost_is_opened_anew(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
+def test_lost_connection_is_reopened(index: Index, texts: dict[str, str], database_url: str) -> None:
     index.add(Document(name, body=body) for name, body in texts.items())
     question = Document("new", body=texts["f0-0"])
     before = index.check(question)
@@ -236,7 +232,7 @@ def test_a_connection_that_was_lost_is_opened_anew(
     assert index.check(question) == before
 
 
-def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, str]) -> None:
+def test_texts_and_documents_have_the_same_results(index: Index, texts: dict[str, str]) -> None:
     index.add(
         Document(name, title, body) for (name, body), title in zip(texts.items(), "ab" * 60, strict=True)
     )
@@ -244,6 +240,6 @@ def test_texts_and_documents_are_looked_up_alike(index: Index, texts: dict[str, 
         assert index.similar_to_text(body, title) == index.check(Document("new", title, body))
 
 
-def test_without_an_index_there_is_no_answer(index: Index) -> None:
+def test_check_without_an_index_is_refused(index: Index) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         index.check(Document("new", body="any text"))

@@ -47,7 +47,7 @@ def all_events(index: Index, after: int | None = None) -> list[Event]:
     return list(index.events(after))
 
 
-def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: str) -> None:
+def test_events_equal_the_changes_of_a_transaction(index: Index, database_url: str) -> None:
     """Any statements on the tables, through the parents too, repeated, undone and rolled back."""
     index.add(unlike(14))
     rng = random.Random(3)
@@ -70,7 +70,7 @@ def test_what_is_told_is_what_a_transaction_changed(index: Index, database_url: 
     "setting",
     some(["linkage=connected", "linkage=representative", "numbers_differ=keep-apart"], "every rule"),
 )
-def test_every_commit_of_a_living_index_is_told(index: Index, database_url: str, setting: str) -> None:
+def test_every_commit_of_a_live_index_is_published(index: Index, database_url: str, setting: str) -> None:
     rng = random.Random(setting)
     index.create_profile(
         "default", override(Recipe(), [*RULES, f"cluster.{setting}", "cluster.keep=longest"])
@@ -168,7 +168,7 @@ def index_entries_read(connection: Application) -> int:
     return int(str(ask(connection, asked)))
 
 
-def test_whoever_commits_first_is_told_first(index: Index, database_url: str) -> None:
+def test_events_are_in_commit_order(index: Index, database_url: str) -> None:
     index.add(unlike(6))
     last = all_events(index)[-1].event_id
     with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
@@ -188,7 +188,7 @@ def test_whoever_commits_first_is_told_first(index: Index, database_url: str) ->
     assert [event.left_id for event in all_events(index, last)] == [3, 1, 5]
 
 
-def test_what_is_rolled_back_is_not_told(index: Index, database_url: str) -> None:
+def test_rolled_back_changes_are_not_published(index: Index, database_url: str) -> None:
     index.add(unlike(4))
     before = all_events(index)
     with psycopg.connect(database_url) as writing, application(database_url) as reading:
@@ -204,8 +204,8 @@ def test_what_is_rolled_back_is_not_told(index: Index, database_url: str) -> Non
         assert found[-1].event_id - found[-2].event_id == 2
 
 
-def test_a_head_that_goes_takes_its_pairs_along(index: Index, database_url: str) -> None:
-    """By cascade, and by its twins, which are told under the next head."""
+def test_deleting_a_head_publishes_its_pairs(index: Index, database_url: str) -> None:
+    """By cascade, and through its twins, which are published under the next head."""
     alike = "one two three four five six"
     texts = {"head": alike, "twin": alike, "third": alike, "near": f"{alike} seven"}
     index.add(Document(name, body=text) for name, text in texts.items())
@@ -238,7 +238,7 @@ def test_a_head_that_goes_takes_its_pairs_along(index: Index, database_url: str)
     ]
 
 
-def test_a_verdict_that_changes_no_pair_is_told(index: Index, database_url: str) -> None:
+def test_verdicts_that_change_no_pair_are_published(index: Index, database_url: str) -> None:
     alike = "one two three four"
     index.add(
         [Document("d0", body=alike), Document("d1", body=alike), Document("far", body="five six seven")]
@@ -255,7 +255,7 @@ def test_a_verdict_that_changes_no_pair_is_told(index: Index, database_url: str)
             assert (changed.other_ids, changed.other_survivor_ids) == (None, None)
 
 
-def test_what_is_dropped_is_told_in_one_event(index: Index, database_url: str) -> None:
+def test_dropping_publishes_one_event(index: Index, database_url: str) -> None:
     index.add(Document(f"d{number}", body="one two three four") for number in range(5))
     index.create_profile("other", override(Recipe(), RULES))
     with application(database_url) as reading:
@@ -274,7 +274,7 @@ def test_what_is_dropped_is_told_in_one_event(index: Index, database_url: str) -
         assert snapshot(reading).pairs == watcher.state.pairs
 
 
-def test_a_generation_that_is_live_again_is_told_again(index: Index, database_url: str) -> None:
+def test_generation_that_is_live_again_is_published_again(index: Index, database_url: str) -> None:
     index.add(Document(f"d{number}", body="one two three four") for number in range(3))
     with application(database_url) as writing:
         watcher = Watcher(index.database, writing)

@@ -35,7 +35,7 @@ def grow_old(writing: Application, through: int) -> None:
     writing.execute("UPDATE nearsim.event SET at = at - interval '2 days' WHERE event_id <= %s", [through])
 
 
-def test_a_consumer_goes_on_where_it_was(index: Index) -> None:
+def test_consumer_continues_at_its_position(index: Index) -> None:
     first = list(index.events())
     assert [one.kind for one in first] == ["generation_live", "pair_found", "pair_found", "cluster_formed"]
     assert {(one.collection, one.profile, one.generation_id) for one in first} == {("default", "default", 1)}
@@ -47,7 +47,7 @@ def test_a_consumer_goes_on_where_it_was(index: Index) -> None:
     assert numbers(index.events()) == [*numbers(iter(first)), more.event_id, grown.event_id]
 
 
-def test_only_what_is_wanted(index: Index) -> None:
+def test_events_are_filtered(index: Index) -> None:
     index.create_profile("strict", override(Recipe(), ["match.threshold=0.9"]))
     database = index.database
     index.profile = "strict"
@@ -62,7 +62,7 @@ def test_only_what_is_wanted(index: Index) -> None:
             choose(database, *wrong)
 
 
-def test_what_was_removed_is_missed_by_those_who_had_not_read_it(
+def test_pruned_events_are_reported_to_consumers_behind(
     index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "_PRUNED_PER_BATCH", 2)
@@ -90,7 +90,7 @@ def test_what_was_removed_is_missed_by_those_who_had_not_read_it(
         assert list(index.events(first[3] + 2)) == []
 
 
-def test_a_quiet_collection_misses_nothing(index: Index, database_url: str) -> None:
+def test_collection_without_events_misses_nothing(index: Index, database_url: str) -> None:
     quiet = numbers(index.events())
     with Index.connect(database_url, collection="busy") as busy, application(database_url) as writing:
         busy.add(Document(f"d{number}", body=ALIKE) for number in range(4))
@@ -99,7 +99,7 @@ def test_a_quiet_collection_misses_nothing(index: Index, database_url: str) -> N
     assert list(index.events(quiet[-1])) == []
 
 
-def test_workers_remove_what_is_old(index: Index, database_url: str) -> None:
+def test_workers_prune_old_events(index: Index, database_url: str) -> None:
     with application(database_url) as writing:
         grow_old(writing, 1_000)
         Worker(database_url, keep_events="none").drain()
@@ -116,7 +116,7 @@ def test_ages_of_events() -> None:
         kept_seconds("long")
 
 
-def test_following_goes_on_through_a_lost_database(
+def test_following_continues_after_a_lost_connection(
     index: Index, database_url: str, logged: WorkerLog
 ) -> None:
     follower = Follower(index.database, EventFilter())
@@ -135,7 +135,7 @@ def test_following_goes_on_through_a_lost_database(
     following.close()
 
 
-def test_only_new_events(index: Index) -> None:
+def test_following_only_new_events(index: Index) -> None:
     stopping = False
     follower = Follower(index.database, EventFilter(), new=True, stopping=lambda: stopping)
     batches = follower._batches()
@@ -150,7 +150,7 @@ def test_only_new_events(index: Index) -> None:
     assert list(follower.follow()) == []
 
 
-def test_what_is_removed_under_a_slow_follower_is_missed(index: Index, database_url: str) -> None:
+def test_slow_follower_gets_a_report_of_pruned_events(index: Index, database_url: str) -> None:
     follower = Follower(index.database, EventFilter())
     following = follower.follow()
     assert next(following).kind == "generation_live"

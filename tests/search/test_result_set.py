@@ -96,7 +96,7 @@ def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float
 
 
 @every_family
-def test_answers_are_those_of_the_exact_sets_within_the_error(
+def test_results_equal_the_exact_sets_within_the_error(
     index: Index, texts: dict[str, str], family: str
 ) -> None:
     ids = fill(index, texts, family, k=512)
@@ -111,7 +111,7 @@ def test_answers_are_those_of_the_exact_sets_within_the_error(
         assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
 
 
-def test_the_threshold_is_by_default_that_of_the_live_recipe(index: Index) -> None:
+def test_default_threshold_is_that_of_the_live_recipe(index: Index) -> None:
     """Sets of fewer than k ids are compared exactly, so the pairs are those of the recipe."""
     rng = random.Random(6)
     texts = {f"d{number}": " ".join(rng.choices("abcd", k=12)) for number in range(40)}
@@ -134,7 +134,7 @@ def test_the_threshold_is_by_default_that_of_the_live_recipe(index: Index) -> No
     assert deduper.standard_error == pytest.approx(family.standard_error(1 / (1 + 3)))
 
 
-def test_small_sets_are_told_exactly_by_bottom_k(index: Index) -> None:
+def test_bottom_k_is_exact_on_small_sets(index: Index) -> None:
     rng = random.Random(5)
     texts = {f"d{number}": " ".join(rng.choices("abcd", k=12)) for number in range(60)}
     ids = fill(index, texts)
@@ -143,8 +143,8 @@ def test_small_sets_are_told_exactly_by_bottom_k(index: Index) -> None:
 
 
 @every_family
-def test_a_recipe_of_the_family_finds_its_pairs(index: Index, texts: dict[str, str], family: str) -> None:
-    """Built at once, and document by document: all pairs but those that the recall may miss, and no others."""
+def test_index_of_each_family_finds_its_pairs(index: Index, texts: dict[str, str], family: str) -> None:
+    """Built at once and document by document: all pairs except those that the recall permits to miss."""
     names = list(texts)
     fill(index, {name: texts[name] for name in names[:-5]}, family)
     for name in names[-5:]:
@@ -181,7 +181,7 @@ def test_estimates_may_verify_bottom_k(index: Index, texts: dict[str, str]) -> N
             assert pair.similarity == exact >= 0.7
 
 
-def test_what_is_not_indexed_is_kept_and_marked_and_repeats_are_duplicates(
+def test_unindexed_ids_are_kept_and_marked_and_repeated_ids_are_duplicates(
     index: Index, texts: dict[str, str]
 ) -> None:
     ids = fill(index, texts)
@@ -201,7 +201,7 @@ def test_what_is_not_indexed_is_kept_and_marked_and_repeats_are_duplicates(
     assert Deduper(index).dedupe([]) == []
 
 
-def test_external_ids_are_judged_alike(index: Index, texts: dict[str, str]) -> None:
+def test_external_ids_give_the_same_results(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper, names = Deduper(index), [*list(texts)[:30], "nobody", *list(texts)[:3], "no one", "nobody"]
     judged = deduper.dedupe_external(names)
@@ -214,7 +214,7 @@ def test_external_ids_are_judged_alike(index: Index, texts: dict[str, str]) -> N
     assert not judged[30].indexed and judged[-1].duplicate_of == "nobody"
 
 
-def test_a_changed_text_is_compared_as_soon_as_it_is_indexed(index: Index, texts: dict[str, str]) -> None:
+def test_changed_text_is_compared_once_indexed(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper, pair = Deduper(index), [ids["s0-0"], ids["s1-0"]]
     revisions = [index.get(name)["revision"] for name in ("s0-0", "s1-0")]
@@ -239,10 +239,8 @@ def test_a_revision_that_is_not_indexed_yet_is_waited_for(
     assert [one.keep for one in deduper.dedupe(pair, later)] == [True, False]
 
 
-def test_with_revisions_at_hand_nothing_is_read_again(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
-    """The server is told to refuse, and warm calls answer as before; a document not seen before needs it."""
+def test_given_revisions_avoid_further_reads(index: Index, texts: dict[str, str], database_url: str) -> None:
+    """With connections refused, warm calls still return results; an unknown document needs the server."""
     ids = fill(index, texts)
     rows = {name: revision for name, (_, revision) in rows_of(index).items()}
     names, new = list(texts)[:-1], list(texts)[-1]
@@ -262,7 +260,7 @@ def test_with_revisions_at_hand_nothing_is_read_again(
     assert deduper.dedupe([ids[name] for name in names]) == answer
 
 
-def test_a_purge_lets_go_of_everything(index: Index, texts: dict[str, str], database_url: str) -> None:
+def test_purge_clears_the_caches(index: Index, texts: dict[str, str], database_url: str) -> None:
     ids = fill(index, texts)
     names = list(texts)
     revisions = rows_of(index)
@@ -293,7 +291,7 @@ def test_a_purge_between_two_checks_is_noticed_by_the_next_query(index: Index, t
     assert len(after.sketches) == 1
 
 
-def test_another_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
+def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper = Deduper(index, recheck_seconds=3_600)
     before = asked(deduper, ids, list(texts))
@@ -364,9 +362,7 @@ def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
         assert all(pool.map(work, range(6)))
 
 
-def test_a_connection_that_was_lost_is_opened_anew(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
+def test_lost_connection_is_reopened(index: Index, texts: dict[str, str], database_url: str) -> None:
     ids = fill(index, texts)
     deduper = Deduper(index)
     before = deduper.dedupe(list(ids.values()))
@@ -378,7 +374,7 @@ def test_a_connection_that_was_lost_is_opened_anew(
     assert deduper.dedupe(list(ids.values())) == before
 
 
-def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) -> None:
+def test_invalid_calls_are_refused(index: Index, texts: dict[str, str]) -> None:
     for least in (0.0, 1.1, -0.5):
         with pytest.raises(RecipeError, match=str(least)):
             Deduper(index, least)
@@ -391,7 +387,7 @@ def test_what_cannot_be_asked_is_refused(index: Index, texts: dict[str, str]) ->
         Deduper(index).dedupe([1], min_similarity=0.0)
 
 
-def test_what_is_no_id_is_refused_or_not_indexed(index: Index, texts: dict[str, str]) -> None:
+def test_invalid_ids_are_refused_or_not_indexed(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper, near = Deduper(index), ids["s0-0"]
     for doc_ids in ([None, 1], ["1", "2"], [1.5, 2], [1, 2**63], [-(2**63)]):

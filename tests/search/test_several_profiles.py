@@ -93,7 +93,7 @@ def nearly(expected: Pairs) -> dict[tuple[str, str], Any]:
     return {pair: pytest.approx(alike) for pair, alike in expected.items()}
 
 
-def test_pairs_are_those_of_every_profile(url: str) -> None:
+def test_pairs_of_all_profiles_are_combined(url: str) -> None:
     expected = brute_force(url)
     assert combined(url) == nearly(expected)
     some = {"headline", "body"}
@@ -107,7 +107,7 @@ def test_pairs_are_those_of_every_profile(url: str) -> None:
     assert either and both and other and len(either) < len(expected)
 
 
-def test_one_document_is_answered_for(url: str) -> None:
+def test_similar_documents_in_all_profiles(url: str) -> None:
     expected = brute_force(url)
     for name in ("d00", "d07", "d39"):
         own = {pair: alike for pair, alike in expected.items() if name in pair}
@@ -123,7 +123,7 @@ def test_one_document_is_answered_for(url: str) -> None:
 
 
 @pytest.mark.parametrize("profiles", [["headline", "body"], ["body", "sentences"], ["sentences"], None])
-def test_clusters_are_components_of_the_pairs_together(url: str, profiles: list[str] | None) -> None:
+def test_clusters_are_components_of_the_combined_pairs(url: str, profiles: list[str] | None) -> None:
     ask(url, "UPDATE nearsim.document SET published_at = now() - doc_id %% 7 * interval '1 day' RETURNING 1")
     graph = nx.Graph(
         pair for pair, alike in brute_force(url).items() if alike.keys() & set(profiles or PROFILES)
@@ -148,7 +148,7 @@ def test_clusters_are_components_of_the_pairs_together(url: str, profiles: list[
         assert cluster_id == min(numbers[one] for one in members)
 
 
-def test_what_cannot_be_answered_is_refused(url: str) -> None:
+def test_invalid_calls_are_refused(url: str) -> None:
     refused: dict[LiteralString, str] = {
         "SELECT nearsim.similar_by_profiles('d00', ARRAY['other'])": "'other'; existing profiles: body, head",
         "SELECT nearsim.similar_by_profiles('d00', '{}')": "name profiles, or leave it out",
@@ -162,7 +162,7 @@ def test_what_cannot_be_answered_is_refused(url: str) -> None:
             ask(url, call)
 
 
-def test_one_profile_is_replaced_while_documents_change_and_the_others_stay(url: str) -> None:
+def test_replacing_one_profile_does_not_affect_the_others(url: str) -> None:
     rng, told = random.Random(2), set[str]()
 
     def write(count: int) -> None:
