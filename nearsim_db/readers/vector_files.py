@@ -26,8 +26,12 @@ def open_vectors(path: Path | None) -> VectorFile:
         raise InputError(
             f"{path} is not a vector file; vectors are read from {' and '.join(kinds)}, or from the documents"
         )
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"cannot read {path}: no such file; check the path")
+    if not path.is_file():
+        raise InputError(
+            f"{path} is not a regular file; vectors cannot be read from a pipe: save them to a file first"
+        )
     return kind(path)
 
 

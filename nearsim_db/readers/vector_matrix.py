@@ -23,10 +23,6 @@ class VectorMatrix(VectorFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        if path.exists() and not path.is_file():
-            raise InputError(
-                f"{path} is not a regular file; vectors cannot be read from a pipe: save them first"
-            )
         try:
             self._rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
