@@ -104,6 +104,7 @@ class Format(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
     CSV = "csv"
+    CSV_EXACT = "csv-exact"
 
 
 class OnDuplicate(StrEnum):
@@ -118,7 +119,8 @@ AnswerFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="Output format: table for people, jsonl or csv to stream all rows. "
+        help="Output format: table for people, jsonl or csv to stream all rows; csv puts an apostrophe before text "
+        "that a spreadsheet would run as a formula, csv-exact does not. "
         "[default: by the suffix of --output, otherwise table]",
         show_default=False,
     ),

@@ -135,10 +135,10 @@ def show(
     if as_json:
         terminal.print_json({"profile": name, "state": generation.state, **describe(profile)})
     elif as_toml:
-        typer.echo(to_toml(profile.recipe), nl=False)
+        terminal.print_toml(to_toml(profile.recipe))
     else:
         profiles_output.print_profile(describe(profile), name, generation.state)
-        typer.echo("\n" + to_toml(profile.recipe), nl=False)
+        terminal.print_toml("\n" + to_toml(profile.recipe))
         terminal.print_warnings(recipe_warnings.of_profile(profile))
 
 

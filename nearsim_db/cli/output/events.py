@@ -1,7 +1,5 @@
 """Output of `nearsim events`."""
 
-import csv
-import io
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -11,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearsim_db.cli.options import Format
+from nearsim_db.cli.output.cells import Cells, json_row
 from nearsim_db.cli.output.layouts import Layout
 from nearsim_db.errors import NearsimError
-from nearsim_db.readers.output import json_line
 from nearsim_db.search.events import Event
 
 _FIELDS = (
@@ -47,17 +45,13 @@ def append(
 ) -> None:
     """Append each event to standard output or a file as soon as it occurs."""
     with closing(found), _appending(output) as stream:
-        if format is Format.CSV and not (stream.seekable() and stream.tell()):
-            stream.write(_csv_line(_FIELDS))
+        cells = Cells.of(format, stream)
+        if format is not Format.JSONL and not (stream.seekable() and stream.tell()):
+            stream.write(cells.line(_FIELDS).encode())
         for event in islice(found, limit):
-            stream.write(json_line(event) if format is Format.JSONL else _csv_line(_row(event)))
+            is_json = format is Format.JSONL
+            stream.write(json_row(event, stream) if is_json else cells.line(_row(event)).encode())
             stream.flush()
-
-
-def _csv_line(values: tuple[object, ...]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue().encode()
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **values.get("facts", {}),
         }
-        return json_line(shown).decode().rstrip("\n")
+        return terminal.escaped_strings(json_line(shown).decode().rstrip("\n"))
 
 
 class NoteHandler(logging.Handler):

@@ -1,6 +1,5 @@
 """Answers streamed as a table, JSON lines or CSV, to standard output or a file."""
 
-import csv
 import heapq
 import io
 from collections.abc import Generator, Iterator
@@ -11,8 +10,9 @@ from typing import BinaryIO, assert_never
 
 from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.cells import Cells, json_row
 from nearsim_db.cli.output.layouts import Answer, Layout
-from nearsim_db.readers.output import json_line, open_output
+from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
 
 _TABLE_ROWS = 50
@@ -39,8 +39,8 @@ def write(
         match format:
             case Format.JSONL:
                 written = _write_json(layout, counted, stream)
-            case Format.CSV:
-                written = _write_csv(layout, counted, stream)
+            case Format.CSV | Format.CSV_EXACT:
+                written = _write_csv(layout, counted, stream, Cells.of(format, stream))
             case Format.TABLE:
                 most = limit if limit or to_file else _TABLE_ROWS
                 written = _write_table(layout, counted, stream, most, count=not quiet)
@@ -65,16 +65,15 @@ class _Counted(Iterator[Answer]):
 
 def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
     for answer in answers:
-        stream.write(json_line(layout.as_json(answer)))
+        stream.write(json_row(layout.as_json(answer), stream))
     return answers.count
 
 
-def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
+def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, cells: Cells) -> int:
     with _as_text(stream) as text:
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(layout.csv_columns)
+        text.write(cells.line(layout.csv_columns))
         for answer in answers:
-            rows.writerows(layout.csv_rows(answer))
+            text.writelines(map(cells.line, layout.csv_rows(answer)))
     return answers.count
 
 

@@ -45,7 +45,7 @@ def print_table(
     for at, name in enumerate(columns):
         number = all(isinstance(row[at], int | float | None) for row in values)
         shown.add_column(
-            Text(name),
+            Text(visible(name)),
             justify="right" if number else "left",
             width=widths[at],
             no_wrap=name not in wrap,
@@ -113,7 +113,7 @@ def print_facts(values: Mapping[str, object], stream: TextIO | None = None, widt
     shown.add_column(overflow="fold")
     for name, value in values.items():
         lines = value.split("\n") if isinstance(value, str) else [value]
-        shown.add_row(Text(name), Text("\n".join(map(visible, lines))))
+        shown.add_row(Text(visible(name)), Text("\n".join(map(visible, lines))))
     _print(shown, stream or sys.stdout, width)
 
 
@@ -126,7 +126,7 @@ def print_checks(
         shown.add_column(overflow="fold")
     for verdict, check, finding, advice in findings:
         text = visible(finding) + (f"\n{visible(advice)}" if advice else "")
-        shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(check), Text(text))
+        shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(visible(check)), Text(text))
     _print(shown, stream or sys.stdout, width)
 
 

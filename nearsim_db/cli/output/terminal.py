@@ -14,8 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 UNLIMITED_WIDTH = 100_000
-# Titles and ids are untrusted: control characters are escaped so that they cannot affect the terminal.
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+# Titles and ids are untrusted: characters that move the cursor, start escape sequences or reorder text are escaped.
+_C0, _C1 = range(0x20), range(0x7F, 0xA0)
+_SEPARATORS_AND_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_SURROGATES = range(0xD800, 0xE000)
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)} | {
+    code: f"\\u{code:04x}" for code in (*_SEPARATORS_AND_DIRECTIONS, *_SURROGATES)
+}
+_IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECTIONS)}
 
 
 def console(stream: TextIO) -> Console:
@@ -48,6 +54,16 @@ def visible(value: object) -> str:
             return str(value).translate(_VISIBLE)
 
 
+def escaped_cell(text: str) -> str:
+    """Return text with control characters escaped."""
+    return text.translate(_VISIBLE)
+
+
+def escaped_strings(document: str) -> str:
+    """Escape control characters within the strings of JSON or TOML, which have none elsewhere but line ends."""
+    return document.translate(_IN_STRINGS)
+
+
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
     text = visible(" ".join(message.split()))
@@ -72,7 +88,14 @@ def print_info(message: str) -> None:
 
 def print_json(value: object, stream: TextIO | None = None) -> None:
     """Print one JSON document, on standard output by default."""
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2), file=stream)
+    document = orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    target = stream or sys.stdout
+    typer.echo(escaped_strings(document.decode()) if target.isatty() else document, file=target)
+
+
+def print_toml(document: str) -> None:
+    """Print a recipe on standard output."""
+    typer.echo(escaped_strings(document) if sys.stdout.isatty() else document, nl=False)
 
 
 def print_line(text: str = "", stream: TextIO | None = None) -> None:
