@@ -1,4 +1,4 @@
-"""The laws of band keys, for every scheme and kind of position."""
+"""Properties of band keys, for every scheme and kind of position."""
 
 import importlib.util
 import random
@@ -29,7 +29,7 @@ def random_positions(shape: tuple[int, int], dtype: Any, seed: int = 1) -> NDArr
 
 @every_scheme
 @every_dtype
-def test_the_top_byte_is_the_band(scheme: str, dtype: Any) -> None:
+def test_top_byte_is_the_band_number(scheme: str, dtype: Any) -> None:
     keys = band_keys(random_positions((3, 520), dtype), 256, 2, scheme)
     assert keys.dtype == np.uint64
     assert (keys >> np.uint64(56)).tolist() == [list(range(256))] * 3
@@ -37,7 +37,7 @@ def test_the_top_byte_is_the_band(scheme: str, dtype: Any) -> None:
 
 @every_scheme
 @every_dtype
-def test_a_key_depends_on_the_rows_of_its_band_alone(scheme: str, dtype: Any) -> None:
+def test_keys_depend_only_on_the_rows_of_their_band(scheme: str, dtype: Any) -> None:
     positions = random_positions((1, 43), dtype)
     keys = band_keys(positions, 10, 4, scheme)
     for row in range(43):
@@ -47,7 +47,7 @@ def test_a_key_depends_on_the_rows_of_its_band_alone(scheme: str, dtype: Any) ->
         assert differing.tolist() == ([row // 4] if row < 40 else [])
 
 
-def test_the_order_of_rows_matters_except_to_xor() -> None:
+def test_order_of_rows_matters_except_for_xor() -> None:
     positions = np.array([[1, 2], [2, 1], [7, 7], [9, 9]], np.uint32)
     for scheme in ("mix64", "djb2a-joined"):
         assert len(set(band_keys(positions, 1, 2, scheme)[:, 0].tolist())) == 4
@@ -56,12 +56,12 @@ def test_the_order_of_rows_matters_except_to_xor() -> None:
     assert blind[2:] == [0, 0]
 
 
-def test_equal_rows_in_other_bands_give_other_keys() -> None:
+def test_equal_rows_in_different_bands_have_different_keys() -> None:
     for scheme in ("mix64", "xor", "djb2a-joined"):
         assert len(set(band_keys(np.full((1, 12), 5, np.uint32), 3, 4, scheme)[0].tolist())) == 3
 
 
-def test_the_seed_changes_the_seeded_schemes() -> None:
+def test_seed_changes_the_seeded_schemes() -> None:
     positions = random_positions((4, 12), np.uint32)
     for scheme, changes in (("mix64", True), ("xor", True), ("djb2a-joined", False)):
         same = band_keys(positions, 3, 4, scheme, 1) == band_keys(positions, 3, 4, scheme, 2)
@@ -82,9 +82,7 @@ def test_keys_spread_evenly_over_their_bits() -> None:
 @given(
     rows=st.integers(1, 9), bands=st.integers(1, 12), count=st.integers(0, 5), seed=st.integers(0, 2**63 - 1)
 )
-def test_the_back_ends_agree_to_the_last_bit(
-    dtype: Any, rows: int, bands: int, count: int, seed: int
-) -> None:
+def test_back_ends_agree_to_the_last_bit(dtype: Any, rows: int, bands: int, count: int, seed: int) -> None:
     positions = random_positions((count, rows * bands + 2), dtype, seed)
     plain = band_keys(positions, bands, rows, seed=seed, backend="numpy")
     assert np.array_equal(band_keys(positions, bands, rows, seed=seed, backend="numba"), plain)
@@ -125,7 +123,7 @@ def _band(sketch: list[int], band: int, scheme: str) -> tuple[int, ...]:
         (10, 2, "md5", "unknown band hash 'md5'"),
     ],
 )
-def test_what_cannot_be_is_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
+def test_invalid_arguments_are_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
     with pytest.raises(RecipeError, match=reason):
         band_keys(np.zeros((1, 299), np.uint32), bands, rows, scheme)
     with pytest.raises(RecipeError, match=reason):

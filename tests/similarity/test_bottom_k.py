@@ -62,7 +62,7 @@ def result_set(rng: random.Random) -> list[set[int]]:
 
 @every_backend
 @pytest.mark.parametrize("id_bits", [32, 64])
-def test_the_duplicates_of_a_result_set_are_those_of_every_pair(backend: str, id_bits: int) -> None:
+def test_duplicates_of_a_result_set_equal_those_from_all_pairs(backend: str, id_bits: int) -> None:
     rng, k = random.Random(11), 64
     family = BottomK(k, seed=0, id_bits=id_bits, backend=backend)
     for numerator in (1, 8, 14, 19, 20):
@@ -91,7 +91,7 @@ def test_the_duplicates_of_a_result_set_are_those_of_every_pair(backend: str, id
 
 @pytest.mark.slow("measures time")
 def test_numpy_stops_reading_unrelated_rows_early() -> None:
-    """Comparing 100 rows of 128 positions wholly is the yardstick; reading all ids takes 3 times as long."""
+    """Reference: a full comparison of 100 rows of 128 positions; reading all ids takes 3 times as long."""
     rng = np.random.default_rng(3)
     batch = ragged([rng.integers(0, 2**63, 400).tolist() for _ in range(100)])
 
@@ -110,7 +110,7 @@ def test_numpy_stops_reading_unrelated_rows_early() -> None:
 @every_backend
 @settings(max_examples=200, deadline=None)
 @given(left=few_ids, right=few_ids, k=st.sampled_from([1, 2, 7, 16, 64]))
-def test_estimates_are_of_the_smallest_of_the_union(
+def test_estimates_use_the_smallest_ids_of_the_union(
     backend: str, left: set[int], right: set[int], k: int
 ) -> None:
     family = BottomK(k, seed=0, id_bits=32, backend=backend)
@@ -131,7 +131,7 @@ def test_estimates_are_of_the_smallest_of_the_union(
 
 
 @every_backend
-def test_containment_is_estimated_without_much_bias(backend: str) -> None:
+def test_containment_estimate_has_little_bias(backend: str) -> None:
     errors = []
     for seed in range(1, 300):
         drawn = np.random.default_rng(seed).integers(0, 2**63, 1_200, np.uint64)
@@ -147,10 +147,10 @@ def test_containment_is_estimated_without_much_bias(backend: str) -> None:
 @pytest.mark.slow("statistics")
 @pytest.mark.parametrize(("minimum", "bands"), [(1, 4), (1, 8), (3, 9)])
 @pytest.mark.parametrize("contained", [True, False], ids=["contained", "of equal size"])
-def test_keys_are_shared_at_least_as_often_as_the_curve_says(
+def test_keys_are_shared_at_least_as_often_as_the_curve_predicts(
     contained: bool, minimum: int, bands: int
 ) -> None:
-    """As often if one set contains the other, more often if they are of equal size."""
+    """Equally often if one set contains the other, more often if the sets have equal sizes."""
     shared = []
     for seed in range(1, 17):
         family = BottomK(64, seed)
@@ -168,7 +168,7 @@ def test_keys_are_shared_at_least_as_often_as_the_curve_says(
     assert not contained or often < expected + tolerance + 0.01
 
 
-def test_keys_of_equal_small_sets_are_equal_and_no_others_fill_the_row() -> None:
+def test_small_sets_share_all_keys_only_if_equal() -> None:
     family = BottomK(16)
     sketches = sketches_of(family, [{5, 6}, {5, 6}, {5}, {6}, {5, 7}])
     keys = family.band_keys(sketches, 8, 1, "mix64", 1)
@@ -178,7 +178,7 @@ def test_keys_of_equal_small_sets_are_equal_and_no_others_fill_the_row() -> None
     assert shared == [8, 8, 1, 1, 1]
 
 
-def test_a_set_of_k_ids_looks_like_a_larger_one() -> None:
+def test_set_of_k_ids_is_treated_as_truncated() -> None:
     family = BottomK(3, seed=0, id_bits=32)
     one, larger, other = sketches_of(family, [{1, 2, 3}, {1, 2, 3, 4}, {2, 3, 9}])[:, None]
     assert family.estimate(one, larger).tolist() == [1.0]

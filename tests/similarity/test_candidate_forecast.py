@@ -26,13 +26,13 @@ def count_all(keys: list[list[int]], minimum: int) -> float:
 
 @pytest.mark.parametrize("minimum", [1, 2, 3])
 @pytest.mark.parametrize("size", [2, 99, 250])
-def test_a_whole_corpus_as_its_own_sample_is_counted_exactly(size: int, minimum: int) -> None:
+def test_sample_of_the_whole_corpus_is_counted_exactly(size: int, minimum: int) -> None:
     keys = in_bands(np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64))
     expected = count_all(keys.tolist(), minimum)
     assert candidates_per_document(keys, banding(keys.shape[1], 1, minimum), size) == pytest.approx(expected)
 
 
-def test_a_construction_of_two_steps_is_forecast_as_it_is_evaluated() -> None:
+def test_forecast_of_a_two_step_construction() -> None:
     keys = in_bands(np.random.default_rng(3).integers(0, 4, (120, 6), np.uint64))
     linked = 0
     for left, right in combinations(keys.tolist(), 2):
@@ -41,7 +41,7 @@ def test_a_construction_of_two_steps_is_forecast_as_it_is_evaluated() -> None:
     assert candidates_per_document(keys, and_(3, or_(2)), 120) == pytest.approx(linked / 120)
 
 
-def test_a_sample_predicts_the_corpus() -> None:
+def test_forecast_from_a_sample_is_close_to_the_corpus() -> None:
     keys = in_bands(np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64))
     told = candidates_per_document(keys[:1_000], or_(8), len(keys))
     assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)

@@ -71,7 +71,7 @@ def count_leaves(value: object) -> int:
 
 @settings(deadline=None)
 @given(ANY_JSON)
-def test_clean_json_leaves_only_what_jsonb_takes_and_loses_no_value(value: object) -> None:
+def test_clean_json_is_accepted_by_jsonb_and_keeps_all_values(value: object) -> None:
     cleaned, replaced = clean_json(value)
     assert all(is_storable(character) for text in strings_of(cleaned) for character in text)
     assert replaced == sum(not is_storable(character) for text in strings_of(value) for character in text)
@@ -86,7 +86,7 @@ def test_keys_that_become_equal_are_all_kept() -> None:
     assert clean_attributes(attributes) == (cleaned, 2)
 
 
-def test_clean_json_reaches_into_arrays_and_objects() -> None:
+def test_clean_json_covers_nested_arrays_and_objects() -> None:
     assert clean_json({"k\0": ["\0", {"x": "\ud800y"}], "n": (1, None)}) == (
         {"k\ufffd": ["\ufffd", {"x": "\ufffdy"}], "n": [1, None]},
         3,
@@ -106,13 +106,13 @@ def test_clean_json_reaches_into_arrays_and_objects() -> None:
         ({"x": {1, 2}}, "set"),
     ],
 )
-def test_what_json_does_not_have_is_refused(value: object, reason: str) -> None:
+def test_values_that_json_lacks_are_refused(value: object, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         clean_json(value)
 
 
 @pytest.mark.parametrize("value", [True, False, None, 0, 2**64 - 1, -(2**63), 1.5, -0.0, "x", [], {}])
-def test_what_json_has_is_taken(value: object) -> None:
+def test_json_values_are_accepted(value: object) -> None:
     assert clean_json(value) == (value, 0)
 
 

@@ -1,4 +1,4 @@
-"""Components against networkx; stars, survivors and stragglers against their definitions."""
+"""Components against networkx; stars, survivors and split-off members against their definitions."""
 
 import random
 from collections import Counter
@@ -50,7 +50,7 @@ def test_random_graphs(edges: Edges) -> None:
 
 
 @given(edges=st.lists(st.tuples(st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1)), max_size=10))
-def test_any_ids(edges: Edges) -> None:
+def test_components_of_arbitrary_ids(edges: Edges) -> None:
     assert components(edges) == expected(edges)
 
 
@@ -125,7 +125,7 @@ def test_stars_are_as_defined(ranked: Ranked) -> None:
     assert star_labels(*ranked) == stars(*ranked)
 
 
-def test_stars_of_a_larger_graph() -> None:
+def test_stars_of_a_large_graph() -> None:
     graph = networkx.gnm_random_graph(2_000, 8_000, seed=1)
     order = [node for node in range(2_000) if graph.degree[node]]
     random.Random(1).shuffle(order)
@@ -141,7 +141,7 @@ def test_a_chain_is_cut_into_stars() -> None:
 
 
 @given(data=st.data(), clusters=st.lists(st.integers(1, 5), max_size=20))
-def test_the_best_of_each_cluster_survives(data: st.DataObject, clusters: list[int]) -> None:
+def test_best_document_of_each_cluster_survives(data: st.DataObject, clusters: list[int]) -> None:
     documents = [10 * place for place in range(len(clusters))]
     order = data.draw(st.permutations(documents))
     chosen = choose_survivors(*(np.array(one, np.int64) for one in (documents, clusters, order)))
@@ -196,7 +196,7 @@ vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
 @given(edges=st.lists(few, max_size=25), vetoes=vetoed)
 @example(edges=[(1, 2), (2, 3)], vetoes=[(3, 1)])
 @example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
-def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes: Edges) -> None:
+def test_edges_are_merged_in_order_unless_vetoed(edges: Edges, vetoes: Edges) -> None:
     found = partition(*clustering.constrained_components(array(edges), array(vetoes)))
     assert found == united(sorted({one for edge in edges for one in edge}), edges, vetoes)
     assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
@@ -209,10 +209,10 @@ def test_edges_unite_in_their_order_as_far_as_vetoes_allow(edges: Edges, vetoes:
     pins=st.lists(few, max_size=3),
     vetoes=vetoed,
 )
-def test_twins_without_a_verdict_need_one_tie_only(
+def test_twins_without_a_verdict_need_only_one_edge(
     heads: list[int], pairs: list[tuple[tuple[int, int], float]], pins: Edges, vetoes: Edges
 ) -> None:
-    """Families of documents 1 to 12, each tied to all its twins and to all twins of what its head is paired with."""
+    """Documents 1 to 12, each linked to its twins and to all twins of the documents paired with its head."""
     families = sorted([one for one in range(1, 13) if heads[one - 1] == head] for head in set(heads))
     pinned = sorted({(min(pin), max(pin)) for pin in pins if pin[0] != pin[1]})
     vetoes = [veto for veto in vetoes if (min(veto), max(veto)) not in pinned]

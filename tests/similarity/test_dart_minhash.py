@@ -50,7 +50,7 @@ def pairs_alike(similarity: float, seed: int, scale: float = 1.0) -> tuple[Vecto
 @pytest.mark.slow("statistics")
 @pytest.mark.parametrize("similarity", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
 def test_estimates_are_unbiased_and_vary_binomially(similarity: float) -> None:
-    """And each position agrees with the collision probability, the positions being independent."""
+    """Positions are independent, and each agrees with the collision probability."""
     equal = []
     for seed in range(1, SEEDS + 1):
         family = DartMinHash(K, seed)
@@ -68,14 +68,14 @@ def test_estimates_are_unbiased_and_vary_binomially(similarity: float) -> None:
 
 
 @every_backend
-def test_identical_documents_agree_wholly_and_distinct_ones_nowhere(backend: str) -> None:
+def test_identical_documents_agree_fully_and_disjoint_ones_nowhere(backend: str) -> None:
     family = DartMinHash(K, backend=backend)
     sketches = sketches_of(family, np.array([[0.3, 0, 7.0], [0.3, 0, 7.0], [0, 2.0, 0]]))
     assert family.estimate(sketches[[0, 0]], sketches[[1, 2]]).tolist() == [1.0, 0.0]
 
 
 @every_backend
-def test_a_sketch_of_nothing_but_ones_is_that_without_weights(backend: str) -> None:
+def test_unit_weights_equal_no_weights(backend: str) -> None:
     family = DartMinHash(K, backend=backend)
     ids, offsets = ragged([[1, 5, 2**40], [7]])
     assert np.array_equal(family.sketch(ids, offsets, np.ones(4)), family.sketch(ids, offsets))
@@ -92,10 +92,10 @@ weights = st.lists(st.floats(0.001, 20), min_size=0, max_size=30)
     k=st.sampled_from([1, 2, 16, 100, 300]),
     seed=st.integers(0, 2**63 - 1),
 )
-def test_the_back_ends_agree_to_the_last_bit(
+def test_back_ends_agree_to_the_last_bit(
     documents: list[tuple[list[float], float]], k: int, seed: int
 ) -> None:
-    """Whatever the scale, and whatever stands in the batch beside a document."""
+    """At any scale, and independently of the rest of the batch."""
     ids, offsets = ragged([list(range(len(one))) for one, _ in documents])
     flat = np.array([weight * scale for one, scale in documents for weight in one])
     compiled, plain = (DartMinHash(k, seed, backend=backend) for backend in ("numba", "numpy"))
@@ -107,8 +107,8 @@ def test_the_back_ends_agree_to_the_last_bit(
 
 @settings(max_examples=50, deadline=None)
 @given(own=st.lists(st.floats(0.001, 20), min_size=1, max_size=30), data=st.data())
-def test_weights_that_grow_win_positions_and_lose_none(own: list[float], data: st.DataObject) -> None:
-    """A position changes only if it comes to a dart of an id whose weight grew."""
+def test_increased_weights_only_gain_positions(own: list[float], data: st.DataObject) -> None:
+    """A position changes only to a dart of an id whose weight increased."""
     place = data.draw(st.integers(0, len(own) - 1))
     family = DartMinHash(K)
     grown = [weight * (3 if at == place else 1) for at, weight in enumerate(own)]

@@ -52,7 +52,7 @@ def normal_rows(count: int, size: int, seed: int = 4) -> NDArray[np.float64]:
 @every_backend
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_vectors_are_sketched_as_terms_of_the_same_ids_are(
+def test_vectors_have_the_sketches_of_equal_terms(
     name: str, options: dict[str, Any], backend: str, data: st.DataObject
 ) -> None:
     numbers = st.floats(-1e6, 1e6).filter(lambda one: abs(one) > 1e-30)
@@ -69,7 +69,7 @@ def test_vectors_are_sketched_as_terms_of_the_same_ids_are(
 
 
 @every_family
-def test_more_documents_than_are_multiplied_at_a_time(name: str, options: dict[str, Any]) -> None:
+def test_documents_beyond_one_matrix_product(name: str, options: dict[str, Any]) -> None:
     rows = normal_rows(1_100, 5)
     family = make_family(name, 300, 1, 64, {**options, "input": "vector"})
     together = family.sketch(*vectors_of(rows))
@@ -77,7 +77,7 @@ def test_more_documents_than_are_multiplied_at_a_time(name: str, options: dict[s
     assert np.array_equal(make_family(name, 300, 1, 64, options).sketch(*vectors_of(rows)), together)
 
 
-def test_threads_that_need_more_and_more_dimensions_share_a_family() -> None:
+def test_threads_with_growing_dimensions_share_a_family() -> None:
     family = make_family("hyperplane", 64, 1, 64, {"input": "vector"})
     batches = [vectors_of(normal_rows(3, size)) for size in range(60, 900, 60)]
     expected = [make_family("hyperplane", 64, 1).sketch(*batch) for batch in batches]
@@ -99,7 +99,7 @@ def test_threads_that_need_more_and_more_dimensions_share_a_family() -> None:
 
 @every_family
 def test_consecutive_dimensions_are_as_random_as_hashes(name: str, options: dict[str, Any]) -> None:
-    """Unit vectors of many dimensions: orthogonal, and at a distance of sqrt(2)."""
+    """Unit vectors of many dimensions are orthogonal, at a distance of sqrt(2)."""
     rows = np.eye(64)
     sketches = make_family(name, 2048, 5, 64, {**options, "input": "vector"}).sketch(*vectors_of(rows))
     similarity = 0.0 if name == "hyperplane" else 1 / (1 + math.sqrt(2))
@@ -112,7 +112,7 @@ def test_consecutive_dimensions_are_as_random_as_hashes(name: str, options: dict
     )
 
 
-def test_a_smaller_sketch_is_the_beginning_of_a_larger_one() -> None:
+def test_smaller_sketch_is_a_prefix_of_a_larger_one() -> None:
     batch = vectors_of(normal_rows(4, 30))
     for small, large in ((Hyperplane(50), Hyperplane(200)), (Projection(50), Projection(200))):
         assert np.array_equal(small.sketch(*batch), large.sketch(*batch)[:, :50])
@@ -140,8 +140,8 @@ def test_only_the_direction_counts(vectors: str, backend: str) -> None:
 
 
 @every_kind
-def test_documents_of_few_equal_terms_are_not_drawn_together(vectors: str) -> None:
-    """Of two equal weights the sum of signs is 0 half of the time; that must not make strangers alike."""
+def test_disjoint_documents_of_few_equal_terms_are_dissimilar(vectors: str) -> None:
+    """The sum of two equal weights with random signs is 0 half of the time, which must not add similarity."""
     family = Hyperplane(4096, vectors=vectors)
     sketches = family.sketch(*ragged([[1, 2], [3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]), np.ones(12))
     estimates = family.estimate(sketches[[0, 2, 0]], sketches[[1, 3, 2]])
@@ -150,8 +150,8 @@ def test_documents_of_few_equal_terms_are_not_drawn_together(vectors: str) -> No
 
 @every_kind
 @pytest.mark.parametrize(("left", "right"), [(1, 2), (2, 2), (4, 4), (10, 10)])
-def test_documents_of_few_equal_terms_agree_by_the_angle(vectors: str, left: int, right: int) -> None:
-    """Half of the terms of one are in the other. Signs know few directions: they are near the truth only."""
+def test_documents_of_few_equal_terms_agree_with_the_angle(vectors: str, left: int, right: int) -> None:
+    """Half of the terms are shared. Signs have few directions, so agreement is only approximate."""
     shared = right // 2
     ids = [one << 40 for one in range(1, left + right)]
     family = Hyperplane(32768, vectors=vectors)
@@ -162,8 +162,8 @@ def test_documents_of_few_equal_terms_agree_by_the_angle(vectors: str, left: int
     assert abs(np.mean(sketches[0] == sketches[1]) - probability) < tolerance + 0.05 * (vectors == "sign")
 
 
-def test_weights_are_rounded_without_effect() -> None:
-    """Against products of floats: of 200,000 sides no more than a few are others."""
+def test_rounding_of_weights_has_no_effect() -> None:
+    """Against floating-point products: of 200,000 signs at most a few differ."""
     rows = np.exp(normal_rows(50, 100))
     ids, offsets, weights = vectors_of(rows)
     family = Hyperplane(4000, input="vector")
@@ -173,7 +173,7 @@ def test_weights_are_rounded_without_effect() -> None:
     assert np.mean((rows @ components > 0) != family.sketch(ids, offsets, weights)) < 2e-5
 
 
-def test_without_weights_every_id_weighs_1() -> None:
+def test_missing_weights_are_1() -> None:
     ids, offsets = ragged([[5, 6, 7], [8]])
     for family in (Hyperplane(64), Projection(64)):
         assert np.array_equal(family.sketch(ids, offsets), family.sketch(ids, offsets, np.ones(4)))
@@ -183,7 +183,7 @@ def test_without_weights_every_id_weighs_1() -> None:
 
 
 @every_backend
-def test_buckets_have_the_given_width(backend: str) -> None:
+def test_buckets_have_the_configured_width(backend: str) -> None:
     """A vector 1,000 widths long has bucket numbers of a normal distribution with that deviation."""
     batch = vectors_of(np.full((1, 100), 250.0))
     buckets = Projection(4096, width=2.5, backend=backend).sketch(*batch)[0]
@@ -194,9 +194,7 @@ def test_buckets_have_the_given_width(backend: str) -> None:
 @every_backend
 @pytest.mark.parametrize("given_as", ["terms", "vector"])
 @pytest.mark.parametrize("size", [2.0**31, 2.0**33, 1e15, 1e38])
-def test_huge_weights_are_far_from_any_other_and_near_their_like(
-    backend: str, given_as: str, size: float
-) -> None:
+def test_huge_vectors_are_similar_only_to_near_ones(backend: str, given_as: str, size: float) -> None:
     family = Projection(512, width=2.0, input=given_as, backend=backend)
     rows = np.full((4, 50), size)
     rows[:, :10] = normal_rows(1, 10)
@@ -210,7 +208,7 @@ def test_huge_weights_are_far_from_any_other_and_near_their_like(
     assert np.count_nonzero(one == opposite) <= 2
 
 
-def test_buckets_are_numbered_modulo_two_to_the_32() -> None:
+def test_bucket_numbers_are_modulo_two_to_the_32() -> None:
     """One weight of 2^13 widths more moves a document by as many buckets as its component has units of 2^-13."""
     family = Projection(128, width=1.0)
     begin, once, twice, often = (
@@ -225,7 +223,7 @@ def test_buckets_are_numbered_modulo_two_to_the_32() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(distance=st.floats(1e-6, 1e9), width=st.floats(1e-3, 1e3))
-def test_the_chance_of_a_bucket_is_the_integral_over_the_lines(distance: float, width: float) -> None:
+def test_bucket_probability_is_the_integral_over_the_lines(distance: float, width: float) -> None:
     """Of 1 - |t| / width over the normally distributed distance t on a line."""
     reach = width / distance
     expected = 2 * quad(lambda t: (1 - t / reach) * norm.pdf(t), 0, min(reach, 40))[0]
@@ -234,7 +232,7 @@ def test_the_chance_of_a_bucket_is_the_integral_over_the_lines(distance: float, 
     assert Projection(8, width=width).collision_probability(similarity) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_ends_of_the_chance_of_a_bucket() -> None:
+def test_bucket_probability_at_the_ends() -> None:
     assert same_bucket(0, 4) == 1
     assert same_bucket(math.inf, 4) == 0
     assert same_bucket(1e200, 1e-200) == 0
@@ -245,7 +243,7 @@ def test_the_ends_of_the_chance_of_a_bucket() -> None:
 
 
 @pytest.mark.parametrize("width", [1e-30, 0.02, 1.0, 4.0, 1e30])
-def test_estimates_rise_from_0_to_1_with_the_agreements(width: float) -> None:
+def test_estimates_increase_with_agreements_from_0_to_1(width: float) -> None:
     family = Projection(400, width=width)
     similarities = [family.similarity_of(agreeing) for agreeing in range(401)]
     assert (similarities[0], similarities[400]) == (0.0, 1.0)
@@ -259,8 +257,8 @@ def test_estimates_rise_from_0_to_1_with_the_agreements(width: float) -> None:
 # --- The claims of Stanford CS246, Theory of LSH
 
 
-def test_a_line_in_the_plane_of_two_points() -> None:
-    """(a/2, 2a, 1/2, 1/3)-sensitive: the mean of 1 - d |cos| / a over all angles keeps what is claimed."""
+def test_sensitivity_of_random_lines_in_a_plane() -> None:
+    """(a/2, 2a, 1/2, 1/3)-sensitive: the mean of 1 - d |cos| / a over all angles meets the claim."""
     claim = Sensitivity.of_projections(4.0)
     assert (claim.near_distance, claim.far_distance) == (2.0, 8.0)
 
@@ -275,14 +273,14 @@ def test_a_line_in_the_plane_of_two_points() -> None:
     assert all(chance(distance) <= claim.far_probability for distance in np.linspace(8, 100, 20))
 
 
-def test_normally_distributed_lines_keep_the_claim_too() -> None:
+def test_sensitivity_of_normally_distributed_lines() -> None:
     found = Sensitivity.of(2.0, 8.0, lambda distance: same_bucket(distance, 4.0))
     assert found.near_probability == pytest.approx(0.6095, abs=1e-4)
     assert found.far_probability == pytest.approx(0.1954, abs=1e-4)
 
 
 @every_kind
-def test_hyperplanes_agree_by_the_angle(vectors: str) -> None:
+def test_hyperplanes_agree_with_the_angle(vectors: str) -> None:
     claim = Sensitivity.of_hyperplanes(60, 90)
     family: Family = Hyperplane(8, vectors=vectors)
     for degrees, probability in ((60, claim.near_probability), (90, claim.far_probability)):

@@ -98,8 +98,8 @@ def test_known_answers(kind: str) -> None:
     assert digest(band_keys(sketches, 9, 7, "mix64", SEED)) == KNOWN_KEYS[kind]
 
 
-def test_the_values_of_the_normal_distribution() -> None:
-    """Far from halves: where a logarithm differs in its last digits they are rounded to the same whole numbers."""
+def test_normal_distribution_values() -> None:
+    """Not close to halves: a logarithm that differs in its last digits is rounded to the same integer."""
     quantiles = norm.ppf((np.arange(4096) + 0.5) / 4096)
     scaled = quantiles / math.sqrt(np.mean(quantiles**2)) * 2**13
     assert np.abs(scaled % 1 - 0.5).min() > 1e-4

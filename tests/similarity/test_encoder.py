@@ -54,7 +54,7 @@ def test_features_are_the_distinct_ids_sorted(backend: str, texts: list[str]) ->
 @every_backend
 @settings(max_examples=60, deadline=None)
 @given(left=any_text, right=any_text)
-def test_digests_are_equal_where_the_sets_are(backend: str, left: str, right: str) -> None:
+def test_digests_are_equal_if_the_sets_are(backend: str, left: str, right: str) -> None:
     encoded = encoder(backend).encode([left, right, left + "\n"])
     digests = [digest.tobytes() for digest in encoded.digests]
     sets = [set(shingles(text, Rules())) for text in (left, right, left + "\n")]
@@ -65,7 +65,7 @@ def test_digests_are_equal_where_the_sets_are(backend: str, left: str, right: st
 
 
 @every_backend
-def test_repeats_and_order_do_not_matter(backend: str) -> None:
+def test_repetition_and_order_are_ignored(backend: str) -> None:
     bag = encoder(backend, shingle={"scheme": "bag"})
     encoded = bag.encode(["a b c", "c b a a a b", "a b"])
     assert encoded.counts.tolist() == [3, 3, 2]
@@ -85,7 +85,7 @@ def test_shapes_and_types(backend: str) -> None:
 
 
 @every_backend
-def test_no_features_is_a_state_of_its_own(backend: str) -> None:
+def test_documents_without_features_have_zero_sketches(backend: str) -> None:
     encoded = encoder(backend).encode(["", " \r\n\u200b", "!!! ...", "word"])
     assert encoded.counts.tolist() == [0, 0, 0, 1]
     assert not encoded.sketches[:3].view(np.uint8).any()
@@ -175,7 +175,7 @@ def test_text_of_joins_the_fields(fields: list[str], title: str | None, body: st
 
 
 @every_backend
-def test_characters_that_cannot_be_stored_do_not_prevent_encoding(backend: str) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(backend: str) -> None:
     encode = encoder(backend, shingle={"scheme": "bag"})
     cleaned = encode.text_of("one\0two", "three\udfff")
     replaced = encode.text_of("one\ufffdtwo", "three\ufffd")

@@ -53,7 +53,7 @@ def closeness(left: dict[str, float], right: dict[str, float]) -> float:
     ],
     ids=["gaussian", "sign", "projection"],
 )
-def test_the_similarity_of_texts_is_that_of_their_weighted_words(
+def test_similarity_of_texts_equals_that_of_weighted_words(
     family: dict[str, Any], truth: Any, weights: str
 ) -> None:
     made = encoder(0.9 if "hyperplane" in family.values() else 2.5, weights=weights, **family)
@@ -74,7 +74,7 @@ def test_back_ends_agree_on_texts(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["hyperplane", "projection"])
-def test_vectors_are_compared_by_their_numbers(family: str) -> None:
+def test_similarity_of_vectors_equals_that_of_their_numbers(family: str) -> None:
     made = encoder(0.9, family=family, input="vector")
     vectors = [[0.5, -0.5, 0.25, 0.0], [0.5, -0.5, 0.25], [0.5, -0.4, 0.25], [0.0, 0.0], None, [math.nan]]
     encoded = made.encode(vectors)

@@ -81,9 +81,7 @@ def moments(metric: str, similarity: float, k: int) -> tuple[float, float]:
 
 @pytest.mark.slow("statistics")
 @every_case
-def test_estimates_have_the_bias_and_the_variance_of_theory(
-    variant: Variant, similarity: float, size: int
-) -> None:
+def test_bias_and_variance_agree_with_theory(variant: Variant, similarity: float, size: int) -> None:
     family = variant.make()
     mean, deviation = moments(variant.metric, similarity, 128)
     pairs = [variant.sketches(similarity, size, seed) for seed in range(SEEDS)]
@@ -95,14 +93,14 @@ def test_estimates_have_the_bias_and_the_variance_of_theory(
 
 
 @every_case
-def test_the_standard_error_is_that_of_theory(variant: Variant, similarity: float, size: int) -> None:
-    """Of many positions, where a curve is as good as its slope."""
+def test_standard_error_agrees_with_theory(variant: Variant, similarity: float, size: int) -> None:
+    """With many positions, where the slope approximates the curve."""
     _, deviation = moments(variant.metric, similarity, 1024)
     assert variant.make(k=1024).standard_error(similarity) == pytest.approx(deviation, rel=0.03)
 
 
 @every_variant
-def test_errors_are_finite_everywhere_and_nothing_at_the_ends(variant: Variant) -> None:
+def test_standard_errors_are_finite_and_zero_at_the_upper_end(variant: Variant) -> None:
     family = variant.make()
     errors = [family.standard_error(similarity) for similarity in (0.0, 1e-300, 1e-9, 0.3, 1 - 1e-12, 1.0)]
     assert all(math.isfinite(error) and error >= 0 for error in errors)
@@ -121,7 +119,7 @@ def measured(variant: Variant) -> dict[float, float]:
 
 
 @every_variant
-def test_agreements_are_as_frequent_as_the_collision_probability_says(variant: Variant) -> None:
+def test_agreement_rates_equal_the_collision_probability(variant: Variant) -> None:
     assert len(measured(variant)) >= 10
     for similarity, share in measured(variant).items():
         probability = variant.make().collision_probability(similarity)
@@ -130,7 +128,7 @@ def test_agreements_are_as_frequent_as_the_collision_probability_says(variant: V
 
 
 @every_variant
-def test_the_sensitivity_is_as_claimed(variant: Variant) -> None:
+def test_sensitivity_is_as_claimed(variant: Variant) -> None:
     for claim in SENSITIVITIES[variant.metric]:
         near, far = [], []
         for similarity, share in measured(variant).items():
@@ -162,7 +160,7 @@ def test_each_position_agrees_with_the_collision_probability(
 @pytest.mark.slow("statistics")
 @every_positional
 @pytest.mark.parametrize("minimum", [1, 3])
-def test_bands_are_shared_as_the_curve_says(variant: Variant, minimum: int) -> None:
+def test_shared_bands_agree_with_the_curve(variant: Variant, minimum: int) -> None:
     bands, rows, (similarity, size) = 32, 4, CASES[variant.metric][-2]
     probability = variant.make().collision_probability(similarity)
     shared = np.concatenate(
@@ -187,7 +185,7 @@ few_documents = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=20), 
 @every_variant
 @settings(max_examples=25, deadline=None)
 @given(documents=few_documents)
-def test_shared_bands_are_the_keys_in_common(variant: Variant, documents: list[list[int]]) -> None:
+def test_shared_bands_count_equal_keys(variant: Variant, documents: list[list[int]]) -> None:
     family = variant.make(k=12, id_bits=32)
     sketches = family.sketch(*variant.batch(documents))
     bands, rows = (4, 3) if family.positional else (8, 1)
@@ -204,7 +202,7 @@ def test_shared_bands_are_the_keys_in_common(variant: Variant, documents: list[l
 @every_variant
 @settings(max_examples=25, deadline=None)
 @given(documents=few_documents)
-def test_the_estimate_follows_from_the_agreements(variant: Variant, documents: list[list[int]]) -> None:
+def test_estimates_depend_only_on_agreements(variant: Variant, documents: list[list[int]]) -> None:
     family = variant.make(k=12, id_bits=32)
     sketches = family.sketch(*variant.batch(documents))
     for other in sketches:
@@ -218,10 +216,10 @@ def test_the_estimate_follows_from_the_agreements(variant: Variant, documents: l
 @every_backend
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), documents=few_documents)
-def test_stopping_early_changes_no_answer(
+def test_early_exit_changes_no_result(
     variant: Variant, backend: str, data: st.DataObject, documents: list[list[int]]
 ) -> None:
-    """Against comparing wholly, one pair after the other."""
+    """Against full comparisons of one pair at a time."""
     threshold = Fraction(data.draw(st.integers(1, 20)), 20)
     family = variant.make(k=data.draw(st.sampled_from([1, 5, 12, 33])), id_bits=32, backend=backend)
     size = len(documents)
@@ -258,7 +256,7 @@ def test_raw_crc32_values_are_estimated_without_bias(variant: Variant) -> None:
 
 @pytest.mark.parametrize("variant", [Variant("fast_similarity"), Variant("bottom_k")], ids=str)
 def test_ids_of_32_bits_are_mixed_first(variant: Variant) -> None:
-    """Consecutive numbers are the least random ids there could be; MinHash's linear functions are biased on them."""
+    """Consecutive numbers are the least random ids; MinHash's linear functions are biased on them."""
     errors = [
         _error_of_shifted(variant, seed, list(range(350)), list(range(100, 450))) for seed in range(200)
     ]

@@ -48,7 +48,7 @@ def agree(construction: Amplification, functions: list[bool]) -> bool:
 
 
 @pytest.mark.parametrize("construction", SMALL, ids=str)
-def test_the_probability_is_the_sum_over_all_outcomes(construction: Amplification) -> None:
+def test_probability_is_the_sum_over_all_outcomes(construction: Amplification) -> None:
     outcomes = [
         one for one in product((True, False), repeat=construction.functions) if agree(construction, list(one))
     ]
@@ -58,7 +58,7 @@ def test_the_probability_is_the_sum_over_all_outcomes(construction: Amplificatio
 
 
 @pytest.mark.parametrize("construction", SMALL, ids=str)
-def test_bands_are_grouped_as_their_functions_are(construction: Amplification) -> None:
+def test_bands_are_grouped_like_their_functions(construction: Amplification) -> None:
     outcomes = list(product((True, False), repeat=construction.functions))
     functions = np.array(outcomes).reshape(len(outcomes), construction.bands, construction.rows)
     evaluated = construction.evaluate(np.logical_and.reduce(functions, axis=2))
@@ -72,7 +72,7 @@ def test_bands_are_grouped_as_their_functions_are(construction: Amplification) -
         assert not met or all(by_outcome[one] for one in more)
 
 
-def test_no_pairs_are_evaluated_too() -> None:
+def test_empty_input_is_evaluated() -> None:
     assert and_(4, or_(4)).evaluate(np.zeros((0, 16), bool)).tolist() == []
 
 
@@ -110,7 +110,7 @@ def test_a_banding_with_a_minimum_is_an_amplification(
 
 
 @pytest.mark.parametrize("trials", [1, 2, 40, 256, 5_000])
-def test_the_tail_has_all_its_digits(trials: int) -> None:
+def test_binomial_tail_has_full_precision(trials: int) -> None:
     for least in sorted({1, min(2, trials), (trials + 1) // 2, max(1, trials - 1), trials}):
         for base in (1e-12, 1e-4, 0.01, 0.3, 0.5, 0.77, 0.999, 1 - 1e-9):
             expected = float(binom.sf(least - 1, trials, base))
@@ -128,21 +128,21 @@ def test_any_of_all_is_banding(base: float, bands: int, rows: int) -> None:
 
 
 @given(base=st.floats(0, 1), count=st.integers(1, 20))
-def test_all_and_any_are_each_others_mirror(base: float, count: int) -> None:
+def test_and_is_the_dual_of_or(base: float, count: int) -> None:
     assert and_(count).probability(base) == pytest.approx(1 - or_(count).probability(1 - base), abs=1e-9)
 
 
-def test_functions_multiply() -> None:
+def test_numbers_of_functions_multiply() -> None:
     assert and_(3).functions == 3
     assert or_(40, and_(3)).functions == 120
     assert or_(4, and_(4, and_(4, or_(4)))).functions == 256
 
 
-def test_one_copy_changes_nothing() -> None:
+def test_single_copies_have_no_effect() -> None:
     assert or_(1, and_(1)).probability(0.3) == pytest.approx(0.3)
 
 
-def test_a_construction_keeps_distances_and_moves_probabilities() -> None:
+def test_constructions_keep_distances_and_change_probabilities() -> None:
     amplified = or_(2, and_(2)).applied_to(Sensitivity(0.2, 0.6, 0.8, 0.4))
     assert (amplified.near_distance, amplified.far_distance) == (0.2, 0.6)
     assert amplified.near_probability == pytest.approx(1 - (1 - 0.64) ** 2)
@@ -155,7 +155,7 @@ def test_sensitivities_of_the_base_families() -> None:
     assert Sensitivity.of(1, 2, lambda distance: 1 / (1 + distance)) == Sensitivity(1, 2, 1 / 2, 1 / 3)
 
 
-def test_combining_nothing_is_refused() -> None:
+def test_empty_combinations_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"and\(0\)"):
         and_(0)
     with pytest.raises(RecipeError, match=r"or\(-1\)"):

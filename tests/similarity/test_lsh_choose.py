@@ -8,7 +8,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import BandChoice, choose_bands, match_probability, pick_bands
 
 
-def test_the_default_recipe() -> None:
+def test_bands_of_the_default_recipe() -> None:
     choice = choose_bands(128, 0.7, 0.99)
     assert choice == BandChoice(32, 4, 0, choice.expected_recall)
     assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 32)
@@ -21,7 +21,7 @@ def test_unused_rows_give_a_warning() -> None:
     assert choice.expected_recall == pytest.approx(1 - (1 - 0.9**10) ** 12)
 
 
-def test_never_more_bands_than_a_byte_can_number() -> None:
+def test_number_of_bands_fits_a_byte() -> None:
     choice = choose_bands(2048, 0.3, 0.99)
     assert (choice.bands, choice.rows) == (256, 3)
     assert choice.unused_rows == 2048 - 768
@@ -34,7 +34,9 @@ def test_never_more_bands_than_a_byte_can_number() -> None:
     recall=st.floats(0.5, 0.99),
     minimum=st.integers(1, 3),
 )
-def test_no_larger_number_of_rows_would_do(k: int, threshold: float, recall: float, minimum: int) -> None:
+def test_number_of_rows_is_the_largest_possible(
+    k: int, threshold: float, recall: float, minimum: int
+) -> None:
     choice = choose_bands(k, threshold, recall, minimum)
     assert choice.expected_recall >= recall
     assert choice.bands == min(k // choice.rows, 256)
@@ -43,7 +45,7 @@ def test_no_larger_number_of_rows_would_do(k: int, threshold: float, recall: flo
         assert match_probability(threshold, min(k // rows, 256), rows, minimum) < recall
 
 
-def test_a_recall_out_of_reach_is_refused_with_the_remedy() -> None:
+def test_unreachable_recall_is_refused_with_the_remedy() -> None:
     with pytest.raises(RecipeError, match="one row per band gives 0\\.1855") as refused:
         choose_bands(4, 0.05, 0.99)
     assert "raise sketch.k" in str(refused.value)

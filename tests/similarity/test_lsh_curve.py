@@ -29,7 +29,7 @@ similarities = st.fractions(0, 1, max_denominator=50)
 
 
 @given(similarity=similarities, bands=st.integers(1, 8), rows=st.integers(1, 4), minimum=st.integers(1, 9))
-def test_the_probability_is_the_sum_over_all_outcomes(
+def test_probability_is_the_sum_over_all_outcomes(
     similarity: Fraction, bands: int, rows: int, minimum: int
 ) -> None:
     shared = similarity**rows
@@ -43,13 +43,13 @@ def test_the_probability_is_the_sum_over_all_outcomes(
     )
 
 
-def test_small_probabilities_keep_their_digits() -> None:
+def test_small_probabilities_have_full_precision() -> None:
     assert match_probability(0.001, 20, 10) == pytest.approx(20e-30, rel=1e-9)
     assert match_probability(0.01, 256, 3, 4) == pytest.approx(math.comb(256, 4) * 1e-24, rel=1e-3)
 
 
 @given(bands=st.integers(2, 60), rows=st.integers(2, 12))
-def test_the_curve_is_nowhere_steeper_than_at_its_steepest_point(bands: int, rows: int) -> None:
+def test_steepest_point_has_the_largest_slope(bands: int, rows: int) -> None:
     def slope(similarity: float) -> float:
         return bands * rows * similarity ** (rows - 1) * (1 - similarity**rows) ** (bands - 1)
 
@@ -57,17 +57,17 @@ def test_the_curve_is_nowhere_steeper_than_at_its_steepest_point(bands: int, row
     assert all(slope(step / 500) <= steepest * (1 + 1e-9) for step in range(501))
 
 
-def test_the_approximation_comes_near_for_many_bands_and_rows() -> None:
+def test_approximation_is_close_for_many_bands_and_rows() -> None:
     assert approximate_steepest_point(32, 4) == pytest.approx((1 / 32) ** (1 / 4))
     assert approximate_steepest_point(200, 20) == pytest.approx(steepest_point(200, 20), rel=0.01)
 
 
 @pytest.mark.parametrize(("bands", "rows", "point"), [(1, 1, 1.0), (1, 7, 1.0), (9, 1, 0.0)])
-def test_curves_without_a_bend_are_steepest_at_an_end(bands: int, rows: int, point: float) -> None:
+def test_curves_without_inflection_are_steepest_at_an_end(bands: int, rows: int, point: float) -> None:
     assert steepest_point(bands, rows) == point
 
 
-def test_the_points_shown_lie_around_the_threshold_within_bounds() -> None:
+def test_displayed_points_are_around_the_threshold() -> None:
     points = curve(32, 4, around=0.9)
     assert [similarity for similarity, _ in points] == [0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
     assert points[-1] == (1.0, 1.0)
@@ -85,7 +85,7 @@ def test_the_points_shown_lie_around_the_threshold_within_bounds() -> None:
         (0.5, 4, 4, 0, "minimum of 0"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_arguments_are_refused(
     similarity: float, bands: int, rows: int, minimum: int, reason: str
 ) -> None:
     with pytest.raises(RecipeError, match=reason):
@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(20, 5), (32, 4), (5, 10), (25, 2), (200, 8)])
-def test_where_a_curve_is_steepest_is_found_without_the_formula(bands: int, rows: int) -> None:
+def test_steepest_point_is_found_numerically(bands: int, rows: int) -> None:
     found = steepest(or_(bands, and_(rows)).probability)
     assert found == pytest.approx(steepest_point(bands, rows), abs=1e-3)
 
@@ -117,7 +117,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_probabilities_below_a_fixed_point_fall_and_above_rise(text: str) -> None:
+def test_probabilities_fall_below_a_fixed_point_and_rise_above(text: str) -> None:
     construction = parse(text)
     point = fixed_point(construction)
     assert point is not None and construction.probability(point) == pytest.approx(point, abs=1e-12)
@@ -130,7 +130,7 @@ def test_probabilities_below_a_fixed_point_fall_and_above_rise(text: str) -> Non
 @pytest.mark.parametrize(
     "text", ["and(4)", "or(4)", "or(1, and(1))", "at_least(1, 5)", "and(3, and(2))", "or(2, or(3))"]
 )
-def test_where_one_function_decides_there_is_no_fixed_point(text: str) -> None:
+def test_single_functions_have_no_fixed_point(text: str) -> None:
     assert fixed_point(parse(text)) is None
 
 

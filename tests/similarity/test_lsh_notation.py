@@ -25,7 +25,7 @@ constructions = st.recursive(
 
 
 @given(construction=constructions, blanks=st.text(" \t\n", max_size=3))
-def test_what_is_written_is_read_back(construction: Amplification, blanks: str) -> None:
+def test_written_amplifications_parse_to_the_same(construction: Amplification, blanks: str) -> None:
     written = str(construction)
     assert parse(written) == construction
     spaced = written.replace("(", f"({blanks}").replace(",", f"{blanks},").replace(")", f"{blanks})")

@@ -61,7 +61,7 @@ from tests.builders.plain_text import any_text
         ("<p>안녕 <b>中</b>文</p>😀", "안녕 中文 😀"),
     ],
 )
-def test_html(page: str, seen: str) -> None:
+def test_visible_text_of_html(page: str, seen: str) -> None:
     assert strip_html(page).split() == seen.split()
 
 
@@ -93,7 +93,7 @@ pages = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(page=pages)
-def test_well_formed_pages_read_as_in_a_parser_that_builds_the_tree(page: str) -> None:
+def test_visible_text_agrees_with_a_tree_parser(page: str) -> None:
     tree = LexborHTMLParser(page)
     tree.strip_tags(["script", "style"])
     for element in reversed(tree.css("b,span,em,a")):

@@ -23,7 +23,7 @@ def sorted_ids(ids: set[int]) -> NDArray[np.uint64]:
 
 
 @given(left=some_ids, right=some_ids)
-def test_counts_are_those_of_the_sets(left: set[int], right: set[int]) -> None:
+def test_counts_equal_python_sets(left: set[int], right: set[int]) -> None:
     assert metrics.intersection_size(sorted_ids(left), sorted_ids(right)) == len(left & right)
     counts = metrics.jaccard_counts(sorted_ids(left), sorted_ids(right))
     assert counts == (len(left & right), len(left | right))
@@ -32,7 +32,7 @@ def test_counts_are_those_of_the_sets(left: set[int], right: set[int]) -> None:
 @every_backend
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_intersections_of_a_batch_are_those_of_the_sets(backend: str, data: st.DataObject) -> None:
+def test_intersections_of_a_batch_equal_python_sets(backend: str, data: st.DataObject) -> None:
     sets = data.draw(st.lists(some_ids, min_size=1, max_size=6))
     row = st.integers(0, len(sets) - 1)
     pairs = data.draw(st.lists(st.tuples(row, row), max_size=12))
@@ -84,6 +84,6 @@ def test_a_decimal_threshold_is_reached_exactly() -> None:
     ]
 
 
-def test_no_pairs_reach_nothing() -> None:
+def test_empty_batch_is_empty() -> None:
     nothing = np.zeros(0, np.int64)
     assert metrics.reach_mask(nothing, nothing, 0.7).tolist() == []

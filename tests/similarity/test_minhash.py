@@ -11,7 +11,7 @@ every_kind = pytest.mark.parametrize("functions", ["prime32", "java32"])
 
 
 @every_kind
-def test_merged_sketches_are_those_of_the_unions(functions: str) -> None:
+def test_merged_sketches_equal_those_of_the_unions(functions: str) -> None:
     family = MinHash(64, functions=functions)
     lefts, rights = [[1 << 40, 2 << 40], [9 << 40]], [[2 << 40, 3 << 40, 4 << 40], [9 << 40]]
     unions = [left + right for left, right in zip(lefts, rights, strict=True)]
@@ -20,7 +20,7 @@ def test_merged_sketches_are_those_of_the_unions(functions: str) -> None:
 
 
 @every_kind
-def test_truncated_sketches_are_those_of_the_smaller_family(functions: str) -> None:
+def test_truncated_sketches_equal_those_of_the_smaller_family(functions: str) -> None:
     ids, offsets = ragged([[1 << 33, 77 << 32, 5], [8 << 40]])
     large = MinHash(64, seed=3, functions=functions)
     small = MinHash(10, seed=3, functions=functions)
@@ -28,7 +28,7 @@ def test_truncated_sketches_are_those_of_the_smaller_family(functions: str) -> N
 
 
 @pytest.mark.parametrize("k", [0, 65])
-def test_a_sketch_is_not_truncated_to_nothing_or_more(k: int) -> None:
+def test_truncation_to_an_invalid_size_is_refused(k: int) -> None:
     family = MinHash(64)
     with pytest.raises(RecipeError, match=f"64 positions cannot be truncated to {k}"):
         family.truncate(family.sketch(*ragged([[1]])), k)
@@ -40,7 +40,7 @@ def test_only_the_upper_half_of_64_bit_ids_is_hashed() -> None:
 
 
 @pytest.mark.parametrize("multiplier", [0, 2**32, -1])
-def test_a_multiplier_that_would_overflow_or_vanish_is_refused(multiplier: int) -> None:
+def test_multipliers_that_overflow_or_are_zero_are_refused(multiplier: int) -> None:
     with pytest.raises(RecipeError, match=str(multiplier)):
         MinHash.with_coefficients([multiplier], [1])
 

@@ -1,4 +1,4 @@
-"""Profiles: chosen bands, fingerprints that change with every deciding setting, and descriptions."""
+"""Profiles: chosen bands, fingerprints that depend on every setting with an effect, and descriptions."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def test_bands_are_chosen_for_the_recall(threshold: float, bands: int, rows: int
     assert recall(threshold, 128 // (rows + 1), rows + 1) < 0.99
 
 
-def test_more_shared_bands_take_shorter_bands() -> None:
+def test_more_shared_bands_need_shorter_bands() -> None:
     profile = resolve(override(Recipe(), ["match.min_shared_bands=5"]))
     assert (profile.bands, profile.rows) == (42, 3)
     assert profile.expected_recall == pytest.approx(recall(0.7, 42, 3, 5))
@@ -46,7 +46,7 @@ def test_more_shared_bands_take_shorter_bands() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 7), (0.7, 1, 4), (0.7, 3, 9)])
-def test_bottom_k_gets_no_more_keys_than_the_recall_takes(threshold: float, minimum: int, keys: int) -> None:
+def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, minimum: int, keys: int) -> None:
     profile = resolve(
         override(
             Recipe(),
@@ -62,7 +62,7 @@ def test_bottom_k_gets_no_more_keys_than_the_recall_takes(threshold: float, mini
     assert recall(threshold, keys - 1, 1, minimum) < 0.99 <= profile.expected_recall
 
 
-def test_bands_that_are_given_are_taken() -> None:
+def test_given_bands_are_used() -> None:
     profile = resolve(override(Recipe(), ["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"]))
     assert (profile.bands, profile.rows, profile.unused_rows) == (20, 5, 28)
     assert profile.expected_recall == pytest.approx(recall(0.7, 20, 5, 2))
@@ -110,7 +110,7 @@ DECIDING = [
 ]
 
 
-def test_fingerprints_differ_with_every_key_that_decides() -> None:
+def test_fingerprints_depend_on_every_key_that_affects_results() -> None:
     recipes = [override(Recipe(), [setting]) for setting in DECIDING]
     recipes += [Recipe(), override(Recipe(), ["sketch.family=minhash", "sketch.functions=java32"])]
     recipes += [override(Recipe(), ["bands.count=32", f"bands.rows={rows}"]) for rows in (3, 4)]
@@ -128,7 +128,7 @@ def test_fingerprints_differ_with_every_key_that_decides() -> None:
         (text, "library_versions", lambda recipe: {"a library": "99"}),
     ],
 )
-def test_fingerprints_differ_with_the_schemes(
+def test_fingerprints_depend_on_the_schemes(
     monkeypatch: pytest.MonkeyPatch, module: Any, name: str, changed: object
 ) -> None:
     before = resolve(Recipe())
@@ -138,7 +138,7 @@ def test_fingerprints_differ_with_the_schemes(
         restore(to_mapping(Recipe()), before.fingerprint)
 
 
-def test_one_recipe_has_one_fingerprint_however_it_is_written() -> None:
+def test_fingerprint_does_not_depend_on_notation() -> None:
     written = parse('match.threshold = 0.7\nbands.recall = 0.99\nfields = ["title", "body"]')
     assert resolve(written) == resolve(Recipe())
     assert resolve(parse("match.threshold = 1")) == resolve(parse("match.threshold = 1.0"))
@@ -173,9 +173,7 @@ def test_a_stored_recipe_is_restored(setting: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["en", "english"])
-def test_a_recipe_made_with_the_long_english_list_keeps_it(
-    monkeypatch: pytest.MonkeyPatch, code: str
-) -> None:
+def test_recipe_made_with_the_long_english_list_keeps_it(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     recipe = override(presets.load("newshound"), [f"shingle.stopwords={code}"])
     with monkeypatch.context() as earlier:
         earlier.setattr(words, "CLASSIC_ENGLISH", ())
@@ -229,7 +227,7 @@ AMPLIFICATIONS = {
 
 
 @pytest.mark.parametrize("written", AMPLIFICATIONS)
-def test_an_amplification_says_how_a_sketch_is_cut(written: str) -> None:
+def test_amplification_determines_bands_and_rows(written: str) -> None:
     profile = resolve(override(Recipe(), [f"match.amplification={written}"]))
     assert (profile.bands, profile.rows, profile.unused_rows) == AMPLIFICATIONS[written]
     construction = lsh.parse(written)

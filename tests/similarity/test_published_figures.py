@@ -56,7 +56,7 @@ def test_newshounds_hash_function_is_exact(backend: str) -> None:
     assert family.sketch(ids, all_together(ids)).tolist() == [[402953603]]
 
 
-def test_newshounds_headlines_are_alike_by_4_in_11() -> None:
+def test_newshounds_headlines_have_similarity_4_in_11() -> None:
     counts = metrics.jaccard_counts(np.sort(crc32(NEUTRON_STARS)), np.sort(crc32(FRONTIER)))
     assert counts == (4, 11)
 
@@ -89,7 +89,7 @@ def test_newshounds_five_bags_of_words(preset: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ["newshound", "headlines", "cs246-cosine", "cs246-euclidean"])
-def test_news_and_numbers_are_no_stop_words(preset: str) -> None:
+def test_news_and_numbers_are_not_stop_words(preset: str) -> None:
     texts = ["One billion", "Two billion", "New Microsoft", "Microsoft says", "Says Microsoft"]
     features = Encoder(resolve(presets.load(preset))).features(texts)
     one, two, new, says, turned = (
@@ -118,7 +118,7 @@ def test_newshounds_xor_is_exact_above_32_bits() -> None:
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(40, 3), (60, 4), (80, 3)])
-def test_newshounds_sizes_leave_no_row_over(bands: int, rows: int) -> None:
+def test_newshounds_sketch_sizes_divide_into_bands(bands: int, rows: int) -> None:
     ids = crc32(NEUTRON_STARS)
     sketch = MinHash(bands * rows, id_bits=32).sketch(ids, all_together(ids))
     assert band_keys(sketch, bands, rows, "xor").shape == (1, bands)
@@ -152,7 +152,7 @@ JAVA_VALUES = [
 ]
 
 
-def test_javas_generator() -> None:
+def test_javas_random_number_generator() -> None:
     drawn = next_ints(1337, 20).tolist()
     assert list(zip(drawn[::2], drawn[1::2], strict=True)) == JAVA_COEFFICIENTS
 
@@ -238,7 +238,7 @@ def test_the_cascade_of_256_functions() -> None:
     assert amplified.far_probability == pytest.approx(0.00087148, abs=5e-9)
 
 
-def test_the_slides_in_the_text_of_a_recipe() -> None:
+def test_published_cascades_in_recipe_notation() -> None:
     given = Sensitivity(0.2, 0.8, 0.8, 0.2)
     for text, near, far in (("or(4, and(4))", 0.8785, 0.0064), ("and(4, or(4))", 0.9936, 0.1215)):
         amplified = parse(text).applied_to(given)

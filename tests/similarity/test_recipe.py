@@ -55,7 +55,7 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
     return mapping
 
 
-def test_defaults_are_those_of_the_design() -> None:
+def test_defaults_are_as_documented() -> None:
     assert as_json(Recipe()) == tomllib.loads(DEFAULTS)
     assert parse("") == parse(DEFAULTS) == Recipe()
 
@@ -120,7 +120,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
-def test_accepted(text: str) -> None:
+def test_valid_recipes_are_accepted(text: str) -> None:
     recipe = parse(text)
     assert from_mapping(as_json(recipe)) == recipe
     for section, given_values in tomllib.loads(text).items():

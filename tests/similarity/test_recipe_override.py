@@ -29,11 +29,11 @@ OVERRIDES: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(("settings_given", "same_as"), OVERRIDES)
-def test_override_is_the_same_as_writing_it(settings_given: list[str], same_as: str) -> None:
+def test_override_equals_the_written_setting(settings_given: list[str], same_as: str) -> None:
     assert override(Recipe(), settings_given) == parse(same_as)
 
 
-def test_override_leaves_the_rest_alone() -> None:
+def test_override_keeps_other_keys() -> None:
     recipe = parse(
         '[shingle]\nk = 7\n[bands]\ncount = 10\nrows = 4\nhash = "xor"\n[cluster]\nkeep = "latest"'
     )

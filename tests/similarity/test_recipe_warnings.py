@@ -67,7 +67,7 @@ def test_word_shingles_on_scripts_without_spaces(text: str, is_told: bool, schem
     assert not found or found[0].startswith("5% of the texts")
 
 
-def test_characters_suit_every_script() -> None:
+def test_character_shingles_produce_no_warning_for_any_script() -> None:
     seen = recipe_warnings.TextSample()
     seen.add(TEXTS)
     assert recipe_warnings.of_texts(resolve(presets.load("cjk")), seen) == []

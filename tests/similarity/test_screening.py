@@ -1,4 +1,4 @@
-"""Screening, deciding and counting, against fractions and Python's sets."""
+"""Screening, threshold decisions and counts, against fractions and Python's sets."""
 
 import math
 import random
@@ -106,7 +106,7 @@ def test_a_minimum_of_shared_bands(minimum: int) -> None:
     assert kept_rows(found) == [equal + 1 for equal in EVERY_AGREEMENT if equal // 4 >= minimum]
 
 
-def test_bands_that_meet_an_amplification() -> None:
+def test_bands_that_satisfy_an_amplification() -> None:
     # The bands are shared from the first on: all of the first half, before one of the second.
     for text, least in (
         ("and(2, or(16, and(4)))", 17),
@@ -143,8 +143,8 @@ def bits_agreeing_in(equal_positions: list[int]) -> Signatures:
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.7, 0.9, 0.99, 0.9999])
-def test_a_pair_at_a_cosine_threshold_is_rarely_dropped(threshold: float) -> None:
-    """Close to 1 too, where estimates lie far more often far below the truth than far above."""
+def test_pairs_at_a_cosine_threshold_are_rarely_dropped(threshold: float) -> None:
+    """Also close to 1, where the distribution of estimates is skewed to low values."""
     sections = {"sketch": {"family": "hyperplane", "k": K}, "bands": {"count": 8, "rows": 1}}
     recipe = from_mapping({**sections, "match": {"threshold": threshold}})
     right = np.arange(1, K + 2)
@@ -163,7 +163,7 @@ some_ids = st.sets(st.one_of(st.integers(0, 20), st.integers(2**64 - 5, 2**64 - 
 @every_backend
 @settings(max_examples=60, deadline=None)
 @given(sets=st.lists(some_ids, min_size=1, max_size=6), data=st.data())
-def test_overlaps_are_those_of_sets(backend: str, sets: list[set[int]], data: st.DataObject) -> None:
+def test_overlaps_equal_python_sets(backend: str, sets: list[set[int]], data: st.DataObject) -> None:
     rows = st.integers(0, len(sets) - 1)
     pairs = data.draw(st.lists(st.tuples(rows, rows), max_size=8))
     features = [np.array(sorted(ids), np.uint64) for ids in sets]
@@ -209,7 +209,7 @@ def test_the_cache_evicts_the_least_recently_used() -> None:
     assert [doc_id for doc_id in range(1, 5) if cache.get(doc_id, digest) is not None] == [1, 3, 4]
 
 
-def test_an_entry_larger_than_the_cache_is_the_only_one() -> None:
+def test_entry_larger_than_the_cache_is_kept_alone() -> None:
     cache, digest = FeatureCache(capacity_bytes=100), uuid4()
     cache.put(1, digest, ids(5))
     cache.put(2, digest, ids(1_000))
@@ -218,7 +218,7 @@ def test_an_entry_larger_than_the_cache_is_the_only_one() -> None:
     assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [3]
 
 
-def test_features_that_weigh_take_the_room_of_their_ids_and_weights() -> None:
+def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
     cache, digest = FeatureCache(capacity_bytes=320), uuid4()
     for doc_id in (1, 2, 3):
         cache.put(doc_id, digest, np.ones(10, FEATURE))
@@ -227,7 +227,7 @@ def test_features_that_weigh_take_the_room_of_their_ids_and_weights() -> None:
 
 @settings(max_examples=100)
 @given(puts=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 20)), max_size=40))
-def test_the_cache_stays_within_its_bytes(puts: list[tuple[int, int]]) -> None:
+def test_cache_stays_within_its_capacity(puts: list[tuple[int, int]]) -> None:
     cache, digest = FeatureCache(capacity_bytes=400), uuid4()
     for doc_id, count in puts:
         cache.put(doc_id, digest, ids(count))

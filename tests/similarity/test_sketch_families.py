@@ -60,7 +60,7 @@ def test_a_sketch_does_not_depend_on_the_batch(variant: Variant, backend: str, i
 @every_variant_of_sets
 @every_backend
 @every_width
-def test_order_and_repeats_of_a_set_do_not_matter(variant: Variant, backend: str, id_bits: int) -> None:
+def test_order_and_repetition_are_ignored(variant: Variant, backend: str, id_bits: int) -> None:
     sets = random_documents([1, 2, 7, 40, 500], id_bits)
     scrambled = [random.Random(5).sample(3 * ids, 3 * len(ids)) for ids in sets]
     family = variant.make(k=50, id_bits=id_bits, backend=backend)
@@ -69,7 +69,7 @@ def test_order_and_repeats_of_a_set_do_not_matter(variant: Variant, backend: str
 
 @every_variant
 @every_backend
-def test_documents_without_ids_are_zeros_and_do_not_affect_the_rest(variant: Variant, backend: str) -> None:
+def test_empty_documents_have_zero_sketches_and_do_not_affect_others(variant: Variant, backend: str) -> None:
     family = variant.make(k=20, backend=backend)
     sketches = family.sketch(*variant.batch([[], [5, 6], [], [], [7], []]))
     assert not sketches[[0, 2, 3, 5]].any()
@@ -92,8 +92,8 @@ def test_part_of_a_batch_gives_the_same_sketches(variant: Variant, backend: str)
 
 @every_variant
 @every_backend
-def test_a_huge_document_is_the_sum_of_its_parts(variant: Variant, backend: str) -> None:
-    """More ids than a back end takes at a time, in one document and around its ends."""
+def test_huge_documents_do_not_depend_on_the_batch(variant: Variant, backend: str) -> None:
+    """More ids than a back end processes at once, in one document and around its boundaries."""
     family = variant.make(k=16, backend=backend)
     documents = random_documents([3, 0, 40_000, 7, 9_990])
     together = family.sketch(*variant.batch(documents))
@@ -103,7 +103,7 @@ def test_a_huge_document_is_the_sum_of_its_parts(variant: Variant, backend: str)
 
 @every_variant
 @every_backend
-def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> None:
+def test_empty_batches_are_compared(variant: Variant, backend: str) -> None:
     family = variant.make(k=12, backend=backend)
     sketches, none = np.zeros((0, 12), family.dtype), np.zeros(0, bool)
     assert family.first_similar(sketches, none, Fraction(1, 2), NO_KNOWN_PAIRS).tolist() == []
@@ -114,7 +114,7 @@ def test_nothing_is_compared_with_nothing(variant: Variant, backend: str) -> Non
 @every_variant
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_the_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
+def test_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
     id_bits = data.draw(st.sampled_from([32, 64]))
     k = data.draw(st.sampled_from([1, 2, 3, 16, 100, 128, 700]))
     seed = data.draw(st.integers(0, 2**63 - 1))
@@ -128,7 +128,7 @@ def test_the_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObje
 @NEEDS_NUMBA
 @every_variant
 @every_width
-def test_the_back_ends_agree_on_a_large_batch(variant: Variant, id_bits: int) -> None:
+def test_back_ends_agree_on_a_large_batch(variant: Variant, id_bits: int) -> None:
     sizes = random.Random(2).choices([0, 1, 5, 30, 100, 900], k=60)
     batch = variant.batch(random_documents([*sizes, 40_000, 3], id_bits))
     compiled, plain = (variant.make(24, 9, id_bits, backend) for backend in ("numba", "numpy"))
@@ -164,7 +164,7 @@ def test_parameters_out_of_range_are_refused(variant: Variant, k: int, id_bits: 
         variant.make(k=k, id_bits=id_bits)
 
 
-def test_unknown_names_are_refused_with_the_choices() -> None:
+def test_unknown_names_are_refused_with_the_valid_ones() -> None:
     with pytest.raises(RecipeError, match="fast_similarity, minhash, bottom_k"):
         make_family("simhash", 128, 1)
     with pytest.raises(RecipeError, match="functions"):

@@ -1,7 +1,7 @@
 """Known answers of shingles and base hashes.
 
 The hashes of `KNOWN_IDS` were computed once, by plain big-integer arithmetic, and are not to change: sketches in
-people's databases were made of them. The other values are from publications that the names of the tests tell.
+existing databases depend on them. The other values are from the publications named by the tests.
 """
 
 import zlib
@@ -63,7 +63,7 @@ def test_known_ids(backend: Backend, base: str) -> None:
     assert ids("", backend, base, scheme="char", k=1000) == []
 
 
-def test_plain_hashes_of_nothing() -> None:
+def test_plain_hashes_of_empty_input() -> None:
     assert (poly64(b""), zlib.crc32(b""), djb2a(b"")) == (0, 0, 5381)
 
 
@@ -121,7 +121,7 @@ def test_riskiq_3_shingles_of_sample_document(backend: Backend) -> None:
 
 
 @every_backend
-def test_riskiq_single_characters_take_a_pangram_for_the_alphabet(backend: Backend) -> None:
+def test_riskiq_single_characters_do_not_distinguish_a_pangram(backend: Backend) -> None:
     pangram = "the quick brown fox jumps over the lazy dog"
     alphabet = "abcdefghijklmnopqrstuvwxyz "
     same = [set(ids(text, backend, scheme="char", k=1)) for text in (pangram, alphabet)]

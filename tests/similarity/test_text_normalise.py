@@ -31,7 +31,7 @@ def test_every_code_point_is_in_its_class(tokens: str, fold_ascii: bool) -> None
         assert bool(table[code]) == of_word, hex(code)
 
 
-def test_ascii_entries_are_the_bytes_to_write() -> None:
+def test_ascii_entries_are_their_output_bytes() -> None:
     for table in (separators.spaces, separators.nothing):
         for code in range(0x21, 0x7F):
             assert table(False)[code] == code
@@ -42,7 +42,7 @@ def test_ascii_entries_are_the_bytes_to_write() -> None:
 @pytest.mark.parametrize("tokens", list(TABLES))
 @settings(max_examples=150, deadline=None)
 @given(text=any_text)
-def test_squeezed_text_is_its_words_between_single_spaces(backend: str, tokens: str, text: str) -> None:
+def test_squeezed_text_has_single_spaces_between_words(backend: str, tokens: str, text: str) -> None:
     kernels = text_kernels("numba" if backend == "numba" else "numpy")
     canonical = squeeze([text, "", text], TABLES[tokens](False), kernels)
     assert [canonical.text(row) for row in range(3)] == [
@@ -77,7 +77,7 @@ def test_forms_and_case(rules: Normalise, text: str, folded: str) -> None:
 
 @settings(max_examples=200)
 @given(text=any_text)
-def test_folded_text_stays_in_its_form(text: str) -> None:
+def test_folded_text_stays_normalised(text: str) -> None:
     for rules in (Normalise(case="lower"), Normalise(case="casefold")):
         assert unicodedata.is_normalized("NFKC", make_fold(rules)(text))
 

@@ -52,7 +52,7 @@ def expected_ids(text: str, rules: Rules) -> list[int]:
 @example(rules=Rules(scheme="char", k=5), texts=["", "\xa0", "abc", "안녕하세요 여러분", "😀😀😀😀😀😀"])
 @example(rules=Rules(scheme="char", whitespace="none"), texts=[" a  b ", "\n", "\r\n\r\n"])
 @example(rules=Rules(scheme="sentence", k=1), texts=["", "One. Two! 你好！你好吗？", "...", "End.\n\n\nEnd."])
-def test_ids_are_those_of_plain_python(backend: Backend, rules: Rules, texts: list[str]) -> None:
+def test_ids_equal_plain_python(backend: Backend, rules: Rules, texts: list[str]) -> None:
     found = cut(texts, rules, backend)
     for row, text in enumerate(texts):
         assert found.ids[found.offsets[row] : found.offsets[row + 1]].tolist() == expected_ids(text, rules)
@@ -106,7 +106,7 @@ def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme:
 
 @every_backend
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_windows_about_as_long_as_a_segment(backend: Backend, extra: int) -> None:
+def test_windows_nearly_as_long_as_a_segment(backend: Backend, extra: int) -> None:
     rules = Rules("word", k=2, tokens="whitespace")
     first = "x" * (poly64.SEGMENT - 2 + extra)
     text = f"{first} y zz {first} é {first}가 end"
@@ -125,7 +125,7 @@ def test_windows_longer_than_a_segment(backend: Backend, base: str) -> None:
 @every_backend
 @every_base
 @pytest.mark.parametrize("scheme", ["char", "word", "sentence"])
-def test_a_document_shorter_than_the_shingle_is_one(backend: Backend, base: str, scheme: str) -> None:
+def test_document_shorter_than_a_shingle_is_one_shingle(backend: Backend, base: str, scheme: str) -> None:
     rules = Rules(scheme, 1000, "unicode", base)
     text = "Zürich am See. Und noch ein Satz."
     assert ids_of(text, rules, backend) == expected_ids(text, rules)
@@ -133,7 +133,7 @@ def test_a_document_shorter_than_the_shingle_is_one(backend: Backend, base: str,
 
 
 @every_backend
-def test_the_widest_window_of_characters(backend: Backend) -> None:
+def test_widest_window_of_characters(backend: Backend) -> None:
     for alphabet in ("abc d", "가나 d"):
         rules = Rules("char", 1000, unicode="none")
         text = long_text(alphabet, 3_000)
@@ -141,7 +141,7 @@ def test_the_widest_window_of_characters(backend: Backend) -> None:
 
 
 @every_backend
-def test_ids_fit_the_bits_they_are_said_to_have(backend: Backend) -> None:
+def test_ids_fit_the_declared_bits(backend: Backend) -> None:
     text = long_text("abcdefghij ", 5_000)
     for base, bits in ID_BITS.items():
         ids = ids_of(text, Rules("char", 9, base=base), backend)
@@ -149,7 +149,7 @@ def test_ids_fit_the_bits_they_are_said_to_have(backend: Backend) -> None:
 
 
 @every_backend
-def test_stop_words_and_short_words_leave_numbers_alone(backend: Backend) -> None:
+def test_stop_words_and_short_words_do_not_affect_numbers(backend: Backend) -> None:
     plain = cut(["the 7 of 42"], Rules("bag"), backend)
     filtered = cut(["the 7 of 42"], Rules("bag", stopwords=["the", "7", "42"]), backend)
     assert plain.numbers.tolist() == filtered.numbers.tolist()

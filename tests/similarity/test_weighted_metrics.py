@@ -54,7 +54,7 @@ def dense(left: Weights, right: Weights) -> NDArray[np.float64]:
 @every_backend
 @settings(max_examples=50, deadline=None)
 @given(left=counts, right=counts)
-def test_weighted_jaccard_of_counts_is_that_of_fractions(backend: str, left: Weights, right: Weights) -> None:
+def test_weighted_jaccard_of_counts_equals_fractions(backend: str, left: Weights, right: Weights) -> None:
     pairs = both(left, right)
     expected = sum(int(min(pair)) for pair in pairs), sum(int(max(pair)) for pair in pairs)
     assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(
@@ -66,7 +66,7 @@ def test_weighted_jaccard_of_counts_is_that_of_fractions(backend: str, left: Wei
 @every_backend
 @settings(max_examples=50, deadline=None)
 @given(left=above_zero, right=above_zero)
-def test_weighted_jaccard_is_that_of_exact_sums(backend: str, left: Weights, right: Weights) -> None:
+def test_weighted_jaccard_equals_exact_sums(backend: str, left: Weights, right: Weights) -> None:
     pairs = both(left, right)
     expected = math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
     assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(expected, abs=2e-12)
@@ -82,7 +82,7 @@ def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int
 @every_backend
 @settings(max_examples=50, deadline=None)
 @given(left=signed, right=signed)
-def test_cosine_and_euclidean_are_those_of_scipy(backend: str, left: Weights, right: Weights) -> None:
+def test_cosine_and_euclidean_equal_scipy(backend: str, left: Weights, right: Weights) -> None:
     one, other = dense(left, right)
     assert similarity("cosine", left, right, backend) == pytest.approx(
         1 - distance.cosine(one, other), abs=1e-11
@@ -95,7 +95,7 @@ def test_cosine_and_euclidean_are_those_of_scipy(backend: str, left: Weights, ri
 
 @settings(max_examples=50, deadline=None)
 @given(left=signed, right=signed)
-def test_functions_take_plain_vectors_too(left: Weights, right: Weights) -> None:
+def test_functions_accept_plain_vectors(left: Weights, right: Weights) -> None:
     one, other = dense(left, right)
     for function in (metrics.cosine, metrics.angle, metrics.euclidean):
         assert function(one, other) == function(document(left), document(right))
@@ -107,7 +107,7 @@ def test_functions_take_plain_vectors_too(left: Weights, right: Weights) -> None
 
 
 @pytest.mark.parametrize("degrees", [0, 1e-7, 0.01, 30, 90, 120, 179.99, 180])
-def test_angles_are_right_also_where_they_are_small(degrees: float) -> None:
+def test_small_angles_are_accurate(degrees: float) -> None:
     turned = [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
     assert metrics.angle([3e200, 0.0], [7e-200 * turned[0], 7e-200 * turned[1]]) == pytest.approx(
         degrees, rel=1e-9, abs=1e-13
@@ -121,8 +121,8 @@ weights_of = {"weighted_jaccard": above_zero, "cosine": signed, "euclidean": sig
 @pytest.mark.parametrize("metric", list(weights_of))
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_the_score_of_a_pair_does_not_depend_on_the_batch(metric: str, data: st.DataObject) -> None:
-    """In both back ends, on either side, alone and in a batch: to the last bit."""
+def test_scores_do_not_depend_on_the_batch(metric: str, data: st.DataObject) -> None:
+    """Equal to the last bit in both back ends, in either order, alone and in a batch."""
     documents = [document(one) for one in data.draw(st.lists(weights_of[metric], min_size=1, max_size=5))]
     row = st.integers(0, len(documents) - 1)
     pairs = data.draw(st.lists(st.tuples(row, row), min_size=1, max_size=8))
@@ -139,8 +139,8 @@ def test_the_score_of_a_pair_does_not_depend_on_the_batch(metric: str, data: st.
 
 
 @NEEDS_NUMBA
-def test_the_back_ends_agree_on_a_large_batch() -> None:
-    """Many long documents, so that features are taken in parts and the order of a sum matters."""
+def test_back_ends_agree_on_a_large_batch() -> None:
+    """Many long documents, so that features are processed in parts and the order of a sum matters."""
     rng = np.random.default_rng(4)
     documents = []
     for size in rng.integers(0, 900, 300):
@@ -174,7 +174,7 @@ def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
     assert metric.reaches(Scores(apart.similarity), threshold).tolist() == [True]
 
 
-def test_a_right_angled_triangle() -> None:
+def test_distance_in_a_right_angled_triangle() -> None:
     assert metrics.euclidean([3, 0], [0, 4]) == 5
     assert metrics.cosine([3, 0], [0, 4]) == 0
     assert metrics.angle([3, 0], [3, 3]) == pytest.approx(45)
@@ -185,12 +185,12 @@ def test_a_right_angled_triangle() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
-def test_containment_is_that_of_sets(left: set[int], right: set[int]) -> None:
+def test_containment_equals_python_sets(left: set[int], right: set[int]) -> None:
     found = metrics.containment(np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64))
     assert found == (len(left & right) / len(left), len(left & right) / len(right))
 
 
-def test_nothing_is_like_nothing() -> None:
+def test_empty_vectors_have_no_similarity() -> None:
     nothing = np.zeros(0, np.uint64)
     assert math.isnan(metrics.containment(nothing, np.ones(1, np.uint64))[0])
     assert metrics.containment(nothing, np.ones(1, np.uint64))[1] == 0
@@ -205,11 +205,11 @@ def test_nothing_is_like_nothing() -> None:
 
 
 @pytest.mark.parametrize("vector", [[[1.0, 2.0]], [math.nan], [1.0, math.inf]])
-def test_what_is_no_vector_is_refused(vector: Any) -> None:
+def test_invalid_vectors_are_refused(vector: Any) -> None:
     with pytest.raises(InputError, match="finite numbers"):
         metrics.cosine(vector, [1.0])
 
 
-def test_weights_below_0_have_no_weighted_jaccard() -> None:
+def test_negative_weights_are_refused_by_weighted_jaccard() -> None:
     with pytest.raises(InputError, match="0 or more"):
         metrics.weighted_jaccard([1.0, -1.0], [1.0])

@@ -38,7 +38,7 @@ def test_stop_words_of_a_language(backend: Backend) -> None:
 
 
 @every_backend
-def test_stop_words_are_compared_as_the_text_has_them(backend: Backend) -> None:
+def test_stop_words_are_normalised_like_the_text(backend: Backend) -> None:
     listed = ["ÜBER", "Straße", "e\u0301te\u0301", "그리고", "ＡＢ", ""]
     text = "über STRASSE été 그리고 ab Haus"
     assert features(text, backend, stopwords=listed) == bag("haus")
@@ -47,13 +47,13 @@ def test_stop_words_are_compared_as_the_text_has_them(backend: Backend) -> None:
 
 
 @every_backend
-def test_a_stop_word_of_several_words_never_matches(backend: Backend) -> None:
+def test_stop_words_with_spaces_never_match(backend: Backend) -> None:
     assert features("don't", backend, stopwords=["don't"]) == bag("don", "t")
     assert features("don't", backend, stopwords=["don't"], tokens="whitespace") == set()
 
 
 @every_backend
-def test_short_words_go_by_their_code_points(backend: Backend) -> None:
+def test_short_words_are_dropped_by_code_points(backend: Backend) -> None:
     assert features("a bb ccc 가 나다 😀😀 é", backend, min_token_length=2) == bag("bb", "ccc", "나다")
     assert features("a 😀😀 é", backend, min_token_length=2, tokens="whitespace") == bag("😀😀")
 
@@ -73,7 +73,7 @@ def test_stop_words_and_lengths_are_checked_before_stemming(backend: Backend) ->
 
 @every_backend
 @pytest.mark.parametrize(("stem", "gone"), [("porter", "s"), ("nepali", "का"), ("arabic", "ـ")])
-def test_a_word_that_the_stemmer_empties_is_dropped(backend: Backend, stem: str, gone: str) -> None:
+def test_words_with_an_empty_stem_are_dropped(backend: Backend, stem: str, gone: str) -> None:
     for scheme in ("bag", "sentence"):
         assert features(gone, backend, scheme=scheme, stem=stem) == set()
         assert features(" ".join([gone] * 1_000), backend, scheme=scheme, stem=stem) == set()
@@ -101,12 +101,12 @@ def test_an_unknown_language_lists_the_known_ones(key: str, value: str) -> None:
     assert "choose one of none, " in str(refused.value)
 
 
-def test_no_filter_without_rules() -> None:
+def test_no_rules_give_no_filter() -> None:
     assert word_filter(Shingle(), str) is None
     assert word_filter(Shingle(stopwords=()), str) is None
 
 
-def test_stop_words_are_the_same_each_time() -> None:
+def test_stop_word_lists_by_name() -> None:
     first = stop_words("en")
     assert {"the", "and", "of"} <= set(first)
     assert stop_words("en") == stop_words("english") == first
@@ -144,7 +144,7 @@ def test_a_filter_keeps_canonical_text_canonical(text: str, length: int) -> None
         assert keep(canonical).split() == keep(canonical).split(" ") or keep(canonical) == ""
 
 
-def test_threads_stem_alike() -> None:
+def test_threads_have_the_same_stems() -> None:
     recipe = from_mapping({"shingle": {"scheme": "bag", "stem": "english"}})
     shingler = Shingler(recipe, "numpy")
     texts = [" ".join(f"running{n % 97}ly jumped{n}ing" for n in range(at, at + 300)) for at in range(40)]
