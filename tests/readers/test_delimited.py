@@ -58,7 +58,7 @@ def test_columns_may_be_renamed(tmp_path: Path) -> None:
     assert read.document == Document("1", "t", "c", attributes={"id": "9"})
 
 
-def test_the_line_of_a_row_is_its_first(tmp_path: Path) -> None:
+def test_line_number_of_a_row_is_its_first_line(tmp_path: Path) -> None:
     content = (
         b'\xef\xbb\xbf\r\nid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,x,y\r\n3,"a\n\n\nb"\r\n4\r\n5,last'
     )
@@ -93,7 +93,7 @@ def test_a_bad_row_is_rejected_and_reading_continues(tmp_path: Path, row: bytes,
     assert [read.line for read in reads] == [2, 3]
 
 
-def test_an_open_quote_is_rejected_on_its_line(tmp_path: Path) -> None:
+def test_unclosed_quote_is_rejected_with_its_line(tmp_path: Path) -> None:
     reads = read_bytes(tmp_path, b'id,text\n1,x\n2,"open\n3,y\n4,z\n')
     assert outcome(reads) == [
         (2, "1"),
@@ -101,7 +101,7 @@ def test_an_open_quote_is_rejected_on_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_stored_is_replaced_and_counted(tmp_path: Path) -> None:
+def test_characters_that_cannot_be_stored_are_replaced_and_counted(tmp_path: Path) -> None:
     (read,) = read_bytes(tmp_path, b"id,text,k\x00\n1,a\x00b caf\xe9,\xed\xa0\x80\n")
     assert isinstance(read, ReadDocument)
     assert read.document == Document(
@@ -110,13 +110,13 @@ def test_what_cannot_be_stored_is_replaced_and_counted(tmp_path: Path) -> None:
     assert read.replaced == 6
 
 
-def test_fields_larger_than_the_modules_default_are_read(tmp_path: Path) -> None:
+def test_fields_larger_than_the_csv_module_default_are_read(tmp_path: Path) -> None:
     (read,) = read_bytes(tmp_path, b"id,text\n1," + b"x" * 1_000_000)
     assert isinstance(read, ReadDocument)
     assert read.document.body == "x" * 1_000_000
 
 
-def test_the_modules_limit_is_never_lowered(tmp_path: Path) -> None:
+def test_csv_module_limit_is_never_lowered(tmp_path: Path) -> None:
     before = csv.field_size_limit(2**31)
     try:
         read_bytes(tmp_path, b"id,text\n1,x")

@@ -90,14 +90,14 @@ def test_fields_may_be_renamed_and_shared(tmp_path: Path) -> None:
         ({"title": ""}, None, {}),
     ],
 )
-def test_body_is_text_or_else_body(
+def test_body_is_read_from_text_or_body(
     tmp_path: Path, record: dict[str, object], body: str | None, attributes: dict[str, object]
 ) -> None:
     document = read_one(tmp_path, {"id": "1", **record}).document
     assert (document.body, document.attributes) == (body, attributes)
 
 
-def test_text_may_be_the_title(tmp_path: Path) -> None:
+def test_text_field_may_be_used_as_title(tmp_path: Path) -> None:
     document = read_one(tmp_path, {"id": "1", "text": "short"}, Fields(title="text")).document
     assert (document.title, document.body) == ("short", None)
 
@@ -132,7 +132,7 @@ def test_source_and_url_become_attributes_unless_strings(tmp_path: Path, value: 
         (" 2024-05-31T18:30:00-05:00 ", datetime(2024, 5, 31, 23, 30, tzinfo=UTC)),
     ],
 )
-def test_published_at_is_iso_8601_and_utc_unless_it_says(
+def test_published_at_is_iso_8601_with_utc_as_default(
     tmp_path: Path, given: object, expected: datetime | None
 ) -> None:
     published_at = read_one(tmp_path, {"id": "1", "text": "x", "published_at": given}).document.published_at
@@ -179,7 +179,9 @@ def test_published_at_is_iso_8601_and_utc_unless_it_says(
         (b'{"id": "1", "text": "x", "a": [18446744073709551616]}', "an integer beyond 64 bits", "1"),
     ],
 )  # fmt: skip
-def test_why_a_line_is_rejected(tmp_path: Path, line: bytes, reason: str, external_id: str | None) -> None:
+def test_invalid_lines_are_rejected_with_the_reason(
+    tmp_path: Path, line: bytes, reason: str, external_id: str | None
+) -> None:
     reject = reject_one(tmp_path, b"\n" + line + b"\n")
     assert reason in reject.reason
     assert reject == Reject(str(tmp_path / "in.jsonl"), 2, reject.reason, external_id)
@@ -206,7 +208,7 @@ def test_large_floats_and_integers_keep_their_value(tmp_path: Path) -> None:
         (b'{"id": "1", "text": "x", "\\u0000": ["\\ud800", {"k\xff": "\\u0000\\u0000"}]}', "x", 5),
     ],
 )
-def test_what_cannot_be_stored_is_replaced_and_counted(
+def test_characters_that_cannot_be_stored_are_replaced_and_counted(
     tmp_path: Path, line: bytes, body: str, replaced: int
 ) -> None:
     (read,) = read_bytes(tmp_path, line)
@@ -225,7 +227,7 @@ def test_lines_are_counted_and_blank_ones_skipped(tmp_path: Path) -> None:
     ]
 
 
-def test_equal_ids_are_left_to_the_store(tmp_path: Path) -> None:
+def test_duplicate_ids_are_not_rejected_by_the_reader(tmp_path: Path) -> None:
     reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n' * 3)
     assert [read.line for read in reads if isinstance(read, ReadDocument)] == [1, 2, 3]
 
@@ -236,7 +238,7 @@ def test_an_empty_file_has_no_documents(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["in.json", "IN.JSON", "in.ndjson", "in.jsonl"])
-def test_json_endings_are_json_lines(tmp_path: Path, name: str) -> None:
+def test_files_named_json_are_read_as_json_lines(tmp_path: Path, name: str) -> None:
     reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n{"id": 2, "text": "y"}\n', name=name)
     assert [read.document.external_id for read in reads if isinstance(read, ReadDocument)] == ["1", "2"]
 

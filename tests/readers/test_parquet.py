@@ -32,7 +32,7 @@ def attributes(tmp_path: Path, values: object) -> list[object]:
     return [one.document.attributes["value"] for one in rows if isinstance(one, ReadDocument)]
 
 
-def test_columns_become_fields_as_in_other_files(tmp_path: Path) -> None:
+def test_columns_become_fields(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         {
@@ -106,7 +106,7 @@ def test_vectors_are_lists_of_numbers(tmp_path: Path, kind: pyarrow.DataType) ->
     assert [one if one is None else list(one) for one in found] == [[1.0, 2.0], None, [3.0, -4.0]]
 
 
-def test_bad_rows_are_set_aside_with_their_number(tmp_path: Path) -> None:
+def test_bad_rows_are_rejected_with_their_number(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         {
@@ -141,7 +141,7 @@ def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
     assert (one.document.body, one.replaced) == ("a\ufffdb", 1)
 
 
-def test_it_is_read_in_batches_with_progress_in_bytes(tmp_path: Path) -> None:
+def test_file_is_read_in_batches_with_progress_in_bytes(tmp_path: Path) -> None:
     rows = 2_000
     path = written(tmp_path, {"id": list(range(rows)), "text": ["t"] * rows}, row_group_size=300)
     source = Source([path])
@@ -164,7 +164,7 @@ def test_it_is_read_in_batches_with_progress_in_bytes(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_needed_columns(tmp_path: Path, columns: Columns, reason: str) -> None:
+def test_missing_required_columns_are_refused(tmp_path: Path, columns: Columns, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         read(written(tmp_path, columns))
 
@@ -178,7 +178,7 @@ def test_duplicate_column_names_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "in.parquet")
 
 
-def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     path.write_text('{"id": "1"}\n')
     with pytest.raises(InputError, match=r"cannot read .* as Parquet"):
@@ -211,9 +211,7 @@ def test_compressed_files_are_refused(tmp_path: Path) -> None:
         Source([path])
 
 
-def test_without_the_package_it_is_said_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, {"id": ["1"], "text": ["t"]})
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match="requires the package pyarrow; pip install pyarrow"):

@@ -14,7 +14,7 @@ def rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_rejects_are_written_as_they_come(tmp_path: Path) -> None:
+def test_rejects_are_written_immediately(tmp_path: Path) -> None:
     path = tmp_path / "rejects.jsonl"
     with RejectWriter(path) as writer:
         assert path.read_bytes() == b""

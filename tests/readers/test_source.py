@@ -48,7 +48,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("kind", sorted(set(READERS) - {PARQUET}))
-def test_every_kind_is_read_with_every_compression(tmp_path: Path, kind: str, compression: str) -> None:
+def test_every_format_is_read_with_every_compression(tmp_path: Path, kind: str, compression: str) -> None:
     path = tmp_path / f"a{kind}{compression}"
     path.write_bytes(COMPRESSIONS[compression](CONTENTS.get(kind, b"x")))
     source = Source([path])
@@ -79,7 +79,7 @@ def test_a_file_of_several_compressed_parts_is_read_whole(
 
 
 @pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
-def test_all_lines_before_a_cut_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
+def test_lines_before_a_truncation_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
     data = json_lines(3000)
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(compress(data) + compress(json_lines(10))[:-1])
@@ -89,7 +89,7 @@ def test_all_lines_before_a_cut_are_kept(tmp_path: Path, suffix: str, compress: 
     assert f"after {len(ids):,} complete lines; repair or download the file" in message
 
 
-def test_a_gzip_cut_in_the_middle_gives_its_first_half(tmp_path: Path) -> None:
+def test_truncated_gzip_gives_its_first_half(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     whole = gzip.compress(json_lines(20_000))
     path.write_bytes(whole[: len(whole) // 2])
@@ -101,7 +101,7 @@ def test_a_gzip_cut_in_the_middle_gives_its_first_half(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
 @pytest.mark.parametrize("lines", [1, 100, 9000])
-def test_all_lines_before_a_wrong_checksum_are_kept(
+def test_lines_before_a_wrong_checksum_are_kept(
     tmp_path: Path, suffix: str, compress: Compress, lines: int
 ) -> None:
     path = tmp_path / f"a.jsonl{suffix}"
@@ -114,7 +114,7 @@ def test_all_lines_before_a_wrong_checksum_are_kept(
 
 
 @pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
-def test_all_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
+def test_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(compress(json_lines(700)) + compress(json_lines(50)) + b"neither gzip nor zstd")
     ids, _ = read_until_error(path)
@@ -122,7 +122,7 @@ def test_all_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_file_that_is_not_compressed_as_it_says_is_an_error(tmp_path: Path, suffix: str) -> None:
+def test_wrong_compression_suffix_is_an_error(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.csv{suffix}"
     path.write_bytes(b"id,text\n1,x\n")
     ids, message = read_until_error(path)
@@ -196,7 +196,7 @@ def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:
         Source([path])
 
 
-def test_a_file_that_vanishes_is_an_error_with_what_was_read(tmp_path: Path) -> None:
+def test_deleted_file_is_an_error_after_the_records_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(json_lines(3))
     source = Source([path])
@@ -207,7 +207,7 @@ def test_a_file_that_vanishes_is_an_error_with_what_was_read(tmp_path: Path) -> 
         list(source)
 
 
-def test_reading_may_stop_anywhere(tmp_path: Path) -> None:
+def test_reading_may_stop_at_any_record(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(json_lines(10_000)))
     source = Source([path])

@@ -29,7 +29,7 @@ def test_an_empty_text_file_is_an_empty_document(tmp_path: Path) -> None:
     assert list(Source([path])) == [ReadDocument(Document("empty.txt", body=""), str(path), 0)]
 
 
-def test_a_folder_gives_its_text_files_in_order(tmp_path: Path) -> None:
+def test_text_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
     contents = {
         "b.md": "1",
         "z.TXT": "2",

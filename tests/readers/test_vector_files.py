@@ -54,7 +54,7 @@ def _found(read: ReadDocument) -> tuple[str, list[float] | None]:
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", ">f4"])
-def test_rows_belong_to_records_over_all_files_and_rejected_ones(tmp_path: Path, kind: str) -> None:
+def test_rows_are_counted_across_files_and_rejected_records(tmp_path: Path, kind: str) -> None:
     first = documents(tmp_path, ["a", "", "b"], "one.jsonl")
     second = documents(tmp_path, ["c"], "two.jsonl")
     rows = np.arange(8).reshape(4, 2).astype(kind)

@@ -69,12 +69,12 @@ def test_a_document_may_be_a_vector_alone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_vector_is_refused(tmp_path: Path, written: bytes, reason: str) -> None:
+def test_invalid_vectors_are_refused(tmp_path: Path, written: bytes, reason: str) -> None:
     (read,) = read_bytes(tmp_path, b'{"id": "a", "text": "t", "vector": ' + written + b"}")
     assert read == Reject(str(tmp_path / "in.jsonl"), 1, reason, "a")
 
 
-def test_a_cell_of_csv_holds_an_array(tmp_path: Path) -> None:
+def test_csv_cell_contains_an_array(tmp_path: Path) -> None:
     rows = b'id,text,vector\n1,t,"[1.5, -2]"\n2,t,\n3,t,north\n4,t,"[1,"\n5,t,"{""a"": 1}"\n'
     first, second, *rest = read_bytes(tmp_path, rows, "in.csv")
     assert vector_of(first) == [1.5, -2.0]
@@ -107,7 +107,7 @@ def test_the_field_can_be_renamed(tmp_path: Path) -> None:
     ],
     ids=["list", "tuple", "scalars", "array", "float16", "big-endian", "row"],
 )
-def test_programs_give_numbers_in_many_shapes(given: Sequence[float]) -> None:
+def test_vectors_of_many_python_types_are_accepted(given: Sequence[float]) -> None:
     (read,) = from_documents([Document("a", vector=given)])
     assert vector_of(read) == [0.5, 2.0]
 
@@ -123,7 +123,7 @@ def test_programs_give_numbers_in_many_shapes(given: Sequence[float]) -> None:
     ],
     ids=["matrix", "strings", "too large", "string", "empty"],
 )
-def test_what_programs_give_is_checked(given: Any, reason: str) -> None:
+def test_invalid_python_vectors_are_refused(given: Any, reason: str) -> None:
     (read,) = from_documents([Document("a", vector=given)])
     assert isinstance(read, Reject)
     assert re.fullmatch(reason, read.reason)
