@@ -1,4 +1,4 @@
-"""Isolation: what a reader of one tenant can learn about another."""
+"""Isolation: a reader of one tenant sees nothing of another."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def world(server: Server) -> Iterator[World]:
         yield world
 
 
-def test_every_function_is_tried(world: World) -> None:
+def test_every_function_has_a_trial(world: World) -> None:
     readers = functions(world.url, "nearsim_reader")
     assert readers == set(TRIALS), "say in TRIALS how to try it"
     assert functions(world.url, "nearsim_writer") - readers == set(WRITING), "say in WRITING how to try it"
@@ -149,7 +149,7 @@ def test_work_and_changes_of_the_own_tenant_are_visible(world: World) -> None:
                 )
 
 
-def test_hidden_rows_are_answered_like_missing_ones(world: World) -> None:
+def test_hidden_rows_are_reported_like_missing_ones(world: World) -> None:
     with psycopg.connect(world.reader) as reading, psycopg.connect(world.writer) as writing:
         for signature, trial in {**TRIALS, **WRITING}.items():
             connection = writing if signature in WRITING else reading

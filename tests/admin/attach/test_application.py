@@ -1,4 +1,4 @@
-"""Effects of attaching on the application: none, whatever it does to its table."""
+"""Attaching has no effect on the application, whatever it does to its table."""
 
 import psycopg
 import pytest
@@ -31,7 +31,7 @@ def test_a_role_without_rights_writes_its_table(story: Index, app: Application, 
 
 
 def test_writers_are_not_blocked(story: Index, app: Application, database_url: str) -> None:
-    """Not even for one who has all documents and all notes locked."""
+    """Not even by a session that has all documents and all changes locked."""
     with application(database_url) as other, other.transaction():
         other.execute("SELECT FROM nearsim.document FOR UPDATE; SELECT FROM nearsim.attachment FOR UPDATE")
         app.execute("SET lock_timeout = '50ms'")

@@ -247,7 +247,7 @@ def unseen(app: Application, command: str) -> None:
 def test_changed_texts_are_detected_when_read(
     story: Index, app: Application, database: Database, database_url: str
 ) -> None:
-    """By a build, by a worker that signs, and by one that verifies: none of them waits for the sweep of the hour."""
+    """By a build, and by workers that sign or verify, without waiting for the hourly sweep."""
     unseen(app, "UPDATE story SET body = 'changed where nobody looked' WHERE id IN (1, 2)")
     unseen(app, "DELETE FROM story WHERE id = 10")
     story.create_profile("other", RECIPE)
@@ -298,7 +298,7 @@ def test_an_interrupted_load_continues(
     assert_as_ingested(database, app, index)
 
 
-def test_the_key_of_the_table_is_used(story: Index, app: Application, database: Database) -> None:
+def test_primary_key_of_the_table_is_used(story: Index, app: Application, database: Database) -> None:
     app.execute(
         "INSERT INTO story SELECT n, 'x', 'text ' || n FROM generate_series(100, 3000) AS n; ANALYZE story"
     )
@@ -326,16 +326,18 @@ def test_the_key_of_the_table_is_used(story: Index, app: Application, database: 
             assert "story_pkey" in plan and "Seq Scan on story" not in plan, (name, plan)
 
 
-def test_batches_in_slices(story: Index, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_batches_give_the_same_pairs(
+    story: Index, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(documents, "_SOURCE_ROWS_AT_ONCE", 3)
     story.create_profile("sliced", RECIPE)
     assert pairs(Index(database, "story", "sliced")) == pairs(Index(database, "story", "default"))
 
 
-def test_concurrent_writes_and_workers_agree_in_the_end(
+def test_concurrent_writes_and_workers_reach_the_expected_state(
     app: Application, database: Database, where: str
 ) -> None:
-    """Two writers, a worker and sweeps at once; then the work is drained, and nothing is missing."""
+    """Two writers, a worker and sweeps run concurrently; after the queue is drained nothing is missing."""
     index = attached(database)
     worker = Worker(where)
     (attachment,) = attach.list_attachments(database)

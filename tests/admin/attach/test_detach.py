@@ -1,4 +1,4 @@
-"""Detaching: nothing of nearsim stays on the table, and the collection is deleted or kept on its own."""
+"""Detaching: no trigger is left on the table, and the collection is deleted or kept without it."""
 
 from collections.abc import Callable
 

@@ -58,7 +58,7 @@ def numbers(step: int) -> list[int]:
 @pytest.mark.parametrize(
     "step", [29, pytest.param(1, marks=pytest.mark.slow("fails at each of 300 statements"))]
 )
-def test_nothing_is_left_whichever_statement_fails(
+def test_failure_of_any_statement_leaves_nothing_behind(
     database: Database, app: Application, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     succeeded = 0
@@ -79,7 +79,7 @@ def test_nothing_is_left_whichever_statement_fails(
     assert succeeded
 
 
-def test_an_existing_collection_is_as_before(
+def test_existing_collection_is_unchanged(
     database: Database, app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Index(database, "kept")
@@ -95,7 +95,7 @@ def test_an_existing_collection_is_as_before(
     )
 
 
-def test_what_can_be_continued_stays(database: Database, app: Application) -> None:
+def test_resumable_attachments_are_kept(database: Database, app: Application) -> None:
     attached = attach.attach_table(database, "story", COLUMNS)
     with pytest.raises(BuildStoppedError), undo_if_failed(database, attached):
         raise BuildStoppedError(1, "paused", "nearsim reindex resume")

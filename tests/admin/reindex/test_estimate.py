@@ -7,7 +7,7 @@ from nearsim_db.admin.reindex.estimate import STAGES, StageProgress, WorkRate, e
 USUAL = {"sign": 0.001, "bands": 0.002, "pairs": 0.003, "clusters": 0.004}
 
 
-def test_the_first_stage_is_estimated_by_its_own_speed() -> None:
+def test_first_stage_is_estimated_from_its_own_speed() -> None:
     progress = StageProgress("sign", 10_000, share=0.5, share_before=0.0, elapsed_seconds=10.0, queued=0)
     percent, left = estimate(progress, USUAL, {}, None)
     assert left == pytest.approx(10 + 20 + 30 + 40)
@@ -21,7 +21,7 @@ def test_later_stages_are_scaled_by_the_slowdown_of_earlier_ones() -> None:
     assert percent == pytest.approx(100 * 60 / 205)
 
 
-def test_a_resumed_stage_is_not_credited_with_what_was_done_before() -> None:
+def test_resumed_stage_excludes_earlier_work_from_its_speed() -> None:
     progress = StageProgress("sign", 10_000, share=0.75, share_before=0.5, elapsed_seconds=10.0, queued=0)
     _, left = estimate(progress, USUAL, {}, None)
     assert left == pytest.approx(10 + 20 + 30 + 40)
@@ -36,7 +36,7 @@ def test_estimates_stay_within_bounds(stage: str, share: float | None, documents
         assert 0 <= percent <= 100 and left >= 0
 
 
-def test_a_built_generation_has_only_its_queue_left() -> None:
+def test_estimate_of_a_built_generation_is_its_queue() -> None:
     assert estimate(StageProgress("done", 10_000, None, 0.0, 0.0, 500), USUAL, {}, 50.0)[1] == pytest.approx(
         10
     )

@@ -47,7 +47,7 @@ def test_a_new_retention_is_applied(filled: Database) -> None:
     assert pairs_of(filled, 2) == jaccard_pairs(texts, 0.3)
 
 
-def test_both_generations_follow_an_attached_table(app: Application, story: Index) -> None:
+def test_both_generations_are_kept_current_with_an_attached_table(app: Application, story: Index) -> None:
     one = Reindex(story.database, story.collection)
 
     def progress(step: str, done: int, total: int | None) -> None:

@@ -106,7 +106,7 @@ def run_one(database: Database, query: TextClause) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_a_signature_without_document_is_a_fault_and_is_deleted(url: str) -> None:
+def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:
     with opened(url) as (database, _):
         doc_id = doc_id_of(url, "d0")
         run(
@@ -122,7 +122,7 @@ def test_a_signature_without_document_is_a_fault_and_is_deleted(url: str) -> Non
         assert traces_of_id(url, doc_id).keys() == {"event"}  # the event that its pair was deleted
 
 
-def test_work_for_an_irreproducible_generation_is_no_backlog(
+def test_work_for_an_irreproducible_generation_is_not_backlog(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
@@ -147,7 +147,7 @@ def test_work_for_an_irreproducible_generation_is_no_backlog(
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 40, 0)
 
 
-def test_work_of_an_abandoned_generation_is_no_backlog(url: str) -> None:
+def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
         reindex.abandon()

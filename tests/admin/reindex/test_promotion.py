@@ -40,7 +40,7 @@ def database(url: str) -> Iterator[Database]:
         yield database
 
 
-def test_readers_never_see_none_or_two(url: str, database: Database) -> None:
+def test_readers_see_exactly_one_live_generation(url: str, database: Database) -> None:
     with database.transaction() as connection:
         both = generation_rows.list_generations(connection)
     expected = {one.generation_id: len(pairs_of(database, one.generation_id)) for one in both}
@@ -90,7 +90,7 @@ def test_a_waiting_promotion_does_not_block_writers(url: str, database: Database
     assert states(database) == {1: "retired", 2: "live"}
 
 
-def test_of_two_promotions_one_is_refused(database: Database) -> None:
+def test_second_of_two_promotions_is_refused(database: Database) -> None:
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(Reindex(database, "default").promote, 2) for _ in range(2)]
         errors = [one.exception() for one in both]

@@ -63,7 +63,7 @@ def test_a_new_generation_equals_a_fresh_build(database: Database) -> None:
 @pytest.mark.parametrize(
     "step", some(["sign", "bands", "candidates", "clusters", "search"], "every stage", kept=2)
 )
-def test_a_build_stopped_in_any_stage_resumes_there(database: Database, step: str) -> None:
+def test_build_resumes_in_the_stage_where_it_stopped(database: Database, step: str) -> None:
     written = False
 
     def progress(name: str, done: int, total: int | None) -> None:
@@ -116,7 +116,7 @@ def test_a_build_is_paused_and_resumed(database: Database) -> None:
     assert second.resume().state == "ready"
 
 
-def test_a_generation_is_abandoned_while_it_catches_up(database: Database) -> None:
+def test_generation_is_abandoned_during_catch_up(database: Database) -> None:
     second = reindex(database)
 
     def progress(step: str, done: int, total: int | None) -> None:

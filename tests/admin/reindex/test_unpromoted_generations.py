@@ -1,4 +1,4 @@
-"""Generations that are built, paused, abandoned or orphaned, and every other operation meanwhile."""
+"""Other operations while a generation is being built, paused, abandoned or orphaned."""
 
 from collections.abc import Callable, Iterator
 from threading import Thread
@@ -164,7 +164,7 @@ def test_deleting_ends_builds(url: str, kind: str, build: str) -> None:
             assert [one.name for one in database.collections()] == (["default"] if kind == "profile" else [])
 
 
-def test_work_that_waits_for_a_build_is_no_backlog(url: str) -> None:
+def test_work_that_waits_for_a_build_is_not_backlog(url: str) -> None:
     with opened(url) as (database, reindex):
         with pytest.raises(Killed):
             Reindex(database, "default", progress=StoppedAt("candidates")).start(settings=LOWER)
@@ -229,7 +229,7 @@ def overtake(reindex: Reindex) -> None:
 
 
 @pytest.mark.parametrize("answer", ["pairs", "clusters", "similar"])
-def test_a_reader_whose_generation_is_dropped_chooses_again(url: str, answer: str) -> None:
+def test_readers_retry_when_their_generation_is_dropped(url: str, answer: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
         reading = Overtaken(database, "default", lambda: None)

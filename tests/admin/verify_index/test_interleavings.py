@@ -1,4 +1,4 @@
-"""verify-index beside writers and workers, statement by statement: a sound index has no faults."""
+"""verify-index interleaved with writers and workers by statement: a sound index has no faults."""
 
 import random
 
@@ -16,7 +16,9 @@ _SEEDS = 1
 
 
 @pytest.mark.parametrize("name", ["limit 1", "limit 2", "stars", "numbers"])
-def test_work_in_progress_is_no_fault(database_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_in_progress_is_not_a_fault(
+    database_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World(database_url, WORLDS[name])
     with world.index, psycopg.connect(database_url, autocommit=True) as monitor:
         for seed in range(_SEEDS):

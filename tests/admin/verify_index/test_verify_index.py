@@ -213,7 +213,7 @@ def test_faults_name_documents(mended: Database) -> None:
     assert (fault.kind, fault.table, fault.examples) == ("missing_pair", "similar_pair_1", (("3-a", "3-b"),))
 
 
-def test_queued_changes_are_no_faults(database: Database) -> None:
+def test_queued_changes_are_not_faults(database: Database) -> None:
     _run(
         database,
         "UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {a}",
