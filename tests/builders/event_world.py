@@ -1,4 +1,4 @@
-"""Expected events, as differences between committed states, and a consumer that sees nothing but events."""
+"""Expected events, as differences between committed states, and a consumer that reads only events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
