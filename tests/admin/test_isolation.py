@@ -54,6 +54,7 @@ def test_a_reader_sees_its_own_tenant(world: World) -> None:
     )
     assert len(seen["similar_to(bigint,double precision,integer,text)"]) == 2
     assert len(seen["dedupe(bigint[],double precision,text)"]) == 2
+    assert len(seen["candidates(text,text)"]) == 1
 
 
 def test_another_tenant_changes_nothing_for_a_reader(world: World) -> None:

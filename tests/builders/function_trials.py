@@ -11,6 +11,8 @@ TRIALS: dict[str, LiteralString] = {
     "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
     "body_of(bigint)": "SELECT nearsim.body_of({doc})",
     "buckets_of(bigint,text)": "SELECT * FROM nearsim.buckets_of({doc})",
+    "candidates(text,text)": "SELECT * FROM nearsim.candidates({collection}) ORDER BY 1, 2",
+    "collection_named(text)": "SELECT nearsim.collection_named({collection})",
     "collection_of(bigint)": "SELECT nearsim.collection_of({doc})",
     "common_collection(bigint,bigint)": "SELECT nearsim.common_collection({doc}, {twin})",
     "compare_sketches(integer,bigint,bigint)": "SELECT * FROM nearsim.compare_sketches({generation}, {doc}, {twin})",

@@ -8,6 +8,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Connection
 
+from docs.generate_sql import QUERIES
 from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import driver, open_engine
@@ -235,3 +236,65 @@ def test_count_runs_no_subplans(analyst: Connection) -> None:
 def test_twins_do_not_read_pairs_and_heads_do_not_read_twins(analyst: Connection) -> None:
     assert "similar_pair_7" not in read(run(analyst, "pairs", "are_twins", "count(*)"))
     assert "signature_7" not in read(run(analyst, "pairs", "are_heads", "count(*)"))
+
+
+BUCKETS_OF_TWO = {(n, n + 1, 1) for n in range(2, 6000, 2)}
+
+
+def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -> None:
+    inner = driver(analyst)
+    with inner.transaction():
+        rows = inner.execute("SELECT * FROM nearsim.candidates('c', 'p')").fetchall()
+        scans = inner.execute(
+            "SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_xact_all_tables "
+            "WHERE relname IN ('band_7', 'band_8')"
+        ).fetchall()
+        locks = inner.execute(
+            "SELECT DISTINCT CAST(relation AS regclass)::text FROM pg_locks "
+            "WHERE pid = pg_backend_pid() AND CAST(relation AS regclass)::text LIKE 'nearsim_index.band_%'"
+        ).fetchall()
+    assert set(rows) == BUCKETS_OF_TWO
+    assert sorted(scans) == [("band_7", 1), ("band_8", 0)]
+    assert {table for (table,) in locks} <= {
+        "nearsim_index.band_7",
+        "nearsim_index.band_7_bucket_hash_doc_id_idx",
+    }
+
+
+def test_the_worked_self_join_reads_the_live_partition_only(analyst: Connection) -> None:
+    inner = driver(analyst)
+    query = (QUERIES / "self_join.sql").read_text("utf-8").replace("demo", "c").replace("'default'", "'p'")
+    assert set(inner.execute(query.encode()).fetchall()) == BUCKETS_OF_TWO
+    executed = read(explained(analyst, query))
+    assert executed["band_7"] == 6000 and "band_8" not in executed
+
+
+OTHERS = """
+SELECT other.doc_id FROM nearsim.band AS own JOIN nearsim.band AS other USING (generation_id, band_no, bucket_hash)
+WHERE own.doc_id = 308 AND other.doc_id <> 308 AND generation_id =
+"""
+
+
+@pytest.mark.parametrize("generation", ["7", "(SELECT max(generation_id) FROM nearsim.live_generations)"])
+def test_a_join_of_bands_finds_the_buckets_of_one_document_by_index(
+    analyst: Connection, generation: str
+) -> None:
+    found = explained(analyst, OTHERS + generation)
+    assert found[0]["Actual Rows"] == 1
+    scans = [
+        node
+        for node in found
+        if node.get("Alias", "").startswith("other") and node["Actual Loops"] and "Index Cond" in node
+    ]
+    assert scans and all("bucket_hash = own" in node["Index Cond"] for node in scans)
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= 2
+
+
+def explained(connection: Connection, query: str) -> list[dict[str, Any]]:
+    """The nodes of the plan of a query that ran."""
+    row = (
+        driver(connection).execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}".encode()).fetchone()
+    )
+    assert row is not None
+    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
+    return list(nodes(tree[0]["Plan"]))

@@ -5,8 +5,7 @@ CREATE FUNCTION nearsim.ask(
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    ids integer[];
-    names text;
+    home integer;
     asked bigint;
     waits numeric := extract(epoch FROM coalesce(ask.deadline, '5 seconds'));
     until timestamptz;
@@ -19,25 +18,11 @@ BEGIN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', ask.min_similarity
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT array_agg(known.collection_id), string_agg(quote_literal(known.name), ', ' ORDER BY known.name)
-    INTO ids, names
-    FROM nearsim.collection AS known
-    WHERE known.name = ask.collection OR ask.collection IS NULL AND NOT known.temporary;
-    IF ids IS NULL AND ask.collection IS NOT NULL THEN
-        SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
-        FROM nearsim.collection AS known WHERE NOT known.temporary;
-        RAISE EXCEPTION 'collection % does not exist; existing collections: %',
-            quote_literal(ask.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
-    ELSIF ids IS NULL THEN
-        RAISE EXCEPTION 'no collection exists yet' USING ERRCODE = 'no_data_found';
-    ELSIF cardinality(ids) > 1 THEN
-        RAISE EXCEPTION 'there are several collections; name one of: %', names
-            USING ERRCODE = 'ambiguous_parameter';
-    END IF;
+    home := nearsim.collection_named(ask.collection);
     -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
     until := clock_timestamp() + make_interval(secs => waits);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline)
-    VALUES (ids[1], ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
+    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
     RETURNING probe.probe_id INTO asked;
     RETURN asked;
 END

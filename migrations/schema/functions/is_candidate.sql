@@ -20,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
-    'Internal (used by similar_to and why_not): whether two documents with these shared bands (numbers from 0) are candidates under a recipe';
+    'Whether two documents that share these bands (numbers from 0; any numbers for bottom_k) are candidates under a recipe, as in nearsim.live_generations';

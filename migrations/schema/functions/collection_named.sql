@@ -1,0 +1,27 @@
+-- Row-level security applies to the caller: a hidden collection does not exist.
+CREATE FUNCTION nearsim.collection_named(collection text) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids integer[];
+    names text;
+BEGIN
+    SELECT array_agg(known.collection_id), string_agg(quote_literal(known.name), ', ' ORDER BY known.name)
+    INTO ids, names
+    FROM nearsim.collection AS known
+    WHERE known.name = collection_named.collection OR collection_named.collection IS NULL AND NOT known.temporary;
+    IF ids IS NULL AND collection_named.collection IS NOT NULL THEN
+        SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
+        FROM nearsim.collection AS known WHERE NOT known.temporary;
+        RAISE EXCEPTION 'collection % does not exist; existing collections: %',
+            quote_literal(collection_named.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
+    ELSIF ids IS NULL THEN
+        RAISE EXCEPTION 'no collection exists yet' USING ERRCODE = 'no_data_found';
+    ELSIF cardinality(ids) > 1 THEN
+        RAISE EXCEPTION 'there are several collections; name one of: %', names
+            USING ERRCODE = 'ambiguous_parameter';
+    END IF;
+    RETURN ids[1];
+END
+$$;
+COMMENT ON FUNCTION nearsim.collection_named(text) IS
+    'Internal (used by ask and candidates): the collection_id of a name, of the only collection for NULL; raises an error if there is none, or one must be named';
