@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol, cast
 
 import zstandard
@@ -17,15 +18,19 @@ class Decompressor(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _gzip() -> Decompressor:
-    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+StartMember = Callable[[], Decompressor]
 
 
-def _zstandard() -> Decompressor:
-    return cast(Decompressor, zstandard.ZstdDecompressor().decompressobj())
+def _gzip() -> StartMember:
+    return partial(zlib.decompressobj, wbits=16 + zlib.MAX_WBITS)
 
 
-DECOMPRESSORS: dict[str, Callable[[], Decompressor]] = {".gz": _gzip, ".zst": _zstandard}
+def _zstandard() -> StartMember:
+    """Share one context among all members: to create it takes longer than to read a small one."""
+    return cast(StartMember, zstandard.ZstdDecompressor().decompressobj)
+
+
+DECOMPRESSORS: dict[str, Callable[[], StartMember]] = {".gz": _gzip, ".zst": _zstandard}
 DAMAGE_ERRORS = (EOFError, zlib.error, zstandard.ZstdError)
 _CORRUPTION_ERRORS = (zlib.error, zstandard.ZstdError)
 
@@ -40,7 +45,7 @@ def decompressed(
     """
     consumed = 0
     yielded = 0
-    start = DECOMPRESSORS[suffix]
+    start = DECOMPRESSORS[suffix]()
 
     def counting() -> Iterator[bytes]:
         nonlocal consumed
@@ -57,7 +62,7 @@ def decompressed(
         raise
 
 
-def _plain(pieces: Iterator[bytes], start: Callable[[], Decompressor]) -> Iterator[bytes]:
+def _plain(pieces: Iterator[bytes], start: StartMember) -> Iterator[bytes]:
     decompressor: Decompressor | None = None
     for piece in pieces:
         remaining = piece
@@ -73,7 +78,7 @@ def _plain(pieces: Iterator[bytes], start: Callable[[], Decompressor]) -> Iterat
         raise EOFError("the compressed data is truncated")
 
 
-def _salvaged(pieces: Iterator[bytes], start: Callable[[], Decompressor], yielded: int) -> Iterator[bytes]:
+def _salvaged(pieces: Iterator[bytes], start: StartMember, yielded: int) -> Iterator[bytes]:
     """Yield the content after the first `yielded` bytes, which a failing call decompresses but does not return."""
     passed = 0
     try:

@@ -51,9 +51,9 @@ def open_parquet(path: Path) -> "ParquetFile":
         )
     try:
         opened = pyarrow.parquet.ParquetFile(path)
-    except (OSError, pyarrow.ArrowException) as error:
+        names = opened.schema_arrow.names
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {Unreadable(error).reason}") from error
-    names = opened.schema_arrow.names
     if len(set(names)) < len(names):
         opened.close()
         raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
@@ -74,7 +74,7 @@ def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None)
             for row in zip(*map(_values, batch.columns), strict=True):
                 yield dict(zip(names, row, strict=True))
             done += batch.num_rows
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise InputError(
             f"{path} is damaged ({Unreadable(error).reason}), after {done:,} complete rows; "
             "repair or download the file again and rerun the command"

@@ -204,6 +204,13 @@ def test_damage_is_reported_after_the_records_before_it(tmp_path: Path) -> None:
     assert len(given) == 1_000
 
 
+def test_column_names_that_are_not_utf8(tmp_path: Path) -> None:
+    path = written(tmp_path, {"id": ["1"], "text": ["t"], "unusual": [1]}, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"unusual", b"unu\xa0ual"))
+    with pytest.raises(InputError, match=r"cannot read .* as Parquet: 'utf-8' codec can't decode byte 0xa0"):
+        read(path)
+
+
 def test_compressed_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet.gz"
     path.write_bytes(b"")

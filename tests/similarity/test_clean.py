@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
-from nearsim_db.similarity.text.clean import MAX_JSON_DEPTH, clean, clean_attributes, clean_json
+from nearsim_db.similarity.text.clean import (
+    MAX_EXTENDED_KEYS,
+    MAX_JSON_DEPTH,
+    clean,
+    clean_attributes,
+    clean_json,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 ANY_JSON = st.recursive(
@@ -127,3 +133,11 @@ def test_nesting_is_accepted_up_to_the_limit() -> None:
     assert clean_json(nested(MAX_JSON_DEPTH)) == (nested(MAX_JSON_DEPTH), 0)
     with pytest.raises(InputError, match="deeper than 100 levels"):
         clean_json(nested(MAX_JSON_DEPTH + 1))
+
+
+def test_many_keys_that_become_equal_are_refused() -> None:
+    # Extending the n-th of them by n characters took cubic time: 12 s for 4,000.
+    keys = [chr(0xD800 + number // 256) + chr(0xD900 + number % 256) for number in range(10_000)]
+    assert len(clean_attributes(dict.fromkeys(keys[: MAX_EXTENDED_KEYS + 1]))[0]) == MAX_EXTENDED_KEYS + 1
+    with pytest.raises(InputError, match="differ only in NUL, lone surrogates or bytes"):
+        clean_attributes(dict.fromkeys(keys))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
+from tests.builders.cpu_time import cpu_seconds
 
 DEFAULTS = """
 fields = ["title", "body"]
@@ -347,3 +348,25 @@ def test_round_trips_are_exact(mapping: dict[str, Any]) -> None:
     complete = as_json(recipe)
     for section, values in mapping.items():
         assert complete[section] == values or complete[section].items() >= values.items()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a = " + "[" * 10_000, "nested too deeply"),
+        ("a = " + "{a = " * 10_000, "nested too deeply"),
+        ("shingle.k = " + "9" * 5_000, "4300 digits"),
+        ("normalise." + "a." * 50_000 + "b = 1", "more than 32 parts: normalise.a.a."),
+        ("[" + '"a" . ' * 30_000 + "b]", "more than 32 parts"),
+        ("a = " + "' .' ." * 30_000, "more than 32 parts"),
+        ("# " + "a" * 1_000_000, "1,000,002 characters, more than 200,000"),
+        ("a = '\udc80'", "surrogates not allowed"),
+    ],
+    ids=["arrays", "tables", "number", "key", "header", "quotes", "long", "surrogate"],
+)
+def test_hostile_toml_is_refused_at_once(text: str, reason: str) -> None:
+    def refuse() -> None:
+        with pytest.raises(RecipeError, match=f"the recipe is not valid TOML.*{reason}"):
+            parse(text)
+
+    assert cpu_seconds(refuse) < 1

@@ -79,3 +79,19 @@ def test_invalid_overrides_are_refused(setting: str, reason: str) -> None:
     with pytest.raises(RecipeError) as refused:
         override(Recipe(), [setting])
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "match.threshold=" + "[" * 10_000,
+        "shingle.k=" + "9" * 5_000,
+        "shingle.stem=\udc80",
+        "\udc80=1",
+        "a" * 10_000,
+    ],
+    ids=["arrays", "number", "value", "key", "no value"],
+)
+def test_hostile_settings_are_refused(setting: str) -> None:
+    with pytest.raises(RecipeError):
+        override(Recipe(), [setting])

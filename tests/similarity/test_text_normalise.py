@@ -5,11 +5,13 @@ import unicodedata
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import separators
+from nearsim_db.similarity.text import combining, separators
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze
+from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import any_text, every_backend, is_of_word, words
 
 TABLES = {
@@ -94,3 +96,41 @@ def test_html_is_stripped_only_on_request() -> None:
 def test_text_without_markup_passes_through(text: str) -> None:
     plain = text.replace("<", "").replace("&", "")
     assert make_fold(Normalise(html=True))(plain) == make_fold(Normalise())(plain)
+
+
+MARKS = (
+    "\u0300\u0301\u0308\u0315\u0316\u0327\u0338\u0344\u0345\u05b0"
+    "\u0f71\u0f72\u0f73\u0f75\u0f81\u3099\uff9e\uff9f\U0001d165\U0001e8d0"
+)
+runs = st.text(st.sampled_from(MARKS), min_size=20, max_size=80)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    parts=st.lists(
+        st.one_of(runs, st.sampled_from(["a", "é", "ế", "カ", "ﾊ", "가", "😀" * 40, " ", "ﱞ"])), max_size=6
+    )
+)
+def test_long_runs_of_combining_characters_are_normalised_like_short_ones(parts: list[str]) -> None:
+    text = "".join(parts)
+    nfc = Normalise(unicode="nfc", case="none")
+    assert make_fold(nfc)(text) == unicodedata.normalize("NFC", text)
+    assert make_fold(Normalise(case="none"))(text) == unicodedata.normalize("NFKC", text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["\u0300\u0316", "\u0f73", "\uff9e\u0300", "\u0315\u0300\u0316", "a\u0316\u0300", "Σ'"]
+)
+def test_a_megabyte_of_combining_characters_takes_less_than_a_second(piece: str) -> None:
+    text = "a" + piece * (1_000_000 // len(piece.encode()))
+    assert cpu_seconds(lambda: make_fold(Normalise())(text)) < 1
+
+
+def test_only_known_starters_decompose_to_combining_characters() -> None:
+    found = {
+        character
+        for character in map(chr, range(0x10000))
+        if not unicodedata.combining(character)
+        and unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
+    }
+    assert found == set(combining.STARTERS)

@@ -22,7 +22,9 @@ BEGIN
         content := regexp_replace(content, '&#x?[0-9a-f]+;', ' ', 'gi');
     END IF;
     IF recipe #>> '{normalise,unicode}' = 'nfkc' THEN
-        content := normalize(content, NFKC);
+        -- In pieces, because the time is quadratic in the length of a run of combining characters. No digit combines.
+        content := (SELECT coalesce(string_agg(normalize(piece[1], NFKC), '' ORDER BY place), '')
+            FROM regexp_matches(content, '.{1,200}', 'g') WITH ORDINALITY AS found (piece, place));
     END IF;
     RETURN ARRAY(
         SELECT run[1] FROM regexp_matches(content, '[0-9]+' COLLATE "C", 'g') WITH ORDINALITY AS found (run, place)

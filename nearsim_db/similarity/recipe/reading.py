@@ -1,5 +1,6 @@
 """Recipes from TOML and from nested dictionaries, and changes of single keys."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,11 @@ from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 _BANDING_KEYS = ("recall", "count", "rows")
+_MOST_CHARACTERS = 200_000
+_SHOWN_CHARACTERS = 100
+# A key of n parts takes tomllib time quadratic in n.
+_PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:\.[ \t]*+{_PART}){{32}}")
 
 
 def parse(text: str, *, origin: str = "the recipe") -> Recipe:
@@ -22,11 +28,24 @@ def parse(text: str, *, origin: str = "the recipe") -> Recipe:
     Raises RecipeError for invalid TOML, an unknown key or a value out of range, naming the key and the remedy.
     """
     try:
-        return from_mapping(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        return from_mapping(_parse_toml(text))
+    except ValueError as error:
         raise RecipeError(f"{origin} is not valid TOML: {error}") from error
     except RecipeError as error:
         raise RecipeError(f"{origin}: {error}") from error
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; raises ValueError for all that is not valid, too long or nested too deeply."""
+    text.encode()
+    if len(text) > _MOST_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters, more than {_MOST_CHARACTERS:,}")
+    if (found := _LONG_KEY.search(text)) is not None:
+        raise ValueError(f"a key has more than 32 parts: {found[0][:_SHOWN_CHARACTERS]}...")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def load(path: Path) -> Recipe:
@@ -87,11 +106,15 @@ def _excluded(changes: dict[str, Any], family: str) -> list[tuple[str, str]]:
 
 
 def _split_setting(setting: str) -> tuple[str, Any]:
+    if any("\ud800" <= character <= "\udfff" for character in setting):
+        raise RecipeError(
+            f"--set is {setting!r}; it has a lone surrogate or bytes that are not UTF-8, which PostgreSQL cannot store"
+        )
     path, equals, text = setting.partition("=")
     if not equals or not path.strip():
         raise RecipeError(f"--set is {setting!r}; it must be key=value, as in --set match.threshold=0.8")
     try:
-        read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        read = _parse_toml(f"value = {text}")
+    except ValueError:
         read = {}
     return path.strip(), read["value"] if read.keys() == {"value"} else text.strip()

@@ -8,6 +8,7 @@ from nearsim_db.errors import InputError
 
 REPLACEMENT = "\ufffd"
 MAX_JSON_DEPTH = 100
+MAX_EXTENDED_KEYS = 100
 
 _SMALLEST_INTEGER = -(2**63)
 _LARGEST_INTEGER = 2**64 - 1
@@ -35,7 +36,7 @@ def clean_attributes(attributes: Mapping[str, object]) -> tuple[dict[str, object
     """Apply `clean_json` to a document's attributes.
 
     Keys that become equal are all kept: a key that needed no cleaning keeps its name, the others are extended
-    by U+FFFD until they are unique.
+    by U+FFFD until they are unique. Raises InputError too for more than MAX_EXTENDED_KEYS such keys.
     """
     return _clean_object(attributes, MAX_JSON_DEPTH)
 
@@ -61,15 +62,18 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
         if not isfinite(value):
             raise InputError(f"an attribute is {value}, which is not valid JSON; write null or a string")
         return value, 0
-    if isinstance(value, Mapping):
-        return _clean_object(value, levels)
+    # Before Mapping, whose check takes as long as all others together.
     if isinstance(value, list | tuple):
         return _clean_array(value, levels)
+    if isinstance(value, Mapping):
+        return _clean_object(value, levels)
     raise InputError(f"an attribute is a {type(value).__name__}, which JSON cannot represent")
 
 
 def _clean_array(values: list[object] | tuple[object, ...], levels: int) -> tuple[list[object], int]:
     _check_levels(levels)
+    if not values:
+        return [], 0
     cleaned = [_clean_value(value, levels - 1) for value in values]
     return [value for value, _ in cleaned], sum(count for _, count in cleaned)
 
@@ -89,12 +93,19 @@ def _clean_object(values: Mapping[str, object], levels: int) -> tuple[dict[str, 
 def _clean_keys(values: Mapping[str, object]) -> tuple[list[str], int]:
     names: list[str] = []
     total = 0
+    extended = 0
     taken: set[str] = set()
     for key in values:
         if not isinstance(key, str):
             raise InputError(f"an attribute has the key {key!r}; keys must be strings")
         name, replaced = clean(key)
         if replaced:
+            extended += name in taken or name in values
+            if extended > MAX_EXTENDED_KEYS:
+                raise InputError(
+                    f"more than {MAX_EXTENDED_KEYS} attributes have keys that differ only in NUL, lone surrogates or "
+                    "bytes that are not UTF-8"
+                )
             while name in taken or name in values:
                 name += REPLACEMENT
             taken.add(name)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import separators
+from nearsim_db.similarity.text import combining, separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.markup import strip_html
 
@@ -82,8 +82,8 @@ def _to_form(text: str, rules: Normalise) -> str:
         case "none":
             return text
         case "nfc":
-            return unicodedata.normalize("NFC", text)
+            return unicodedata.normalize("NFC", combining.sort_long_runs(text, "NFD"))
         case "nfkc":
-            return unicodedata.normalize("NFKC", text)
+            return unicodedata.normalize("NFKC", combining.sort_long_runs(text, "NFKD"))
         case _:
             assert_never(rules.unicode)

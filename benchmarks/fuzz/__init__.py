@@ -1,0 +1,1 @@
+"""Random and coverage-guided input for parsers, readers, kernels and attached tables."""
