@@ -111,7 +111,7 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
         ]
 
 
-def test_partitions_hold_the_own_tenant_only(world: World) -> None:
+def test_partitions_show_only_the_readers_tenant(world: World) -> None:
     with psycopg.connect(world.reader) as reading, psycopg.connect(world.url) as everything:
         for parent in PARENTS:
             for given, is_own in ((world.own, True), (world.foreign, False)):
@@ -123,7 +123,7 @@ def test_partitions_hold_the_own_tenant_only(world: World) -> None:
                     assert stored and reading.execute(counting).fetchone() == (stored * is_own,), name
 
 
-def test_work_and_changes_of_the_own_tenant_are_visible(world: World) -> None:
+def test_work_and_changes_of_the_readers_tenant_are_visible(world: World) -> None:
     looks = (
         "SELECT 'work', generation_id FROM nearsim.visible_work "
         "UNION ALL SELECT 'change', collection_id FROM nearsim.visible_changes"
@@ -176,7 +176,7 @@ def scans(url: str, generation: object) -> int:
     return int(row[0])
 
 
-def test_functions_and_views_do_no_work_on_the_other_tenant(world: World) -> None:
+def test_functions_and_views_do_not_read_rows_of_the_other_tenant(world: World) -> None:
     views = [name for name, is_view in relations(world.url).items() if is_view]
     before = scans(world.url, world.foreign["generation"]), scans(world.url, world.own["generation"])
     with psycopg.connect(world.reader) as connection:

@@ -59,7 +59,7 @@ def tenants(story: Index, app: Application, where: str, database: Database) -> I
         yield Tenants(where, doc_id, own, other)
 
 
-def test_a_text_is_read_by_those_who_may_see_the_document(tenants: Tenants) -> None:
+def test_texts_are_readable_if_the_document_is_visible(tenants: Tenants) -> None:
     text = words(1, 3)
     assert tenants.read(tenants.own) == text
     assert tenants.read(tenants.other) is None

@@ -39,7 +39,7 @@ def run_as_superuser(trap: Trap, *commands: str) -> None:
             admin.execute(command.encode())
 
 
-def test_the_questions_show_the_other_tenant_to_those_who_may_see_it(world: World, trap: Trap) -> None:
+def test_queries_show_the_other_tenant_to_authorized_users(world: World, trap: Trap) -> None:
     assert sum(bool(answer and FOREIGN.search(answer)) for answer in seen_by(trap, trap.url).values()) > 40
     own = {question: answer for question, answer in trap.own_answers.items() if "1770000" not in question}
     assert not [one for one in own.items() if one[1] and FOREIGN.search(one[1])]
@@ -96,7 +96,7 @@ def test_triggers_that_foreign_keys_fire(trap: Trap) -> None:
         assert trap.answers(context) == trap.own_answers
 
 
-def test_security_definer_functions_whoever_calls_them(world: World, trap: Trap) -> None:
+def test_security_definer_functions_of_any_caller(world: World, trap: Trap) -> None:
     run_as_superuser(trap, "SELECT trap.lent('superuser')")
     assert trap.answers("superuser") == trap.own_answers
     with login(world.url, "nearsim_reader") as other, login(world.url, "nearsim_admin") as keeper:

@@ -169,7 +169,7 @@ def test_id_column_types(app: Application, database: Database) -> None:
 
 
 def all_pairs(ids: list[str]) -> set[frozenset[str]]:
-    """Each with each."""
+    """All pairs of documents."""
     return {frozenset((one, other)) for one in ids for other in ids if one != other}
 
 
@@ -188,14 +188,14 @@ def test_rows_with_unusable_ids_are_skipped(app: Application, database: Database
 
 
 def assert_as_ingested_but(index: Index, others: set[str]) -> None:
-    """Nothing came that was not there, but for some."""
+    """Assert that the index equals that of an ingest, apart from some documents."""
     with index.database.transaction() as connection:
         ids = {row[0] for row in connection.exec_driver_sql("SELECT external_id FROM nearsim.document")}
     assert ids == {*map(str, range(1, 11)), *others}
 
 
 def replicated(app: Application, command: str) -> None:
-    """A statement as replication applies it."""
+    """Run a statement as replication does: ordinary triggers do not fire."""
     with app.transaction():
         app.execute("SET LOCAL session_replication_role = replica")
         app.execute(command.encode())

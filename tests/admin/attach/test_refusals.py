@@ -41,7 +41,7 @@ def test_tables_that_cannot_be_attached(app: Application, database: Database) ->
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
 
 
-def test_other_refusals(app: Application, database: Database) -> None:
+def test_invalid_calls_are_refused(app: Application, database: Database) -> None:
     for table, reason in {
         "nearsim.document": "nearsim's own schema",
         "pg_catalog.pg_class": "it belongs to PostgreSQL",
@@ -97,5 +97,5 @@ def test_documents_of_an_attached_collection_are_read_only(story: Index, app: Ap
 
 
 def call(action: Callable[[], object]) -> None:
-    """Do it."""
+    """Call the operation."""
     action()

@@ -70,5 +70,5 @@ def test_a_replicated_table_is_captured(database_url: str, publisher: Applicatio
 
 
 def pairs(index: Index) -> set[tuple[str, str]]:
-    """What the index answers."""
+    """The pairs of the index."""
     return {(one.left, one.right) for one in index.pairs()}

@@ -64,7 +64,7 @@ def warned(app: Application, question: str) -> list[str]:
     [(COMPOSITE, "column 'body' is of type public.wrapped"), (VIEW, "it is a view")],
     ids=["composite", "view"],
 )
-def test_neither_casts_nor_views_of_the_owner_run(
+def test_casts_and_views_of_the_owner_do_not_run(
     story: Index, app: Application, database: Database, change: str, reason: str
 ) -> None:
     app.execute(SPY.encode())
@@ -83,7 +83,7 @@ def test_neither_casts_nor_views_of_the_owner_run(
     assert ask(app, "SELECT count(*) FROM who_ran") == 0
 
 
-def test_an_id_column_changed_to_an_unsupported_type(story: Index, app: Application) -> None:
+def test_id_column_changed_to_an_unsupported_type_is_reported(story: Index, app: Application) -> None:
     app.execute("GRANT USAGE ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
     app.execute("ALTER TABLE story ALTER id TYPE date USING DATE '2026-01-01' + CAST(id AS integer)")
     for question in (WHY, WHY_NOT):

@@ -28,7 +28,7 @@ STATEMENTS = 400  # more than an attach executes
 
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[Callable[[], int]]:
-    """Let the server refuse one statement of this process, and count them."""
+    """Make one statement of this process fail, and count the statements."""
     execute, count = psycopg.Cursor.execute, 0
 
     def counted(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
@@ -51,7 +51,7 @@ def attach_story(database: Database, collection: str | None = None) -> None:
 
 
 def numbers(step: int) -> list[int]:
-    """Every statement, or every so many."""
+    """Every statement, or every n-th."""
     return list(range(1, STATEMENTS, step))
 
 

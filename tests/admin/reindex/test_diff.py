@@ -18,7 +18,7 @@ STORY = "the ferry to the island was late again and nobody at the harbour knew w
 
 
 def brute_clusters(live: Written, new: Written) -> Counter[str]:
-    """What became of clusters, from their sets of documents."""
+    """The changes of clusters, from their sets of documents."""
     before, after = live.members(), new.members()
     found: Counter[str] = Counter(live=len(before), new=len(after))
     for one in after.values():
@@ -43,7 +43,7 @@ def brute_clusters(live: Written, new: Written) -> Counter[str]:
 def check_samples(
     chosen: list[DiffPair], expected: set[Ids], before: dict[Ids, float], after: dict[Ids, float]
 ) -> None:
-    """Samples are of what differs, tell the similarities, and together stand for all of it."""
+    """Samples are differences, have the similarities, and their weights sum to all differences."""
     assert sum(one.pairs for one in chosen) == len(expected)
     for one in chosen:
         pair = one.left_id, one.right_id

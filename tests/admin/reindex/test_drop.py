@@ -40,7 +40,7 @@ def url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database(url: str) -> Iterator[Database]:
-    """The same to nearsim."""
+    """The same database, opened by nearsim."""
     with Database.connect(url) as database:
         yield database
 

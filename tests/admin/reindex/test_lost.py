@@ -37,7 +37,7 @@ def url(server: Server) -> Iterator[str]:
 
 
 def run(database: Database, *commands: str) -> None:
-    """One transaction."""
+    """Run a statement in one transaction."""
     with database.transaction() as connection:
         for command in commands:
             connection.execute(text(command))
@@ -101,7 +101,7 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
 
 
 def run_one(database: Database, query: TextClause) -> int:
-    """The number that a query gives."""
+    """The number that a query returns."""
     with database.transaction() as connection:
         return int(connection.execute(query).scalar_one())
 

@@ -33,12 +33,12 @@ def database(server: Server) -> Iterator[Database]:
 
 
 def reindex(database: Database) -> Reindex:
-    """Of its only profile."""
+    """The reindex operations of its only profile."""
     return Reindex(database, "default")
 
 
 def url_of(database: Database) -> str:
-    """Where it is."""
+    """The URL of the database."""
     return database.engine.url.render_as_string(hide_password=False)
 
 

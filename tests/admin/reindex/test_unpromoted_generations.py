@@ -57,7 +57,7 @@ def url(server: Server) -> Iterator[str]:
 
 
 def purge(url: str, name: str) -> tuple[int, Purged]:
-    """Purge a document; returns its number, too."""
+    """Purge a document; return its doc_id and the outcome."""
     doc_id = doc_id_of(url, name)
     with Index.connect(url) as index:
         return doc_id, index.purge([name])

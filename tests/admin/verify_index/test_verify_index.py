@@ -39,14 +39,14 @@ def _fill(url: str) -> None:
 
 @pytest.fixture(scope="module")
 def mended(server: Server) -> Iterator[Database]:
-    """An index that every test leaves as it was built."""
+    """An index that every test restores."""
     with server.database(_fill) as url, Database.connect(url) as database:
         yield database
 
 
 @pytest.fixture
 def database(server: Server) -> Iterator[Database]:
-    """The same for one test alone."""
+    """The same index for a single test."""
     with server.database(_fill) as url, Database.connect(url) as database:
         yield database
 
