@@ -40,14 +40,14 @@ def dated(documents: list[Document]) -> list[Document]:
 
 @pytest.fixture(scope="module")
 def world(server: Server) -> Iterator[World]:
-    """A collection that is only read."""
+    """A collection that no test changes."""
     with server.database() as url, Index.connect(url) as index:
         yield World.build(index, RULES, dated(write_documents(3)))
 
 
 @pytest.fixture
 def own(database_url: str) -> Iterator[World]:
-    """One to change."""
+    """A collection that the test may change."""
     with Index.connect(database_url) as index:
         yield World.build(index, RULES, dated(write_documents(3)))
 
@@ -85,7 +85,7 @@ def stored(world: World) -> Pairs:
 
 
 def facts_of(world: World) -> dict[str, dict[str, object]]:
-    """Source and date of every document, as they were given."""
+    """Source and date of every document."""
     return {
         one.external_id: {"source": one.source, "at": one.published_at} for one in dated(write_documents(3))
     }
