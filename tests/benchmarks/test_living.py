@@ -34,7 +34,7 @@ def recipe() -> Recipe:
 
 
 def index() -> Contents:
-    """What any index of the texts holds: a and b are alike, c is b's twin, d is alone, e has no features."""
+    """The expected index of the texts: a and b are similar, c is b's twin, d is single, e has no features."""
     return Contents(
         texts=dict(TEXTS),
         heads={"a": "a", "b": "b", "c": "b", "d": "d", "e": ""},

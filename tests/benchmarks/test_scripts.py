@@ -194,7 +194,7 @@ def test_recipes_are_valid_and_the_stop_words_complete() -> None:
     assert len(set(recipes["hbag"].shingle.stopwords)) == 127
 
 
-def test_runs_take_turns() -> None:
+def test_runs_alternate() -> None:
     order: list[str] = []
     seconds = measure.take_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
     assert order == ["a", "b"] * 3

@@ -21,7 +21,7 @@ VALUES (1, %(name)s, %(title)s, %(body)s, %(vector)s, %(source)s, %(published_at
 
 
 def differences(connection: Connection) -> list[str]:
-    """What the oracle finds wrong with the only generation."""
+    """The faults that the oracle finds in the only generation."""
     documents = read_documents(connection)
     (generation,) = read_generations(connection)
     rows = {doc_id: one.row(one.values["body"]) for doc_id, one in documents.items()}
