@@ -55,7 +55,7 @@ class World:
         return sorted(doc_id for doc_id, one in self.heads.items() if one == head)
 
     def write(self, doc_id: int, source: str | None, date: datetime, length: int) -> None:
-        """Insert or update a document, and record what decides its rank."""
+        """Insert or update a document, and record the values that determine its rank."""
         self.run(
             "INSERT INTO nearsim.document (doc_id, collection_id, external_id, source, published_at, body)"
             " OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (doc_id) DO UPDATE"

@@ -46,11 +46,11 @@ class Outcome:
     err: str
 
     def rows(self) -> list[dict[str, Any]]:
-        """The JSON lines it printed."""
+        """The printed JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def document(self) -> Any:
-        """The JSON document it printed."""
+        """The printed JSON document."""
         return json.loads(self.out)
 
 

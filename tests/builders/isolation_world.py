@@ -175,7 +175,7 @@ def nodes(plan: Row) -> Iterator[Row]:
 
 @contextmanager
 def two_tenants(server: Server) -> Iterator[World]:
-    """North is there, and its reader looks round; then comes the other, and it looks again."""
+    """Tenant north, and what its reader sees before and after the other tenant is created."""
     with (
         server.database() as url,
         login(url, "nearsim_reader") as reader,
