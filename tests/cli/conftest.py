@@ -15,7 +15,7 @@ def nearsim(database_url: str, tmp_path: Path) -> CommandLine:
 
 @pytest.fixture
 def stories(tmp_path: Path) -> Path:
-    """Five documents: a pair, a twin of its first, and two that are like nothing else."""
+    """Five documents: a pair, a twin of its first, and two unrelated ones."""
     texts = {
         "storm": STORM,
         "storm-again": STORM_AGAIN,

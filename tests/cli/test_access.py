@@ -203,7 +203,7 @@ def test_users_without_any_access_are_listed(filled: CommandLine, user: str, url
 
 
 def findings(outcome: object) -> dict[str, tuple[str, str, str]]:
-    """What doctor found, by the name of the check."""
+    """The findings of doctor by name of the check."""
     assert isinstance(outcome, dict)
     return {one["check"]: (one["verdict"], one["finding"], one["advice"]) for one in outcome["checks"]}
 

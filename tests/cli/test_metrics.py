@@ -16,7 +16,7 @@ EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 
 
 def words(text: str) -> Counter[str]:
-    """How often each word stands in a text."""
+    """Counts of the words of a text."""
     return Counter(text.casefold().split())
 
 

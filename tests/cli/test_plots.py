@@ -10,7 +10,7 @@ from nearsim_db.similarity.lsh import parse
 
 
 class Terminal(io.StringIO):
-    """What looks like a terminal and keeps what is written."""
+    """A terminal that records what is written."""
 
     encoding = "utf-8"
 
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 class Pipe(io.TextIOWrapper):
-    """What is written to a pipe, in some encoding."""
+    """A pipe with an encoding that records what is written."""
 
     def __init__(self, encoding: str) -> None:
         self.kept = io.BytesIO()
@@ -31,7 +31,7 @@ class Pipe(io.TextIOWrapper):
 
 
 def heights(lines: list[str], mark: str, width: int) -> list[set[float]]:
-    """Of each column the heights, in 0..1, at which a mark stands."""
+    """The heights of the marks of each column, in 0..1."""
     columns: list[set[float]] = [set() for _ in range(width)]
     for row, line in enumerate(lines[:21]):
         for found in re.finditer(re.escape(mark), line[6:]):

@@ -87,7 +87,7 @@ def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_pa
     assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
 
 
-def test_similar_says_why_a_document_is_not_in_the_index(filled: CommandLine, database_url: str) -> None:
+def test_similar_names_the_reason_for_an_unindexed_document(filled: CommandLine, database_url: str) -> None:
     new = (
         "INSERT INTO nearsim.document (collection_id, external_id, body)"
         " SELECT collection_id, %s, %s FROM nearsim.collection"

@@ -53,7 +53,7 @@ def url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def nearsim(url: str, tmp_path: Path) -> CommandLine:
-    """`nearsim` on it."""
+    """`nearsim` on that database."""
     return CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})
 
 

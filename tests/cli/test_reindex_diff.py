@@ -13,7 +13,7 @@ EDITED = STORM.replace("Monday", "Tuesday")
 
 @pytest.fixture
 def ready(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
-    """Two editions of a text, a twin of the first that is none any more when case counts, and one without words."""
+    """Two editions of a text, a twin of the first unless case matters, and one without words."""
     texts = {
         "storm": STORM,
         "edited": EDITED,

@@ -50,7 +50,7 @@ def records() -> Iterator[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def page_file(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A report on texts that mean harm, with rejects."""
+    """A report on malicious texts, with rejects."""
     with server.database() as url:
         yield write_report(url, tmp_path_factory.mktemp("report"))
 
@@ -143,7 +143,7 @@ def complaints() -> list[str]:
 
 
 def opened(browser: Browser, path: Path, complaints: list[str], **options: object) -> Page:
-    """The page in a window of its own; what it complains of and asks for is kept."""
+    """The page in a browser window; its errors and network requests are recorded."""
     page = browser.new_context(**options).new_page()  # type: ignore[arg-type]
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -134,7 +134,7 @@ def test_commands_print_the_same(
 
 
 @pytest.mark.each_major
-def test_sessions_set_what_they_rely_on(database_url: str) -> None:
+def test_sessions_set_the_settings_they_depend_on(database_url: str) -> None:
     apply(database_url, ALL)
     engine = open_engine(database_url)
     with engine.connect() as connection:
