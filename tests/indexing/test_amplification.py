@@ -90,7 +90,7 @@ def check_against_definition(
 
 
 def check_rates(construction: lsh.Amplification, found: set[tuple[str, str]]) -> None:
-    """Of each similarity the share that the algebra tells, give or take 4.5 standard deviations."""
+    """The share of each similarity equals the algebra's within 4.5 standard deviations."""
     for kind, (common, alone) in SIMILARITIES.items():
         expected = construction.probability(common / (common + 2 * alone))
         rate = sum(left.startswith(kind) for left, _ in found) / PAIRS
@@ -101,7 +101,7 @@ def check_rates(construction: lsh.Amplification, found: set[tuple[str, str]]) ->
 
 
 def check_lookups(url: str, profile: str, documents: list[Document], found: set[tuple[str, str]]) -> None:
-    """A document that is asked about matches the one that it is a pair with, if it is."""
+    """A lookup of a document returns its pair, if it has one."""
     asked = [one for one in documents if one.external_id.endswith("b")][::30]
     with Index.connect(url, profile=profile) as index:
         answers = [index.check(one) for one in asked]

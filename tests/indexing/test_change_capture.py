@@ -26,7 +26,7 @@ def backend(database_url: str) -> Iterator[Backend]:
 
 
 def noted(backend: Backend) -> list[tuple[int | None, int | None]]:
-    """The changes since the last look: (collection_id, doc_id)."""
+    """The changes since the last call: (collection_id, doc_id)."""
     return sorted(backend.execute("DELETE FROM nearsim.change RETURNING collection_id, doc_id").fetchall())
 
 
@@ -155,7 +155,7 @@ def test_temporary_tables_do_not_shadow_the_change_table(backend: Backend, write
 
 
 def locked(backend: Backend, pid: int) -> set[tuple[str, str]]:
-    """Which of our tables a session has locked, and how."""
+    """The tables of nearsim that a session has locked, with the lock modes."""
     rows = backend.execute(
         "SELECT relname, mode FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
         " WHERE pid = %s AND relkind = 'r' "

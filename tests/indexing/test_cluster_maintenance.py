@@ -15,7 +15,7 @@ from tests.builders.selection import some_combinations
 
 
 def happen(world: World, rng: random.Random) -> None:
-    """One thing happens to the documents or their pairs."""
+    """Apply one random change to the documents or their pairs."""
     kind = rng.choice(["add", "add", "twin", "pair", "pair", "pair", "remove", "edit", "renumber"])
     known, heads = sorted(world.heads), sorted(set(world.heads.values()))
     if kind == "add" or len(heads) < 2:
@@ -43,7 +43,7 @@ def happen(world: World, rng: random.Random) -> None:
 
 @pytest.fixture
 def open_connection(connection: Connection) -> Iterator[Connection]:
-    """A connection whose transaction is ended before the database goes."""
+    """A connection whose transaction ends before the database is dropped."""
     yield connection
     connection.rollback()
 
@@ -80,7 +80,7 @@ def test_incremental_clusters_equal_a_full_link(
 
 
 def rows_touched(world: World, action: Callable[[], object]) -> tuple[int, int]:
-    """How many rows of the generation something fetches by scans, and how many it writes."""
+    """The numbers of rows of the generation that a call fetches by scans and writes."""
     before = _counted(world)
     action()
     read, written = _counted(world)

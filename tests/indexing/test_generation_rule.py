@@ -39,7 +39,7 @@ def index(database_url: str) -> Iterator[Index]:
 
 
 def words(rng: random.Random) -> str:
-    """A short text that may well be another's twin."""
+    """A short text that is often the twin of another."""
     return " ".join(WORDS[: rng.randrange(3, len(WORDS))])
 
 
@@ -65,7 +65,7 @@ def assert_holds_the_documents(index: Index) -> None:
 
 
 def read(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    """What a query says."""
+    """The result of a query."""
     return [tuple(row) for row in connection.execute(text(query))]
 
 
@@ -89,7 +89,7 @@ def write(backend: Backend, rng: random.Random) -> None:
 
 
 def write_all_day(url: str, level: IsolationLevel, seed: int, over: threading.Event) -> None:
-    """An application whose transactions are short and long, and sometimes given up."""
+    """An application with short and long transactions, some of them rolled back."""
     rng = random.Random(seed)
     with psycopg.connect(url) as backend:
         backend.isolation_level = level
@@ -103,7 +103,7 @@ def write_all_day(url: str, level: IsolationLevel, seed: int, over: threading.Ev
 
 
 def dispatch_all_day(url: str, over: threading.Event) -> None:
-    """Another process that turns changes into work, for generations it may never have heard of."""
+    """Another process that turns changes into work, for generations that it may not know."""
     engine = open_engine(url)
     while not over.is_set():
         dispatch_changes(engine)
@@ -112,7 +112,7 @@ def dispatch_all_day(url: str, over: threading.Event) -> None:
 
 @contextmanager
 def in_the_background(*actions: tuple[Any, ...]) -> Iterator[None]:
-    """Threads that go on until the block ends; what they raise is raised."""
+    """Threads that run until the block ends; their exceptions are raised."""
     over = threading.Event()
     errors: list[BaseException] = []
 

@@ -40,7 +40,7 @@ def true_pairs(texts: dict[str, str]) -> dict[frozenset[str], tuple[int, int]]:
 
 
 def stored_pairs(index: Index) -> dict[frozenset[str], tuple[int, int]]:
-    """What the index says, checked for repeats and for the orientation of pairs."""
+    """The pairs of the index, checked for repetition and orientation."""
     found: dict[frozenset[str], tuple[int, int]] = {}
     for pair in index.pairs():
         key = frozenset((pair.left, pair.right))

@@ -41,7 +41,7 @@ def edited(rng: random.Random, original: str, edits: int = 1) -> str:
 
 
 def recipe(**match: object) -> Recipe:
-    """Bands enough to miss nothing among the texts here."""
+    """Enough bands to miss no pair of the texts in this module."""
     return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
 
 
@@ -66,7 +66,7 @@ def pairs(index: Index) -> set[frozenset[str]]:
 
 
 def family(rng: random.Random, size: int) -> list[Document]:
-    """Near-copies of one text, each of each other."""
+    """Texts that are all near-copies of each other."""
     original = text(rng)
     return [Document(f"d{number}", body=edited(rng, original)) for number in range(size)]
 

@@ -48,7 +48,7 @@ def shingles(text: str, k: int) -> frozenset[str]:
 
 
 class Truth:
-    """What the index has to be, from its documents, in plain Python (but for the bucket hashes)."""
+    """The expected index of its documents, in plain Python (except for the bucket hashes)."""
 
     def __init__(self, world: World) -> None:
         rows = world.run(("SELECT doc_id, revision, body FROM nearsim.document ORDER BY doc_id", ()))
@@ -126,7 +126,7 @@ def check_clusters(world: World, ties: list[Pair]) -> None:
 
 
 def play(world: World, monitor: psycopg.Connection[tuple[Any, ...]], seed: int) -> Schedule:
-    """One history: two writers and two or three workers at once, then one worker that does what is left."""
+    """One history: two writers and two or three concurrent workers, then one worker for what remains."""
     rng = random.Random(seed)
     world.clear()
     warned = len(world.index.warnings)

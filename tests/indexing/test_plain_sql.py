@@ -25,13 +25,13 @@ def index(database_url: str) -> Index:
 
 
 def pairs(index: Index) -> set[tuple[str, str]]:
-    """The pairs after taking in what was written."""
+    """The pairs after indexing the changes."""
     index.build()
     return {(pair.left, pair.right) for pair in index.pairs()}
 
 
 def run(engine: Engine, command: str) -> None:
-    """One statement of another application."""
+    """Run a statement as another application."""
     with engine.begin() as connection:
         connection.execute(text(command))
 

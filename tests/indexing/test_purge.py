@@ -36,7 +36,7 @@ NAME = "the-name-of-the-secret"
 
 
 def with_secret() -> list[Document]:
-    """Documents alike, the secret one first."""
+    """Similar documents, the secret one first."""
     others = [Document(name, body=text) for name, text in TEXTS.items()]
     return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
 
@@ -157,7 +157,7 @@ def test_twin_becomes_head_after_a_purge(database_url: str) -> None:
 
 
 def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
-    """The tables that hold a number as a doc_id, whatever words they hold."""
+    """The tables that contain a number as a doc_id."""
     return {
         table: count
         for table, count in traces(database_url, doc_id).items()
@@ -309,7 +309,7 @@ def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> N
 
 
 def _purge_only(index: Index, engine: Engine) -> list[str]:
-    """A purge without bringing the rest up to date, for which others would have to be waited for."""
+    """A purge without indexing other changes, which would wait for other sessions."""
     collection_id = index._get_collection().collection_id
     return purging.purge(engine, collection_id, [NAME], [], index._contexts, lambda: None).deleted
 

@@ -39,7 +39,7 @@ def write_documents(file: Path, *, edition: int) -> None:
 
 
 def answers(database_url: str, collection: str = "default") -> tuple[object, object]:
-    """All that an index answers, in comparable form."""
+    """All results of an index, in comparable form."""
     with Index.connect(database_url, collection=collection) as index:
         assert index.stats()["queued"] == 0
         return sorted(map(str, index.pairs())), sorted(str(one.members) for one in index.clusters())
@@ -47,7 +47,7 @@ def answers(database_url: str, collection: str = "default") -> tuple[object, obj
 
 @pytest.fixture
 def uninterrupted(database_url: str, tmp_path: Path) -> list[tuple[object, object]]:
-    """What both editions come to when nothing is killed."""
+    """The results of both editions when nothing is killed."""
     found = []
     file = tmp_path / "whole.jsonl"
     from nearsim_db.readers import Source

@@ -43,14 +43,14 @@ NEAR_COPY = "one two three four five six seven eight nine ten own"
 
 @contextmanager
 def unseen(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    """A connection whose writes no trigger notes, as time itself is noted by none."""
+    """A connection whose writes fire no trigger, just as the passing of time fires none."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         yield connection
 
 
 def pass_time(database_url: str, days: float) -> None:
-    """Move the clock: all that has a date is older by so much."""
+    """Advance the clock: everything with a date becomes older by this time."""
     with unseen(database_url) as connection, connection.transaction():
         passed = {"passed": timedelta(days=days)}
         connection.execute(
@@ -64,7 +64,7 @@ def pass_time(database_url: str, days: float) -> None:
 
 
 def expire(database_url: str, names: list[str]) -> None:
-    """Let documents leave the window at this very moment."""
+    """Make documents leave the window now."""
     with unseen(database_url) as connection:
         connection.execute(
             "UPDATE nearsim.document SET published_at = clock_timestamp() - %s WHERE external_id = ANY(%s)",
@@ -73,7 +73,7 @@ def expire(database_url: str, names: list[str]) -> None:
 
 
 def ago(days: float) -> datetime:
-    """A moment so many days before now."""
+    """The time this many days ago."""
     return datetime.now(UTC) - timedelta(days=days)
 
 

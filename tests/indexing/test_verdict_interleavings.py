@@ -31,15 +31,15 @@ WHERE verdict = 'vetoed' AND undone_at IS NULL
 
 
 class JudgedWorld(World):
-    """A small living index in which people decide about what is together, and now and then think again."""
+    """A small live index in which users pin, veto and undo verdicts."""
 
     def clear(self) -> None:
-        """Forget what was decided, too."""
+        """Delete the verdicts, too."""
         super().clear()
         self.run(("TRUNCATE nearsim.verdict", ()))
 
     def writer(self, seed: str, writes: int) -> Callable[[], None]:
-        """A writer who gives up when somebody else was faster."""
+        """A writer that stops if another session was faster."""
         action = super().writer(seed, writes)
 
         def giving_up() -> None:

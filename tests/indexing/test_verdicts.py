@@ -27,13 +27,13 @@ KEEPS = ["earliest", "latest", "longest", "source:B,A"]
 
 @pytest.fixture
 def open_connection(connection: Connection) -> Iterator[Connection]:
-    """A connection whose transaction is ended before the database goes."""
+    """A connection whose transaction ends before the database is dropped."""
     yield connection
     connection.rollback()
 
 
 def happen(world: World, rng: random.Random) -> None:
-    """One thing happens to the documents, their pairs, or what people think of them."""
+    """Apply one random change to the documents, their pairs or the verdicts."""
     known, heads = sorted(world.numbers), sorted(set(world.heads.values()))
     kinds = ["add", "add", "twin", "twin", "empty", "pair", "pair", "remove", "edit", "renumber"]
     kind = rng.choice([*kinds, *["judge"] * 5])
@@ -67,7 +67,7 @@ def happen(world: World, rng: random.Random) -> None:
 
 
 def judge(world: World, rng: random.Random) -> None:
-    """Somebody decides about a pair, or thinks again; vetoes are mostly of what is in one cluster."""
+    """Pin, veto or undo a random pair; vetoes are mostly of pairs in one cluster."""
     standing = [pair for pair in world.verdicts if world.numbers.keys() >= {*pair}]
     if len(standing) > 12 or (standing and rng.random() < 0.3):
         world.judge("undo_verdict", *rng.choice(sorted(standing)))
@@ -127,7 +127,7 @@ def session(database_url: str) -> Iterator[Session]:
 
 
 def ledger(session: Session) -> list[tuple[Any, ...]]:
-    """Everything that was decided, in order."""
+    """All verdicts in order."""
     return session.execute(
         "SELECT left_id, right_id, verdict, by, why, undone_by, undone_why, undone_at IS NULL"
         " FROM nearsim.verdict ORDER BY verdict_id"

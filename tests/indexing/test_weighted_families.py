@@ -32,7 +32,7 @@ Named = dict[tuple[str, str], float]
 
 @dataclass(frozen=True)
 class Alike:
-    """How alike two documents are: a similarity, and for projection a distance."""
+    """The similarity of two documents, and for projection their distance."""
 
     similarity: float
     distance: float | None = None
@@ -64,7 +64,7 @@ def term_weights(text: str, weights: str) -> Weights:
 
 
 def recipe(family: str, **sections: Any) -> Recipe:
-    """Bands enough to miss nothing at the threshold."""
+    """Enough bands to miss no pair at the threshold."""
     given = {
         "shingle": {"scheme": "bag"},
         "sketch": {"family": family, "k": 256, **sections.pop("sketch", {})},
@@ -209,7 +209,7 @@ def alike_at_threshold(family: str) -> float:
 
 
 def estimates(rules: Recipe, texts: dict[str, str]) -> Named:
-    """What the sketches say of every pair, the later name second."""
+    """The estimate of every pair, the later name second."""
     encoder = Encoder(resolve(rules))
     names = sorted(texts)
     sketches = encoder.encode([texts[name] for name in names]).sketches
