@@ -179,7 +179,7 @@ def test_an_unknown_file_type_lists_the_known_ones(tmp_path: Path, name: str) ->
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Root may read everything: step down for a while."""
+    """Run the block without root's rights, since root may read everything."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)

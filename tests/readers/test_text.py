@@ -163,7 +163,7 @@ def reasons(folder: Path, reads: list[ReadDocument | Reject]) -> dict[str, str]:
     return {read.file.removeprefix(f"{folder}/"): read.reason for read in reads if isinstance(read, Reject)}
 
 
-def test_a_folder_gives_regular_files_only(linked: Path) -> None:
+def test_only_regular_files_of_a_folder_are_read(linked: Path) -> None:
     source = Source([linked])
     reads = list(source)
     assert contents(reads) == {"a.txt": "x", "sub/b.txt": "y"}
@@ -216,12 +216,12 @@ def test_a_folder_of_links_only_names_the_option(tmp_path: Path) -> None:
         Source([tmp_path])
 
 
-def test_a_link_that_is_named_itself_is_read(linked: Path) -> None:
+def test_link_given_as_path_is_read(linked: Path) -> None:
     assert contents(list(Source([linked / "file.txt"]))) == {"file.txt": "not to be read"}
     assert contents(list(Source([linked / "more"]))) == {"secret.txt": "not to be read"}
 
 
-def test_a_pipe_that_is_named_itself_is_read(tmp_path: Path) -> None:
+def test_pipe_given_as_path_is_read(tmp_path: Path) -> None:
     path = tmp_path / "pipe.jsonl"
     os.mkfifo(path)
     with ThreadPoolExecutor(1) as pool:
