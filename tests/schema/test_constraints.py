@@ -56,7 +56,7 @@ def fill(url: str) -> None:
 
 @pytest.fixture
 def filled(server: Server) -> Iterator[Engine]:
-    """That index."""
+    """A database with that index."""
     with server.database(fill) as url:
         engine = open_engine(url)
         yield engine

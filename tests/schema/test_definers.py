@@ -1,4 +1,4 @@
-"""Rights of the owner: trigger functions alone run with them, and new tables are not given away by default."""
+"""Rights of the owner: only trigger functions run with them, and new tables get no default privileges."""
 
 from collections.abc import Iterator
 from typing import LiteralString
@@ -48,12 +48,12 @@ WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
 
 
 def give_away(connection: "psycopg.Connection[tuple[object, ...]]", user: str) -> None:
-    """Let new objects be for everybody and for one user in particular."""
+    """Grant default privileges to PUBLIC and to one user."""
     for command in GIVEN_AWAY:
         connection.execute(sql.SQL(command).format(user=sql.Identifier(user_of(user))))
 
 
-def test_trigger_functions_alone_run_with_the_owners_rights(database_url: str) -> None:
+def test_only_trigger_functions_run_with_the_owners_rights(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         assert connection.execute(DEFINERS).fetchall() == []
         assert connection.execute(CALLABLE, [ROLES[:2]]).fetchall() == []
@@ -63,7 +63,7 @@ def test_trigger_functions_alone_run_with_the_owners_rights(database_url: str) -
 
 
 @pytest.mark.parametrize("isolated", [False, True], ids=["open", "isolated"])
-def test_new_partitions_take_no_default_privileges(database_url: str, isolated: bool) -> None:
+def test_new_partitions_ignore_default_privileges(database_url: str, isolated: bool) -> None:
     fill(database_url)
     with login(database_url) as user, login(database_url, "nearsim_reader") as reader:
         name = sql.Identifier(user_of(user))
@@ -98,7 +98,7 @@ def empty_url(database_url: str) -> Iterator[str]:
         admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def test_an_installation_takes_no_default_privileges(empty_url: str) -> None:
+def test_installation_ignores_default_privileges(empty_url: str) -> None:
     with login(empty_url) as user:
         with psycopg.connect(empty_url, autocommit=True) as connection:
             connection.execute("CREATE SCHEMA nearsim_index")

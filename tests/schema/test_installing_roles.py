@@ -28,13 +28,13 @@ _NUMBERS = itertools.count()
 
 
 class Bare:
-    """A server without the roles, and databases on it that belong to users of theirs."""
+    """A server without the roles, and databases with owners of their own."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
     def roles(self) -> set[str]:
-        """Which of the roles there are."""
+        """The roles that exist."""
         with psycopg.connect(self.cluster.dsn("postgres")) as connection:
             rows = connection.execute(
                 "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (ROLES,)
@@ -42,7 +42,7 @@ class Bare:
         return {str(name) for (name,) in rows}
 
     def new_database(self, stack: ExitStack, attributes: str) -> str:
-        """A database as its owner comes to it, an owner with these attributes."""
+        """A new database whose owner has these attributes."""
         user = stack.enter_context(login(self.cluster.dsn("postgres"), attributes=attributes))
         name = f"bare_{next(_NUMBERS)}"
         self._run(f'CREATE DATABASE "{name}" OWNER {user_of(user)} TEMPLATE template0')
@@ -50,7 +50,7 @@ class Bare:
         return as_user(self.cluster.dsn(name), user_of(user))
 
     def clean(self) -> None:
-        """Without the roles again."""
+        """Remove the roles again."""
         self._run(f"DROP ROLE IF EXISTS {', '.join(ROLES)}")
 
     def _run(self, command: str) -> None:
@@ -60,7 +60,7 @@ class Bare:
 
 @pytest.fixture(scope="module")
 def bare_cluster(major: int) -> Iterator[Cluster]:
-    """A server of its own, where no test has made the roles."""
+    """A separate server on which no test has created the roles."""
     with server_home() as home:
         cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
         cluster.initialise("bare")
@@ -79,7 +79,7 @@ def bare(bare_cluster: Cluster) -> Iterator[Bare]:
 
 
 def install(url: str, revision: str = "head") -> None:
-    """Make the schema."""
+    """Install the schema."""
     engine = open_engine(url)
     revisions.upgrade(engine, revision)
     engine.dispose()

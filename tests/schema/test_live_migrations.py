@@ -1,4 +1,4 @@
-"""Upgrades of a schema in use: sessions continue beside a transaction that has read every table."""
+"""Upgrades of a schema in use: sessions continue during a transaction that has read every table."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,7 +81,7 @@ def wait_for(other: Application, step: Future[str]) -> bool:
 
 
 def go_on(url: str, name: str) -> None:
-    """Another reader and a writer get what they need without waiting long."""
+    """Assert that another reader and a writer do not wait long."""
     with application(url) as other:
         other.execute(f"SET lock_timeout = '{LONGEST_WAIT}'")
         other.execute("SELECT count(*) FROM nearsim.document")

@@ -82,7 +82,7 @@ def test_missing_schema_names_the_command_to_run(engine: Engine) -> None:
 
 
 def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
-    """What a newer version would have made of the schema."""
+    """Change the schema as a newer version would."""
     with engine.begin() as connection:
         connection.execute(text("UPDATE nearsim.alembic_version SET version_num = :to"), {"to": revision})
         connection.execute(

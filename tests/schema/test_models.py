@@ -166,7 +166,7 @@ def test_views_are_read_only(engine: Engine, database_url: str) -> None:
 
 
 def applications_own() -> MetaData:
-    """Tables of an application: one of the name of ours, and one that points at ours."""
+    """Tables of an application: one with a name of nearsim's, and one that references nearsim."""
     own = MetaData()
     Table("document", own, Column("id", BigInteger, primary_key=True))
     reading = Table(

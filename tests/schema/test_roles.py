@@ -46,7 +46,7 @@ _TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {
 
 
 def refused(connection: "psycopg.Connection[tuple[object, ...]]", command: sql.SQL | sql.Composed) -> bool:
-    """Whether the server denies this for want of rights; any other way to fail is none of our business here."""
+    """Whether the server refuses a statement for lack of rights; other errors are ignored."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(command)
@@ -86,7 +86,7 @@ def written(url: str, user: str) -> dict[tuple[str, str], set[str]]:
 
 
 def expected(url: str, rights: dict[tuple[str, str], set[str] | None]) -> dict[tuple[str, str], set[str]]:
-    """The same as a rule says it."""
+    """The expected rights, from a rule."""
     return {
         (table, kind): given or {column for name, column, _ in columns(url) if name == table}
         for (table, kind), given in rights.items()
