@@ -34,7 +34,7 @@ def overlap(left: str, right: str) -> tuple[int, int]:
 
 
 def recipe(**match: object) -> Recipe:
-    """Bands enough to miss nothing at the threshold."""
+    """Enough bands to miss no pair at the threshold."""
     return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
 
 

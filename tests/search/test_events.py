@@ -38,12 +38,12 @@ BRIDGE = "a b c d e f g u v w x"  # alike to the first and the last of them, whi
 
 
 def unlike(count: int) -> list[Document]:
-    """Documents that share nothing."""
+    """Documents that share no word."""
     return [Document(f"d{number}", body=f"a{number} b{number} c{number}") for number in range(count)]
 
 
 def all_events(index: Index, after: int | None = None) -> list[Event]:
-    """What was told of the collection."""
+    """All events of the collection."""
     return list(index.events(after))
 
 
@@ -113,7 +113,7 @@ def test_many_writers_and_workers(index: Index, database_url: str) -> None:
 
 @contextmanager
 def at_work(workers: list[Worker]) -> Iterator[None]:
-    """Workers that are at work in the block, each in a thread."""
+    """Workers that run during the block, each in a thread."""
     threads = [Thread(target=worker.run) for worker in workers]
     for thread in threads:
         thread.start()
@@ -127,7 +127,7 @@ def at_work(workers: list[Worker]) -> Iterator[None]:
 
 
 def alike(rng: random.Random) -> str:
-    """One of few texts, with some number in it, or with another end."""
+    """One of few texts, with a number in it or a different end."""
     words = rng.choice(BASES).split()
     changed = rng.choice([[], [], [str(rng.randrange(3))], rng.sample("klmno", 2)])
     return " ".join([*words[: len(words) - len(changed)], *changed])
@@ -162,7 +162,7 @@ def test_a_large_cluster_is_not_read_for_one_more_member(index: Index, database_
 
 
 def index_entries_read(connection: Application) -> int:
-    """How many entries of the indexes of members were read so far."""
+    """The number of index entries of cluster members read so far."""
     connection.execute("SELECT pg_stat_force_next_flush()")
     asked = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'cluster_member_1'"
     return int(str(ask(connection, asked)))

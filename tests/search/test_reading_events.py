@@ -19,7 +19,7 @@ ALIKE = "one two three four five six"
 
 @pytest.fixture
 def index(database_url: str) -> Iterator[Index]:
-    """Three twins, two pairs of which are told."""
+    """Three twins, with two published pairs."""
     with Index.connect(database_url) as index:
         index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
         yield index
@@ -31,7 +31,7 @@ def numbers(found: Iterator[Event]) -> list[int]:
 
 
 def grow_old(writing: Application, through: int) -> None:
-    """Events up to one are of the day before yesterday."""
+    """Date events up to one back by two days."""
     writing.execute("UPDATE nearsim.event SET at = at - interval '2 days' WHERE event_id <= %s", [through])
 
 

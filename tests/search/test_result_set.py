@@ -87,7 +87,7 @@ def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[s
 
 
 def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float, error: float) -> list[str]:
-    """Names of which no two are about as alike as the threshold: there an estimate may say either."""
+    """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""
     chosen: list[str] = []
     for name in names:
         if all(abs(similarity(texts[name], texts[other]) - least) > 5 * error for other in chosen):

@@ -52,7 +52,7 @@ def url(server: Server) -> Iterator[str]:
 
 
 def ask(url: str, command: LiteralString, *values: object) -> list[Any]:
-    """The rows that a command answers with."""
+    """The rows of a query."""
     with psycopg.connect(url) as connection:
         return connection.execute(command, values).fetchall()
 
