@@ -108,7 +108,7 @@ def test_shared_bands_are_counted_from_keys_and_from_sketches(
 
 
 def _band(sketch: list[int], band: int, scheme: str) -> tuple[int, ...]:
-    """What of three rows of 0 or 1 a scheme sees: to xor only which value stands there oddly often."""
+    """The part of three rows of 0 or 1 that a scheme uses: for xor, only their parity."""
     rows = sketch[3 * band : 3 * band + 3]
     return (sum(rows) % 2,) if scheme == "xor" else tuple(rows)
 

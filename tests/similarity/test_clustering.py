@@ -99,7 +99,7 @@ def families(draw: st.DrawFn) -> Ranked:
 
 
 def stars(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
-    """The definition, word for word."""
+    """Stars by definition."""
     families: dict[int, list[int]] = {}
     for doc_id in order:
         families.setdefault(next((head for head, twin in twins if twin == doc_id), doc_id), []).append(doc_id)

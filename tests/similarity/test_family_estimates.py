@@ -39,7 +39,7 @@ of_middling_similarity = pytest.mark.parametrize(("variant", "similarity", "size
 
 
 def chance_of_bucket(similarity: float) -> float:
-    """The p-stable formula as Datar and others have it."""
+    """The p-stable formula of Datar and others."""
     if not 0 < similarity < 1:
         return float(similarity >= 1)
     ratio = WIDTH / (1 / similarity - 1)

@@ -34,7 +34,7 @@ SMALL = [
 
 
 def agree(construction: Amplification, functions: list[bool]) -> bool:
-    """Whether a construction says that two things are alike, by which of its functions do."""
+    """Whether a construction matches, given which of its functions match."""
     size = construction.inner.functions if construction.inner else 1
     groups = [functions[at : at + size] for at in range(0, len(functions), size)]
     votes = [agree(construction.inner, group) if construction.inner else group[0] for group in groups]
