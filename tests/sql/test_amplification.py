@@ -73,7 +73,7 @@ def test_evaluation_agrees_with_the_package(connection: Connection) -> None:
 
 
 def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArray[np.bool_]) -> list[bool]:
-    """Of each row of matched bands, whether it meets the recipe."""
+    """Whether each row of matched bands satisfies the recipe."""
     found = []
     for row in matched:
         cursor = driver(connection).execute(
@@ -146,7 +146,7 @@ def check_pairs(known: World) -> None:
 
 
 def check_reasons(known: World) -> None:
-    """why_not tells of bands that are shared but not enough of them where they are needed."""
+    """why_not reports shared bands that do not satisfy the amplification."""
     told = set()
     for left, right in list(combinations(known.doc_ids, 2))[::19]:
         if not (known.features[left] and known.features[right]):
@@ -164,7 +164,7 @@ def check_reasons(known: World) -> None:
 
 
 def check_similar(known: World) -> None:
-    """Asked for less, similar_to adds what the recipe compares; asked for a minimum, all that have it."""
+    """With a lower threshold similar_to adds compared pairs; with a minimum of bands, all that share it."""
     added = 0
     for asked in known.doc_ids[::9]:
         others = [

@@ -38,7 +38,7 @@ def expected(known: World, asked: list[int], least: float, verdicts: Verdicts) -
 
 
 def similarity_of(known: World, one: int, other: int, least: float, verdicts: Verdicts) -> float | None:
-    """How alike two documents are if one can be a duplicate of the other; -1 for pinned ones of no similarity."""
+    """The similarity of possible duplicates; -1 for pinned pairs without one."""
     verdict = verdicts.get((min(one, other), max(one, other)))
     stored = one in known.texts and other in known.texts and known.is_pair(one, other)
     if verdict == "pinned":

@@ -28,7 +28,7 @@ INTERNALS = [
 
 @contextmanager
 def stranger(known: World) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    """Collections are kept apart, and somebody who was granted none asks."""
+    """A user without any collection, under isolation."""
     with known.index.database.engine.begin() as connection:
         inner = driver(connection)
         role = sql.Identifier(STRANGER)
@@ -47,7 +47,7 @@ def stranger(known: World) -> Iterator["psycopg.Connection[tuple[object, ...]]"]
 
 @pytest.fixture
 def known(database_url: str) -> Iterator[World]:
-    """Two alike, one that is met in a bucket, and one without features."""
+    """Two similar documents, one that shares a bucket, and one without features."""
     texts = {
         "one": TEXT,
         "two": f"{TEXT} soon",

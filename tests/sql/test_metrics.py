@@ -37,7 +37,7 @@ def normal(text: str) -> str:
 
 
 class Words:
-    """What brute force knows of the documents, told by doc_id."""
+    """Expected figures of the documents by doc_id, by brute force."""
 
     def __init__(self, metric: str, profile: Profile, texts: dict[int, str]) -> None:
         self.metric, self.profile, self.texts = metric, profile, texts
@@ -66,7 +66,7 @@ class Words:
         return self.counts[one] == self.counts[other]
 
     def estimate(self, one: int, other: int) -> float:
-        """What the sketches say."""
+        """The estimate from the sketches."""
         family = self._encoder.family
         return float(family.estimate(self._sketches[one][None], self._sketches[other][None])[0])
 
@@ -100,14 +100,14 @@ def ask(index: Index, command: str, *values: object) -> list[Row]:
 
 
 def figures(row: Row) -> tuple[object, ...]:
-    """What `Words.told` tells, of a row of SQL."""
+    """The figures of `Words.told` from a row of SQL."""
     names = "similarity", "intersection_size", "union_size", "distance", "shared_bands", "estimate"
     return tuple(row[name] for name in names)
 
 
 @pytest.fixture(params=RULES)
 def known(request: pytest.FixtureRequest, database_url: str) -> Iterator[tuple[Index, Words]]:
-    """An indexed collection, and what brute force knows of it."""
+    """An indexed collection, and its figures by brute force."""
     with Index.connect(database_url) as index:
         profile = index.create_profile("default", override(Recipe(), [*BAG, *RULES[request.param]]))
         documents = [one for one in write_documents(3) if (one.body or "").strip(" ?!")]
@@ -173,7 +173,7 @@ def check_similar(index: Index, words: Words, expected: set[tuple[int, int]]) ->
 
 
 def check_why(index: Index, words: Words, expected: set[tuple[int, int]]) -> None:
-    """why and why_not of pairs, of twins, and of others, in the words of the metric."""
+    """why and why_not of pairs, of twins and of other documents, in terms of the metric."""
     match, reasons = words.profile.recipe.match, set()
     for pair in list(combinations(words.texts, 2))[::31]:
         (why,) = ask(index, "SELECT * FROM nearsim.why(%s::bigint, %s::bigint)", *pair)
@@ -239,7 +239,7 @@ def rounded(score: float) -> Decimal:
 
 
 def expected_reason(words: Words, pair: tuple[int, int], estimate: float, *, is_pair: bool) -> str:
-    """How the reason begins."""
+    """The beginning of the reason."""
     match, is_distance = words.profile.recipe.match, words.metric == "euclidean"
     word = {"euclidean": "distance", "cosine": "cosine", "weighted_jaccard": "similarity"}[words.metric]
     if words.are_twins(*pair):
@@ -277,7 +277,7 @@ def check_result_set(index: Index, words: Words) -> None:
 
 
 def check_probe(index: Index, words: Words, database_url: str) -> None:
-    """A text that is asked about from SQL has the answer that Python gives."""
+    """A lookup by text from SQL has the results of Python."""
     doc_id = next(
         a for a, b in combinations(words.texts, 2) if words.is_pair(a, b) and not words.are_twins(a, b)
     )

@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 
 def expected(known: World, doc_id: int, similarity: float | None, shared: int | None) -> list[Row]:
-    """What must be found, the most similar first."""
+    """The expected results, the most similar first."""
     least = THRESHOLD if similarity is None else similarity
     fewest = MINIMUM if shared is None else shared
     rows: list[tuple[float, int, Row]] = []
@@ -109,7 +109,7 @@ def test_numbers_and_verdicts_are_shown(database_url: str) -> None:
 
 
 def decide(known: World, one: int, other: int, verdict: str, undone_at: str | None = None) -> None:
-    """Write a verdict down; one that was undone counts for nothing."""
+    """Insert a verdict; one that was undone has no effect."""
     by = None if undone_at is None else "somebody"
     known.ask(
         "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why, undone_at, undone_by, "

@@ -50,7 +50,7 @@ def check_sides(known: World, found: dict[str, object], left: int, right: int) -
 
 
 def check_scores(known: World, found: dict[str, object], left: int, right: int) -> None:
-    """What is stored of a pair, what twins have, and what sketches say of others."""
+    """The stored figures of a pair, those of twins, and estimates for other documents."""
     signed = bool(known.features[left] and known.features[right])
     is_pair, twins = known.is_pair(left, right), signed and known.features[left] == known.features[right]
     assert (found["is_pair"], found["are_twins"]) == (is_pair, twins)
@@ -131,7 +131,7 @@ def kind_of(known: World, left: int, right: int) -> str:
 
 
 def check_reason(known: World, kind: str, left: int, right: int) -> None:
-    """The right reason, and the figures that go with it."""
+    """The correct reason and its figures."""
     found = known.row(WHY_NOT, right, left)
     assert (found["is_pair"], found["min_shared_bands"]) == (known.is_pair(left, right), MINIMUM)
     estimate, shared = known.estimate(left, right), known.shared(left, right)
