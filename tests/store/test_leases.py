@@ -37,13 +37,13 @@ def leaves(index: Index) -> Leaves:
 
 @pytest.fixture
 def other(index: Index) -> Iterator[Connection]:
-    """Somebody else's connection."""
+    """A second connection."""
     with index.database.engine.connect() as connection:
         yield connection
 
 
 def context_of(index: Index) -> Context:
-    """What a worker brings to work on the live generation."""
+    """The context of a worker for the live generation."""
     return index.serving().context
 
 
@@ -63,19 +63,19 @@ def write(index: Index, *bodies: str) -> None:
 
 
 def edit(index: Index, body: str) -> None:
-    """Every document says something else now; dispatched."""
+    """Change the text of every document, and dispatch the changes."""
     run(index, "UPDATE nearsim.document SET body = :body", body=body)
     dispatch_changes(index.database.engine)
 
 
 def run(index: Index, command: str, **values: object) -> None:
-    """One statement, committed."""
+    """Run a statement and commit."""
     with index.database.transaction() as connection:
         connection.execute(text(command), values)
 
 
 def read(index: Index, command: str, **values: object) -> list[tuple[object, ...]]:
-    """What a query says."""
+    """The result of a query."""
     with index.database.transaction() as connection:
         return [tuple(row) for row in connection.execute(text(command), values)]
 

@@ -161,7 +161,7 @@ def test_twins_are_found_by_index(loaded: Connection) -> None:
 
 
 def serve(connection: Connection) -> None:
-    """Let the generation be live, with all its indexes."""
+    """Make the generation live, with all its indexes."""
     inner = driver(connection)
     signatures.index_signatures(connection, LEAVES)
     pairs.finish_pairs(connection, LEAVES)
