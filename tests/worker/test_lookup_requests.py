@@ -58,14 +58,14 @@ def other(database_url: str, index: Index) -> Iterator[Application]:
 
 
 def put(other: Application, body: str, title: str | None = None, min_similarity: float | None = None) -> int:
-    """Ask; returns the probe's number."""
+    """Insert a request; return its probe_id."""
     row = other.execute(ASK, (body, title, min_similarity)).fetchone()
     assert row is not None and isinstance(row[0], int)
     return row[0]
 
 
 def checked(index: Index, body: str, title: str | None = None, min_similarity: float = 0.0) -> list[Row]:
-    """What Python says, in the columns of SQL."""
+    """The results of Python, in the columns of SQL."""
     return [
         (
             one.external_id,

@@ -5,7 +5,7 @@ from nearsim_db.worker.service import Schedule, Service
 
 
 class Clock:
-    """Time as the test has it."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -67,19 +67,19 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def pairs(database_url: str) -> set[tuple[str, str]]:
-    """The pairs that the index answers, whatever its queue holds."""
+    """The pairs of the index, without processing its queue."""
     with Index.connect(database_url) as index:
         return {(min(pair.left, pair.right), max(pair.left, pair.right)) for pair in index.pairs()}
 
 
 def failed(engine: Engine) -> list[WorkItem]:
-    """What went wrong."""
+    """The errors of failed work."""
     with engine.connect() as connection:
         return list(work_items.stream_work(connection, None, None, failed=True))
 
 
 def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProcess) -> None:
-    """Write documents, and halt a worker when it has taken them and not yet stored anything."""
+    """Write documents, and suspend a worker after it took them and before it stored anything."""
     wait_until(other, "SELECT count(*) = 1 FROM nearsim.lease")
     worker.signal(signal.SIGSTOP)
     other.execute(WRITE)
