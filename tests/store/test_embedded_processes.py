@@ -62,6 +62,7 @@ def test_log_is_truncated_to_its_end(tmp_path: Path) -> None:
     log.write_bytes(line * 11 * 1024 + b"the end\n")
     bound_log(log)
     assert log.stat().st_size == 0
+    assert (tmp_path / "data.log.1").stat().st_mode & 0o777 == 0o600
     kept = (tmp_path / "data.log.1").read_bytes()
     assert len(kept) == 1024 * 1024
     assert kept.endswith(b"\nthe end\n")

@@ -1,11 +1,13 @@
 """The embedded server, tested with real servers and killed processes."""
 
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import LiteralString
 
@@ -16,7 +18,7 @@ import sqlalchemy
 
 from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded import ensure_running, start, status, stop
-from nearsim_db.store.embedded.account import server_account
+from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import installed_binaries
 from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.embedded.processes import wait_until
@@ -133,6 +135,34 @@ def test_only_the_servers_user_may_enter_its_folders(used_home: Path) -> None:
     for private in (folder / "data", folder / "socket"):
         assert private.stat().st_mode & 0o777 == 0o700
         assert private.stat().st_uid == server_account().user_id
+
+
+def test_no_other_user_may_open_and_so_lock_a_file(used_home: Path) -> None:
+    folder = used_home / "postgresql"
+    locks = [path for path in folder.iterdir() if path.name == "lock" or path.suffix == ".lock"]
+    assert {"lock", "watchdog.lock", "data.lock"} <= {path.name for path in locks}
+    logs = list(folder.glob("*.log*"))
+    assert logs and all(path.stat().st_mode & 0o077 == 0 for path in (*locks, *logs))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can step down to another user")
+def test_another_user_cannot_stall_the_server(used_home: Path) -> None:
+    nobody = Account("nobody", 65534, 65534)
+    folder = used_home / "postgresql"
+    for name in ("lock", "watchdog.lock", "data.lock"):
+        tried = nobody.run(["flock", "--nonblock", str(folder / name), "true"])
+        assert tried.returncode != 0 and "Permission denied" in tried.stderr
+    assert ask(ensure_running(used_home), "SELECT 1") == 1
+
+
+def test_locks_of_an_earlier_version_are_closed_to_other_users(home: Path) -> None:
+    folder = home / "postgresql"
+    folder.mkdir(mode=0o755)
+    for name in ("lock", "watchdog.lock"):
+        (folder / name).touch()
+        (folder / name).chmod(0o644)
+    ensure_running(home, overrides=QUICK)
+    assert [(folder / name).stat().st_mode & 0o777 for name in ("lock", "watchdog.lock")] == [0o600, 0o600]
 
 
 def test_killed_client_does_not_affect_the_server(used_home: Path) -> None:
@@ -307,6 +337,30 @@ def test_root_reports_an_inaccessible_parent_and_leaves_it_unchanged(home: Path)
     with pytest.raises(ServerError, match=f"may not enter {closed}"):
         ensure_running(closed / "nearsim")
     assert closed.stat().st_mode & 0o777 == 0o700
+    assert list(closed.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
+def test_root_leaves_nothing_in_a_folder_of_a_user(home: Path, mode: int) -> None:
+    theirs = home / "theirs"
+    theirs.mkdir()
+    theirs.chmod(mode)
+    os.chown(theirs, 65534, 65534)
+    for folder in (theirs, theirs / "nearsim", theirs / "share" / "nearsim"):
+        with pytest.raises(ServerError, match=f"may not enter {theirs}|{theirs} belongs to another user"):
+            ensure_running(folder)
+        assert list(theirs.iterdir()) == []
+
+
+def test_without_the_programs_no_folder_is_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_nothing(name: str) -> ModuleSpec | None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_nothing)
+    with pytest.raises(ServerError, match="not installed"):
+        ensure_running(home / "nearsim")
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")

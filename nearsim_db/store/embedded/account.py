@@ -4,6 +4,7 @@ import os
 import pwd
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,16 +55,38 @@ class Account:
             os.chown(path, self.user_id, self.group_id, follow_symlinks=False)
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder and its missing parents so that this user can enter them.
+        """Create a folder and its missing parents so that this user can enter them, or nothing at all.
 
         New folders are private, unless root creates them for this user: then every user may enter. Existing ones are
-        left as they are. Raises ServerError if this user may not enter, and OSError.
+        left as they are. Raises ServerError if this user may not enter, or if root would create them in a folder of a
+        user, who could then not use it but replace its files; and OSError.
         """
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
-        for path in reversed(missing):
-            path.mkdir(exist_ok=True)
-            path.chmod(0o700 if self.is_current else 0o755)
-        self.require_entry(folder)
+        self.require_entry(missing[-1].parent if missing else folder)
+        if missing:
+            self._refuse_folder_of_user(missing[-1].parent)
+        made: list[Path] = []
+        try:
+            for path in reversed(missing):
+                # Another process may create it at the same time.
+                with suppress(FileExistsError):
+                    path.mkdir()
+                    made.append(path)
+                path.chmod(0o700 if self.is_current else 0o755)
+            self.require_entry(folder)
+        except (OSError, ServerError):
+            for path in reversed(made):
+                with suppress(OSError):
+                    path.rmdir()
+            raise
+
+    def _refuse_folder_of_user(self, folder: Path) -> None:
+        owner = folder.stat().st_uid
+        if not self.is_current and owner not in (0, self.user_id):
+            raise ServerError(
+                f"{folder} belongs to another user, and the server of root would lock that user out. Run nearsim as "
+                "that user, or choose a NEARSIM_HOME of root (/var/lib/nearsim is the default)."
+            )
 
     def can_enter(self, folder: Path) -> bool:
         """Whether this user may enter the folder, including all of its parents."""

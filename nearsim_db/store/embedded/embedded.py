@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from nearsim_db.store.embedded.binaries import embedded_binaries, installed_bina
 from nearsim_db.store.embedded.cluster import Cluster, connection_uri, require_private, socket_path
 from nearsim_db.store.embedded.configuration import embedded_settings
 from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
+from nearsim_db.store.embedded.server_log import open_log
 
 IDLE_SECONDS = 60.0
 _LOCK_SECONDS = 600.0
@@ -53,12 +54,12 @@ class ServerHome:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock for starting, handing out and stopping the server. Raises Timeout."""
-        with FileLock(self.folder / "lock").acquire(timeout=_LOCK_SECONDS, poll_interval=0.01):
+        with _private_lock(self.folder / "lock", _LOCK_SECONDS).acquire(poll_interval=0.01):
             yield
 
     def watchdog_lock(self) -> FileLock:
         """Return the lock that the only watchdog holds while it runs."""
-        return FileLock(self.folder / "watchdog.lock", timeout=0)
+        return _private_lock(self.folder / "watchdog.lock", 0)
 
     def socket_directory(self, account: Account) -> Path:
         """Return a private folder for the socket: in the home, or in /tmp if the path would be too long for a socket.
@@ -124,6 +125,7 @@ def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping
         account = server_account()
         socket_directory = files.socket_directory(account)
         if not files.folder.exists():
+            installed_binaries()
             account.make_folder(files.folder)
         _require_own(files.folder)
         with files.locked():
@@ -167,6 +169,7 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
         return
     lock.release()
     watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
+    open_log(files.log, server_account())
     with files.log.open("ab") as log:
         # The shell ends at once, so that the watchdog is no child of this process.
         subprocess.run(
@@ -178,6 +181,13 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
             start_new_session=True,
             check=False,
         )
+
+
+def _private_lock(path: Path, timeout_seconds: float) -> FileLock:
+    """Return the lock of a file that no other user may open: who can open it, if only to read, can lock it."""
+    with suppress(FileNotFoundError):
+        path.chmod(0o600)
+    return FileLock(path, timeout=timeout_seconds, mode=0o600)
 
 
 def _require_own(folder: Path) -> None:

@@ -21,7 +21,14 @@ def bound_log(log: Path) -> None:
     if log.exists() and log.stat().st_size > _LARGEST_BYTES:
         with log.open("rb") as file:
             file.seek(-_KEPT_BYTES, os.SEEK_END)
-            log.with_name(f"{log.name}.1").write_bytes(file.read())
+            end = file.read()
+        # Details of errors may quote documents.
+        kept = log.with_name(f"{log.name}.1")
+        with os.fdopen(
+            os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
+        ) as older:
+            os.fchmod(older.fileno(), 0o600)
+            older.write(end)
         os.truncate(log, 0)
 
 
