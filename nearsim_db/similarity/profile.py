@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.errors import FingerprintError, RecipeError, count_of
 from nearsim_db.similarity import lsh, sketch, text
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.metrics import METRICS
@@ -67,7 +67,7 @@ class Profile:
 
 
 def resolve(recipe: Recipe) -> Profile:
-    """Choose bands if the recipe has a recall, check languages, and compute the fingerprint.
+    """Choose bands if the recipe has a recall or a rule, check languages, and compute the fingerprint.
 
     Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
     is invalid or does not fit the sketch.
@@ -85,6 +85,9 @@ def resolve(recipe: Recipe) -> Profile:
         choice = choose(k, base, given.recall, match.min_shared_bands, threshold=match.threshold)
         amplification = lsh.banding(choice.bands, choice.rows, match.min_shared_bands)
         recall = choice.expected_recall
+    elif given.rule is not None:
+        amplification = _picked_bands(base, recipe)
+        recall = amplification.probability(base)
     else:
         assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
         amplification = lsh.banding(given.count, given.rows, match.min_shared_bands)
@@ -92,6 +95,26 @@ def resolve(recipe: Recipe) -> Profile:
     bands, rows = amplification.bands, amplification.rows
     fingerprint = _fingerprint(recipe, bands, rows)
     return Profile(recipe, bands, rows, k - bands * rows, recall, fingerprint, amplification)
+
+
+def _picked_bands(base: float, recipe: Recipe) -> lsh.Amplification:
+    """Choose bands by bands.rule for the probability `base` that two documents at the threshold agree in one value."""
+    k, minimum = recipe.sketch.k, recipe.match.min_shared_bands
+    rule = f"bands.rule = {recipe.bands.rule}"
+    try:
+        count = lsh.pick_bands(base, k)
+    except RecipeError as error:
+        raise RecipeError(f"{rule}: {error}") from error
+    if count > sketch.MAX_BANDS:
+        raise RecipeError(
+            f"{rule} needs {count} bands at the threshold {recipe.match.threshold:g} for sketch.k = {k}, more than the "
+            f"maximum of {sketch.MAX_BANDS}; lower sketch.k or raise match.threshold"
+        )
+    if minimum > count:
+        raise RecipeError(
+            f"match.min_shared_bands is {minimum}, more than the {count_of(count, 'band')} that {rule} gives; lower it"
+        )
+    return lsh.banding(count, k // count, minimum)
 
 
 def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:

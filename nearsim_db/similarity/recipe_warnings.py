@@ -74,9 +74,14 @@ def _unused_rows(profile: Profile) -> str | None:
     if profile.unused_rows == 0 or profile.recipe.bands.recall is not None:
         return None
     used = profile.bands * profile.rows
+    remedy = (
+        f"lower sketch.k to {used}, or raise bands.count"
+        if profile.recipe.bands.rule is None
+        else "to use more, set bands.count and bands.rows instead of bands.rule"
+    )
     return (
         f"{profile.unused_rows} of the {profile.recipe.sketch.k} values of a sketch are in no band: {profile.bands} "
-        f"bands of {profile.rows} rows use {used}; lower sketch.k to {used}, or raise bands.count"
+        f"bands of {profile.rows} rows use {used}; {remedy}"
     )
 
 

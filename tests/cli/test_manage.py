@@ -298,6 +298,21 @@ def test_ids_belong_to_one_collection(filled: CommandLine, tmp_path: Path) -> No
     assert filled.succeed("get", "storm").document()["body"] == STORM
 
 
+def test_the_riskiq_preset_picks_bands_for_its_threshold(nearsim: CommandLine) -> None:
+    outcome = nearsim.succeed(
+        "profile", "create", "r", "--preset", "riskiq", "--set", "match.threshold=0.5", "--json"
+    )
+    shown = outcome.document()
+    assert (shown["bands"], shown["rows"], shown["unused_rows"]) == (23, 4, 8)
+    assert shown["expected_recall"] == pytest.approx(1 - (1 - 0.5**4) ** 23)
+    assert "8 of the 100 values of a sketch are in no band" in outcome.err
+    assert "instead of bands.rule" in outcome.err
+    recall = nearsim.succeed(
+        "profile", "create", "all", "--preset", "riskiq", "--set", "bands.recall=0.99", "--json"
+    ).document()
+    assert recall["expected_recall"] >= 0.99
+
+
 def test_index_built_with_the_long_english_list_keeps_it(
     nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -82,6 +82,32 @@ def test_unresolvable_distances_are_refused(settings: list[str], reason: str) ->
         resolve(override(Recipe(), settings))
 
 
+# From the article: pickBands(t, 100), and floor(100 / bands)
+PICKED = {0.5: (23, 4), 0.6: (18, 5), 0.7: (14, 7), 0.8: (10, 10), 0.9: (6, 16), 0.95: (4, 25), 0.99: (2, 50)}
+
+
+@pytest.mark.parametrize("threshold", PICKED)
+def test_bands_follow_riskiqs_rule(threshold: float) -> None:
+    profile = resolve(override(presets.load("riskiq"), [f"match.threshold={threshold}"]))
+    bands, rows = PICKED[threshold]
+    assert (profile.bands, profile.rows, profile.unused_rows) == (bands, rows, 100 - bands * rows)
+    assert profile.expected_recall == pytest.approx(recall(threshold, bands, rows))
+    assert profile.expected_recall > 0.6
+    assert restore(to_mapping(profile.recipe), profile.fingerprint) == profile
+
+
+def test_riskiqs_rule_at_its_ends() -> None:
+    exact = resolve(override(Recipe(), ["bands.rule=pick_bands", "match.threshold=1"]))
+    assert (exact.bands, exact.rows) == (1, 128)
+    for settings, reason in (
+        (["match.threshold=0.2", "sketch.k=4096"], "needs .* bands .* more than the maximum of 256"),
+        (["match.threshold=0.01", "sketch.k=8"], "bands.rule = pick_bands: .* needs more than 8 bands"),
+        (["match.threshold=0.8", "match.min_shared_bands=20"], "match.min_shared_bands is 20"),
+    ):
+        with pytest.raises(RecipeError, match=reason):
+            resolve(override(Recipe(), ["bands.rule=pick_bands", *settings]))
+
+
 DECIDING = [
     "fields=['body']",
     "normalise.unicode=nfc",
@@ -101,6 +127,7 @@ DECIDING = [
     "sketch.k=127",
     "sketch.seed=2",
     "bands.recall=0.991",
+    "bands.rule=pick_bands",
     "bands.hash=xor",
     "match.threshold=0.71",
     "match.min_shared_bands=2",

@@ -199,6 +199,11 @@ IMPOSSIBLE = [
     ("bands.rows = 10", "count and rows together"),
     ("bands = {recall = 0.9, rows = 5}", "count and rows together"),
     ("bands = {recall = 0.9, count = 5, rows = 5}", "not both"),
+    ('bands = {rule = "pick_bands", recall = 0.9}', "chooses count and rows"),
+    ('bands = {rule = "pick_bands", count = 5, rows = 5}', "chooses count and rows"),
+    ('bands.rule = "guess"', "bands.rule is 'guess'"),
+    ('bands.rule = "pick_bands"\nsketch.family = "bottom_k"', "a band of bottom_k is one id"),
+    ('bands.rule = "pick_bands"\nmatch.amplification = "or(4)"', "replaces bands.recall"),
     ("bands = {count = 26, rows = 5}", "need 130 values, the sketch has k = 128"),
     (
         "sketch.family = 'bottom_k'\nbands = {count = 5, rows = 2}",
@@ -327,6 +332,7 @@ recipes = st.fixed_dictionaries(
             st.fixed_dictionaries({}, optional={"recall": st.floats(0.0001, 0.9999)}),
             st.fixed_dictionaries({"count": st.integers(1, 20), "rows": st.integers(1, 5)}),
             st.fixed_dictionaries({"hash": one_of("mix64", "xor", "djb2a-joined")}),
+            st.just({"rule": "pick_bands"}),
         ),
         "match": st.fixed_dictionaries(
             {},

@@ -50,6 +50,17 @@ def test_override_of_the_recall_replaces_count_and_rows() -> None:
     assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
 
 
+@pytest.mark.parametrize("banding", ["recall = 0.9", "count = 10, rows = 4", 'rule = "pick_bands"'])
+def test_bandings_replace_each_other(banding: str) -> None:
+    recipe = parse(f"bands = {{{banding}}}")
+    assert override(recipe, ["bands.recall=0.95"]) == parse("bands.recall = 0.95")
+    assert override(recipe, ["bands.rule=pick_bands"]) == parse('bands.rule = "pick_bands"')
+    assert override(recipe, ["bands.count=9", "bands.rows=3"]) == parse("bands = {count = 9, rows = 3}")
+    amplified = override(recipe, ["match.amplification=or(4)"])
+    assert amplified == parse('match.amplification = "or(4)"')
+    assert override(amplified, ["bands.rule=pick_bands"]) == parse('bands.rule = "pick_bands"')
+
+
 def test_override_of_the_family_drops_its_options() -> None:
     recipe = parse('sketch = {family = "minhash", functions = "java32", k = 64}')
     assert override(recipe, ["sketch.family=fast_similarity"]) == parse("sketch.k = 64")

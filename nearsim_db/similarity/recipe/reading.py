@@ -14,7 +14,7 @@ from nearsim_db.similarity.recipe.sections import Recipe
 from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
-_BANDING_KEYS = ("recall", "count", "rows")
+_BANDING_KEYS = ("recall", "count", "rows", "rule")
 _MOST_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
 # A key of n parts takes tomllib time quadratic in n.
@@ -70,8 +70,8 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """Apply `key.path=value` settings, as given on the command line.
 
     A value is parsed as TOML (`5`, `0.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
-    the keys that it excludes: bands.count and bands.rows replace bands.recall, match.amplification replaces
-    bands, and vice versa; another family drops the options of the previous one.
+    the keys that it excludes: bands.count and bands.rows, bands.recall and bands.rule replace each other,
+    match.amplification replaces bands, and vice versa; another family drops the options of the previous one.
     """
     data = to_mapping(recipe)
     changes = dict(_split_setting(setting) for setting in settings)
@@ -90,9 +90,11 @@ def _excluded(changes: dict[str, Any], family: str) -> list[tuple[str, str]]:
     """Return the keys of a recipe that settings replace."""
     excluded = []
     if "bands.recall" in changes:
-        excluded += [("bands", "count"), ("bands", "rows")]
+        excluded += [("bands", "count"), ("bands", "rows"), ("bands", "rule")]
     if "bands.count" in changes or "bands.rows" in changes:
-        excluded += [("bands", "recall")]
+        excluded += [("bands", "recall"), ("bands", "rule")]
+    if "bands.rule" in changes:
+        excluded += [("bands", "recall"), ("bands", "count"), ("bands", "rows")]
     if any(f"bands.{key}" in changes for key in _BANDING_KEYS) or "match.min_shared_bands" in changes:
         excluded += [("match", "amplification")]
     if "match.amplification" in changes:

@@ -68,17 +68,21 @@ class Sketch(_Section, frozen=True):
 
 
 class Bands(_Section, frozen=True):
-    """How the sketch is cut into bands: chosen for `recall` (0.99 by default), or by `count` and `rows`."""
+    """How the sketch is cut into bands: chosen for `recall` (0.99 by default), by a `rule`, or by `count` and `rows`.
+
+    The rule pick_bands is RiskIQ's (see `lsh.pick_bands`).
+    """
 
     recall: Annotated[float, Meta(gt=0, lt=1)] | None = None
     count: Annotated[int, Meta(ge=1, le=256)] | None = None
     rows: Positive | None = None
+    rule: Literal["pick_bands"] | None = None
     hash: Literal["mix64", "xor", "djb2a-joined"] = "mix64"
 
     @property
     def is_open(self) -> bool:
         """Whether no banding is given."""
-        return self.recall is None and self.count is None and self.rows is None
+        return (self.recall, self.count, self.rows, self.rule) == (None, None, None, None)
 
 
 class Match(_Section, frozen=True):

@@ -111,12 +111,14 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
     if match.amplification is not None:
         if not bands.is_open or match.min_shared_bands != 1:
             raise RecipeError(
-                "match.amplification replaces bands.recall, bands.count, bands.rows and "
+                "match.amplification replaces bands.recall, bands.count, bands.rows, bands.rule and "
                 "match.min_shared_bands; give either it or them"
             )
         return
     if (bands.count is None) != (bands.rows is None):
         raise RecipeError("bands: give count and rows together, or recall alone")
+    if bands.rule is not None:
+        _check_rule(bands, sketch)
     if sketch.family == "bottom_k" and (bands.rows or 1) != 1:
         raise RecipeError(
             f"bands.rows is {bands.rows}; a band of bottom_k is one of the smallest ids: give rows = 1, or recall alone"
@@ -131,6 +133,17 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
         )
     if bands.count is not None and bands.rows is not None:
         _check_given_bands(bands.count, bands.rows, bands.recall, sketch, match)
+
+
+def _check_rule(bands: "Bands", sketch: "Sketch") -> None:
+    if bands.recall is not None or bands.count is not None:
+        raise RecipeError(
+            f"bands.rule = {bands.rule} chooses count and rows; give either it, or recall, or both of them"
+        )
+    if sketch.family == "bottom_k":
+        raise RecipeError(
+            f"bands.rule = {bands.rule} chooses rows, but a band of bottom_k is one id; give bands.recall instead"
+        )
 
 
 def _check_given_bands(count: int, rows: int, recall: float | None, sketch: "Sketch", match: "Match") -> None:
