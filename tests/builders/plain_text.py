@@ -76,7 +76,7 @@ all_rules = st.builds(
     st.sampled_from(["char", "word", "bag", "sentence"]),
     st.integers(1, 5),
     st.sampled_from(["whitespace", "unicode", "ascii"]),
-    st.sampled_from(["poly64", "crc32", "djb2a"]),
+    st.sampled_from(["poly64", "crc32", "djb2a", "djb2a-signed"]),
     st.sampled_from(["none", "nfc", "nfkc"]),
     st.sampled_from(["none", "lower", "casefold"]),
     st.sampled_from(["none", "collapse"]),
@@ -189,7 +189,14 @@ def hash_of(shingle: str, base: str) -> int:
     data = shingle.encode()
     if base == "crc32":
         return zlib.crc32(data)
-    return poly64(data) if base == "poly64" else djb2a(data)
+    return poly64(data) if base == "poly64" else djb2a(data, signed=base == "djb2a-signed")
+
+
+def jvm_char_ids(text: str, k: int) -> list[int]:
+    """djb2a of runs of k UTF-16 units, each cast to a byte from -128 to 127: what `shingle.map(_.toByte)` yields."""
+    units = list(memoryview(text.encode("utf-16-le")).cast("H"))
+    runs = [units[at : at + k] for at in range(max(1, len(units) - k + 1))] if units else []
+    return [djb2a(bytes(unit & 0xFF for unit in run), signed=True) for run in runs]
 
 
 def poly64(data: bytes) -> int:
@@ -202,9 +209,9 @@ def poly64(data: bytes) -> int:
     return value ^ (value >> 33)
 
 
-def djb2a(data: bytes) -> int:
-    """h = (h * 33) ^ byte from 5381; the low 32 bits, which depend on none above them."""
+def djb2a(data: bytes, *, signed: bool = False) -> int:
+    """h = (h * 33) ^ byte from 5381, with bytes of 0 to 255 or, signed, -128 to 127; then the low 32 bits."""
     value = 5381
     for byte in data:
-        value = (value * 33) & 0xFFFFFFFF ^ byte
-    return value
+        value = (value * 33) ^ (byte - 256 if signed and byte > 127 else byte)
+    return value & 0xFFFFFFFF

@@ -185,6 +185,7 @@ IMPOSSIBLE = [
     ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
     ("shingle.min_token_length = 0", "shingle.min_token_length is 0"),
     ('hash.base = "md5"', "poly64 or crc32 or djb2a"),
+    ('hash.base = "djb2a-cast"', "set shingle.scheme to char, or hash.base to djb2a-signed"),
     ("sketch.k = 0", "sketch.k is 0"),
     ("sketch.k = 4097", "it must be at most 4096"),
     ("sketch.k = true", "sketch.k is True; it must be an integer"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.text import SCHEME_VERSION, Shingler
@@ -90,6 +91,23 @@ def test_newshound_crc32_of_words(backend: Backend) -> None:
 def test_riskiq_djb2a(backend: Backend) -> None:
     assert ids("he", backend, "djb2a", scheme="char", k=2) == [5861128]
     assert ids("she said he", backend, "djb2a", scheme="bag")[-1] == 5861128
+
+
+@every_backend
+def test_the_signedness_of_djb2a_beyond_ascii(backend: Backend) -> None:
+    one = {"scheme": "char", "k": 5}
+    assert ids("é", backend, "djb2a", **one) == [5857935]
+    assert ids("é", backend, "djb2a-signed", **one) == [5859471]
+    # The byte -23 of U+00E9: 177573 ^ -23 is -177588.
+    assert ids("é", backend, "djb2a-cast", **one) == [-177588 % 2**32]
+    assert ids("ǩ", backend, "djb2a-cast", **one) == ids("é", backend, "djb2a-cast", **one)
+    for base in ("djb2a", "djb2a-signed", "djb2a-cast"):
+        assert ids("he", backend, base, **one) == [5861128]
+
+
+def test_riskiqs_preset_hashes_as_a_jvm_does() -> None:
+    recipe = presets.load("riskiq")
+    assert Shingler(recipe, "numpy").shingles(["é"]).ids.tolist() == [5859471]
 
 
 @every_backend

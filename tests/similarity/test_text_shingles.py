@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.text import ID_BITS, Shingler, Shingles, poly64
 from tests.builders.plain_text import (
     MASK,
@@ -18,11 +19,12 @@ from tests.builders.plain_text import (
     digit_runs,
     every_backend,
     hash_of,
+    jvm_char_ids,
     shingles,
 )
 from tests.builders.plain_text import poly64 as plain_poly64
 
-every_base = pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a"])
+every_base = pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a", "djb2a-signed"])
 
 
 def cut(texts: list[str], rules: Rules, backend: Backend) -> Shingles:
@@ -42,6 +44,24 @@ def ids_of(text: str, rules: Rules, backend: Backend) -> list[int]:
 
 def expected_ids(text: str, rules: Rules) -> list[int]:
     return [hash_of(shingle, rules.base) for shingle in shingles(text, rules)]
+
+
+@every_backend
+@settings(max_examples=200, deadline=None)
+@given(texts=st.lists(any_text, max_size=4), k=st.integers(1, 6))
+@example(texts=["", "a😀", "ĠĊ", "안녕", "é" * 5000], k=3)
+def test_cast_characters_are_utf_16_units(backend: Backend, texts: list[str], k: int) -> None:
+    recipe = from_mapping(
+        {
+            "normalise": {"unicode": "none", "case": "none", "whitespace": "none"},
+            "shingle": {"scheme": "char", "k": k},
+            "hash": {"base": "djb2a-cast"},
+        }
+    )
+    found = Shingler(recipe, backend).shingles(texts)
+    for row, text in enumerate(texts):
+        ids = found.ids[found.offsets[row] : found.offsets[row + 1]].tolist()
+        assert ids == jvm_char_ids(text, k)
 
 
 @every_backend

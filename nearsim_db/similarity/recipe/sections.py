@@ -37,9 +37,12 @@ class Shingle(_Section, frozen=True):
 
 
 class Hash(_Section, frozen=True):
-    """The base hash of shingle ids."""
+    """The base hash of shingle ids. djb2a takes bytes as 0 to 255, djb2a-signed as -128 to 127, both of UTF-8.
 
-    base: Literal["poly64", "crc32", "djb2a"] = "poly64"
+    djb2a-cast is djb2a-signed of the low bytes of UTF-16 units, each of which counts as a character.
+    """
+
+    base: Literal["poly64", "crc32", "djb2a", "djb2a-signed", "djb2a-cast"] = "poly64"
 
 
 class Sketch(_Section, frozen=True):

@@ -36,6 +36,11 @@ def check(recipe: "Recipe") -> None:
     _check_estimate(recipe.match, recipe.sketch)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
+    if recipe.hash.base == "djb2a-cast" and recipe.shingle.scheme != "char":
+        raise RecipeError(
+            f"hash.base = djb2a-cast hashes runs of characters, but shingle.scheme is {recipe.shingle.scheme}; set "
+            "shingle.scheme to char, or hash.base to djb2a-signed"
+        )
     _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.cluster.keep))
     keep_policy(recipe.cluster.keep)
     retained_seconds(recipe.retain.age)

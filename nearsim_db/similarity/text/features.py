@@ -11,11 +11,11 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import sentences, separators
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
-from nearsim_db.similarity.text.normalise import Canonical, from_texts, make_fold, squeeze
+from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
 
 SCHEME_VERSION = 1
-ID_BITS = {"poly64": 64, "crc32": 32, "djb2a": 32}
+ID_BITS = {"poly64": 64, "crc32": 32, "djb2a": 32, "djb2a-signed": 32, "djb2a-cast": 32}
 
 _SPACE, _NEWLINE = 32, 10
 _TABLES: dict[str, Callable[[bool], separators.Table]] = {
@@ -67,15 +67,22 @@ class Shingler:
             return self._sentence_shingles(folded)
         canonical = self._squeeze(folded)
         if self._rules.scheme == "char":
-            ids, offsets = self._kernels.char_ids(
-                canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
-            )
-            return Shingles(ids, offsets, canonical, self._kernels)
+            return self._char_shingles(canonical)
         units = canonical
         if self._word_filter is not None:
             units = from_texts([self._word_filter(canonical.text(i)) for i in range(len(texts))])
         k = 1 if self._rules.scheme == "bag" else self._rules.k
         return self._unit_shingles(units, k, _SPACE, canonical)
+
+    def _char_shingles(self, canonical: Canonical) -> Shingles:
+        if self._base == "djb2a-cast":
+            data, begins = low_bytes(canonical)
+            ids, offsets = self._kernels.char_ids(data, begins, self._rules.k, "djb2a-signed", True)
+        else:
+            ids, offsets = self._kernels.char_ids(
+                canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
+            )
+        return Shingles(ids, offsets, canonical, self._kernels)
 
     def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
         """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them."""

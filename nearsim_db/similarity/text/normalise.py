@@ -51,6 +51,16 @@ def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels)
     return Canonical(data, offsets, raw.ascii)
 
 
+def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the low byte of each UTF-16 unit, uint8, and the offsets of the documents in them, int64 of n + 1."""
+    if texts.ascii:
+        return texts.data, texts.offsets
+    units = ((texts.data & 0xC0) != 0x80).astype(np.int64) + (texts.data >= 0xF0)
+    before = np.concatenate(([0], np.cumsum(units)))
+    utf16 = texts.data.tobytes().decode("utf-8").encode("utf-16-le")
+    return np.frombuffer(utf16, np.uint8)[::2].copy(), before[texts.offsets]
+
+
 def make_fold(rules: Normalise) -> Callable[[str], str]:
     """Return a function for the steps that precede the kernels: HTML, Unicode form, case beyond ASCII."""
 

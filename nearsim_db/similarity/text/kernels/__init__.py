@@ -18,7 +18,7 @@ class TextKernels(Protocol):
 
     A unit is a code point (`char_ids`) or a run between single `separator` bytes, none at the ends
     (`unit_ids`). `k` consecutive units make a shingle; a document of fewer units, but at least one, is one
-    shingle. `base` is poly64, crc32 or djb2a.
+    shingle. `base` is poly64, crc32, djb2a or djb2a-signed. With `single_bytes` every byte is a character.
     """
 
     def squeeze(self, data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
@@ -26,7 +26,9 @@ class TextKernels(Protocol):
         entry.
         """
 
-    def char_ids(self, data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
+    def char_ids(
+        self, data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool
+    ) -> tuple[Ids, Offsets]:
         """Return the ids of each document's k-character shingles in order, with repetitions: uint64, ragged."""
 
     def unit_ids(

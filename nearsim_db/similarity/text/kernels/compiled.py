@@ -18,14 +18,14 @@ from nearsim_db.similarity.text.kernels.plain_hashes import crc_table
 _BASE = np.uint64(poly64.BASE)
 _SEGMENT = np.uintp(poly64.SEGMENT)
 _WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
-_POLY64, _CRC32, _DJB2A = 0, 1, 2
-_BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A}
+_POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
+_BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
 
 
-def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
+def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool) -> tuple[Ids, Offsets]:
     ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
     tables = poly64.powers(), poly64.inverse_powers(), crc_table()
-    _char_ids(data, offsets, np.uintp(k), _BASES[base], ascii, *tables, ids, out)
+    _char_ids(data, offsets, np.uintp(k), _BASES[base], single_bytes, *tables, ids, out)
     return ids[: out[-1]], out
 
 
@@ -77,9 +77,10 @@ def _direct_hash(data, begin, end, base, crc_entries):
         for at in range(begin, end):
             state = crc_entries[(state ^ uint32(data[at])) & uint32(0xFF)] ^ (state >> uint32(8))
         return uint64(state ^ uint32(0xFFFFFFFF))
-    state = uint32(5381)
+    state, sign = uint32(5381), uint32(0x80 if base == _SIGNED_DJB2A else 0)
     for at in range(begin, end):
-        state = uint32(state * uint32(33)) ^ uint32(data[at])
+        # Flipping the sign bit and subtracting it extends it to 32 bits.
+        state = uint32(state * uint32(33)) ^ uint32((uint32(data[at]) ^ sign) - sign)
     return uint64(state)
 
 
@@ -139,7 +140,7 @@ def _longest(offsets):
 
 
 @compiled
-def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids, out):
+def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entries, ids, out):
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(0, np.uintp)
@@ -149,7 +150,7 @@ def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids,
         if begin == end:
             out[document + 1] = written
             continue
-        if base == _POLY64 and k <= _SEGMENT and (ascii or is_ascii(data, begin, end)):
+        if base == _POLY64 and k <= _SEGMENT and (single_bytes or is_ascii(data, begin, end)):
             written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
             if len(starts) == 0:
@@ -157,7 +158,7 @@ def _char_ids(data, offsets, k, base, ascii, powers, inverses, crc_entries, ids,
             units = uintp(0)
             for at in range(begin, end):
                 starts[units] = at
-                units += uintp(data[at] & 0xC0 != 0x80)
+                units += uintp(single_bytes or data[at] & 0xC0 != 0x80)
             starts[units] = end
             written = _window_ids(
                 data, starts, units, uintp(0), k, base, powers, inverses, crc_entries, sums, ids, written

@@ -15,10 +15,11 @@ Positions = NDArray[np.int64]
 _CHARACTERS_AT_ONCE = poly64.SEGMENT // 8
 
 
-def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, ascii: bool) -> tuple[Ids, Offsets]:
-    if base == "poly64" and ascii and k <= _CHARACTERS_AT_ONCE:
+def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool) -> tuple[Ids, Offsets]:
+    if base == "poly64" and single_bytes and k <= _CHARACTERS_AT_ONCE:
         return _char_poly64(data, None, offsets, k)
-    bounds = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))
+    begins = np.arange(len(data)) if single_bytes else np.flatnonzero((data & 0xC0) != 0x80)
+    bounds = np.append(begins, len(data))
     first_unit = np.searchsorted(bounds, offsets)
     if base == "poly64" and k <= _CHARACTERS_AT_ONCE:
         return _char_poly64(data, bounds, first_unit, k)

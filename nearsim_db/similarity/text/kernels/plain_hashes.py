@@ -78,13 +78,23 @@ def _crc32(data: Bytes, starts: Positions, ends: Positions) -> Ids:
 
 
 def _djb2a(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+    return _djb2a_of(data, starts, ends, np.dtype(np.uint8))
+
+
+def _signed_djb2a(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+    return _djb2a_of(data, starts, ends, np.dtype(np.int8))
+
+
+def _djb2a_of(data: Bytes, starts: Positions, ends: Positions, of_byte: np.dtype[np.integer]) -> Ids:
+    """Hash with bytes of this type: a signed one is extended to 32 bits with its sign, as the JVM does."""
+
     def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
-        return (state * np.uint32(33)) ^ byte
+        return (state * np.uint32(33)) ^ byte.view(of_byte).astype(np.uint32)
 
     hashes = _stepwise(data, starts, ends, _DJB2A_START, step)
     for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
         state = _DJB2A_START
-        for byte in data[starts[window] : ends[window]].tobytes():
+        for byte in data[starts[window] : ends[window]].view(of_byte).tolist():
             state = (state * 33 ^ byte) & 0xFFFFFFFF
         hashes[window] = state
     return hashes.astype(np.uint64)
@@ -117,4 +127,5 @@ HASHES: dict[str, Callable[[Bytes, Positions, Positions], Ids]] = {
     "poly64": poly64_of,
     "crc32": _crc32,
     "djb2a": _djb2a,
+    "djb2a-signed": _signed_djb2a,
 }
