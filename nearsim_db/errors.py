@@ -13,6 +13,7 @@ NearsimError
 ├── DatabaseError           the database refused, is full, or the connection was lost
 │   ├── UnreachableError    no server answers at the address
 │   └── SchemaError         the schema is missing, or newer than this code
+├── PoolError               a connection pool that gives no sessions
 └── ServerError             the embedded server cannot be started or stopped
 """
 
@@ -120,6 +121,10 @@ class UnreachableError(DatabaseError):
 
 class SchemaError(DatabaseError):
     """The schema is missing, or newer than this code."""
+
+
+class PoolError(NearsimError):
+    """The address is of a connection pool whose clients do not keep their sessions, as locks and notifications need."""
 
 
 class ServerError(NearsimError):

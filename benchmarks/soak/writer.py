@@ -18,6 +18,7 @@ _CONFLICTS = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.SerializationFailure,
     psycopg.errors.NoDataFound,
+    psycopg.errors.InvalidParameterValue,  # one of two documents was moved to another collection
     # Another session has decided a prepared transaction, or is doing so.
     psycopg.errors.UndefinedObject,
     psycopg.errors.ObjectNotInPrerequisiteState,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg import sql
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.arrays import packed
@@ -36,7 +37,8 @@ def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDAr
 
 def index_bands(connection: Connection, leaves: Leaves) -> None:
     """Create the band table's only index."""
-    driver(connection).execute(statement("index_bands", leaves))
+    name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
+    driver(connection).execute(statement("index_bands", leaves, band_index=name))
 
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:

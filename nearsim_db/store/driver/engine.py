@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+from nearsim_db.store.driver.pool_mode import refuse_transaction_pool
 from nearsim_db.store.driver.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
@@ -41,21 +43,34 @@ def open_engine(url: str) -> Engine:
         max_overflow=-1,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
-    event.listen(engine, "do_connect", _connect)
+    event.listen(engine, "do_connect", _Connector().connect)
     return engine
 
 
-def _connect(
-    dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
-) -> "psycopg.Connection[tuple[object, ...]]":
-    connection = psycopg.connect(*arguments, **parameters, autocommit=True)
-    try:
-        connection.execute(statement("begin_session"))
-        connection.autocommit = False
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+class _Connector:
+    """Opens the connections of an engine; the first of them tells whether the address is of a usable pool."""
+
+    def __init__(self) -> None:
+        self._is_checked = False
+
+    def connect(
+        self, dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
+    ) -> "psycopg.Connection[tuple[object, ...]]":
+        """Connect, and set what every session of nearsim relies on. Raises PoolError."""
+        connection = psycopg.connect(*arguments, **parameters, autocommit=True)
+        try:
+            if not self._is_checked:
+                # Settings would reach other clients of a pool in transaction mode.
+                refuse_transaction_pool(
+                    connection, partial(psycopg.connect, *arguments, **parameters, autocommit=True)
+                )
+                self._is_checked = True
+            connection.execute(statement("begin_session"))
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":

@@ -3,8 +3,10 @@
 TRUNCATE {band}
 
 -- name: index_bands
--- Create the only index after the load; the self-join and every lookup use it.
-CREATE UNIQUE INDEX ON {band} (bucket_hash, doc_id)
+-- Create the only index after the load; the self-join and every lookup use it. It also identifies deleted rows for
+-- logical replication: a publication of all tables would otherwise refuse the deletes.
+CREATE UNIQUE INDEX {band_index} ON {band} (bucket_hash, doc_id);
+ALTER TABLE {band} REPLICA IDENTITY USING INDEX {band_index}
 
 -- name: delete_bands
 -- Delete the band rows of heads by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
