@@ -26,5 +26,3 @@ COMMENT ON FUNCTION nearsim.set_revision() IS
 
 CREATE TRIGGER document_set_revision BEFORE UPDATE ON nearsim.document
     FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION nearsim.set_revision();
--- Logical replication fires only such triggers: a comparison then finds the documents that it has changed.
-ALTER TABLE nearsim.document ENABLE ALWAYS TRIGGER document_set_revision;
