@@ -41,7 +41,18 @@ class Server:
     @contextmanager
     def database(self, fill: Fill | None = None) -> Iterator[str]:
         """The URL of a database for the block: with the schema only, or a copy of one filled by `fill`."""
-        name = self._create(self._filled_by(fill) if fill else _TEMPLATE)
+        with self._copy(self._filled_by(fill) if fill else _TEMPLATE) as url:
+            yield url
+
+    @contextmanager
+    def empty_database(self) -> Iterator[str]:
+        """The URL of a database without the schema."""
+        with self._copy("template0") as url:
+            yield url
+
+    @contextmanager
+    def _copy(self, template: str) -> Iterator[str]:
+        name = self._create(template)
         yield self._cluster.dsn(name)
         self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 

@@ -1,0 +1,47 @@
+"""A server that is killed before the n-th statement or commit of a session."""
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, event
+
+from nearsim_db.store.embedded.cluster import Cluster
+
+
+def kill(cluster: Cluster) -> None:
+    """kill -9 the postmaster."""
+    postmaster = cluster.status()
+    assert postmaster is not None
+    postmaster.process.kill()
+    postmaster.process.wait()
+
+
+class ServerKill:
+    """Kills the server before one statement or commit of an engine; `is_done` once it has."""
+
+    def __init__(self, cluster: Cluster, before_step: int) -> None:
+        self._cluster, self._left = cluster, before_step
+        self.is_done = False
+
+    def watch(self, engine: Engine) -> None:
+        """Count the statements and commits of new connections from here on."""
+        engine.dispose()
+
+        class Cursor(psycopg.Cursor[Any]):
+            def execute(cursor, *arguments: Any, **parameters: Any) -> Any:
+                self._step()
+                return super().execute(*arguments, **parameters)
+
+        @event.listens_for(engine, "connect")
+        def connected(backend: "psycopg.Connection[Any]", record: object) -> None:
+            backend.cursor_factory = Cursor
+
+        @event.listens_for(engine, "commit")
+        def committing(connection: Connection) -> None:
+            self._step()
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            kill(self._cluster)
+            self.is_done = True
