@@ -18,6 +18,7 @@ from benchmarks.soak.system import ATTACHED, System
 
 _WRITERS, _WORKERS, _COMMANDS = 3, 2, 2
 _DRAIN_SECONDS = 180.0
+_COMMAND_SECONDS = 20.0
 _LEFT = """
 SELECT 'change', NULL, collection_id, doc_id, NULL, NULL FROM nearsim.change
 UNION ALL SELECT 'work', generation_id, NULL, doc_id, work.stage, error FROM nearsim.work JOIN nearsim.generation
@@ -96,7 +97,7 @@ class Rounds:
     def _disturb(self) -> None:
         kind = self._rng.choices(
             ["worker", "writer", "command", "server", "backend", "decide", "none"],
-            [30, 25, 4, 1.2, 1, 15, 5],
+            [30, 25, 2, 1.2, 1, 15, 5],
         )[0]
         if kind in ("worker", "writer", "command"):
             child = self._rng.choice([one for one in self._running if one.kind == kind])
@@ -147,8 +148,12 @@ class Rounds:
         return ("reindex", reindex, profile.name, *where, *yes, "--quiet")
 
     def _settle(self) -> None:
-        """End writers, workers and commands, and decide all prepared transactions."""
+        """End writers and workers, and most commands by waiting; decide all prepared transactions."""
+        self._try_to_decide(1.0)
         for child in self._running:
+            if child.kind == "command" and self._rng.random() < 0.8:
+                child.process.join(_COMMAND_SECONDS)
+                self._ended(child)
             if child.is_alive:
                 child.kill()
                 self._counts.kills[child.kind] += 1
