@@ -97,7 +97,7 @@ def test_updating_the_view_writes_nothing(tenants: Tenants, app: Application) ->
     assert app.execute("SELECT * FROM story ORDER BY 1").fetchall() == rows
 
 
-def test_the_trigger_takes_no_other_number(tenants: Tenants, app: Application) -> None:
+def test_trigger_ignores_a_forged_doc_id(tenants: Tenants, app: Application) -> None:
     app.execute("GRANT ALL ON nearsim.attached_texts TO PUBLIC")
     app.execute("GRANT EXECUTE ON FUNCTION nearsim.read_attached_text() TO PUBLIC")
     with application(tenants.other) as connection:

@@ -92,7 +92,7 @@ def test_id_column_changed_to_an_unsupported_type_is_reported(story: Index, app:
     assert len(warned(app, BODY)) == 1 and ask(app, BODY) is None
 
 
-def test_ids_of_a_domain(app: Application, database: Database) -> None:
+def test_id_column_of_a_domain_type_is_read(app: Application, database: Database) -> None:
     app.execute("GRANT USAGE ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
     app.execute(
         "CREATE DOMAIN label AS varchar(9); CREATE DOMAIN short AS label; ALTER TABLE story ALTER id TYPE short"
