@@ -27,22 +27,22 @@ def check(name: str, inputs: int) -> None:
 
 
 @pytest.mark.parametrize("name", PURE)
-def test_a_short_run(name: str) -> None:
+def test_short_run_finds_nothing(name: str) -> None:
     check(name, INPUTS.get(name, 2_000))
 
 
 @pytest.mark.slow("a hundred times as many inputs")
 @pytest.mark.parametrize("name", PURE)
-def test_a_long_run(name: str) -> None:
+def test_long_run_finds_nothing(name: str) -> None:
     check(name, 100 * INPUTS.get(name, 2_000))
 
 
 @pytest.mark.slow("a server of its own")
-def test_tables_to_attach() -> None:
+def test_attaching_random_tables_finds_nothing() -> None:
     check("attach", 100)
 
 
-def test_the_inputs_that_fail_are_found() -> None:
+def test_failing_inputs_are_found() -> None:
     def refuse_percent(texts: Sequence[str], rng: random.Random) -> None:
         assert not any("%" in text for text in texts)
 
