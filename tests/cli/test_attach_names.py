@@ -88,7 +88,7 @@ class OddlyNamed:
 
 
 @pytest.mark.parametrize("name", some(NAMES, "each runs twenty commands"))
-def test_any_name_works_from_attach_to_drop(nearsim: CommandLine, database_url: str, name: str) -> None:
+def test_unusual_names_work_from_attach_to_detach(nearsim: CommandLine, database_url: str, name: str) -> None:
     with application(database_url) as app:
         world = OddlyNamed(nearsim, app, name)
         world.create()

@@ -179,7 +179,7 @@ def direction(page: Page, heading: str) -> str | None:
     return page.get_attribute(heading, "aria-sort")
 
 
-def test_a_column_of_figures_sorts_descending_first(
+def test_numeric_columns_sort_descending_first(
     browser: Browser, page_file: Path, complaints: list[str]
 ) -> None:
     page = opened(browser, page_file, complaints)
@@ -195,7 +195,7 @@ def test_a_column_of_figures_sorts_descending_first(
     assert complaints == []
 
 
-def test_a_column_of_text_sorts_ascending_first_and_empty_cells_stay_last(
+def test_text_columns_sort_ascending_first_with_empty_cells_last(
     browser: Browser, page_file: Path, complaints: list[str]
 ) -> None:
     page = opened(browser, page_file, complaints)
