@@ -217,7 +217,7 @@ def test_replicated_changes_are_found_by_a_full_comparison(database_url: str, ba
         assert {(pair.left, pair.right) for pair in index.pairs()} == {("v", "w"), ("v", "x"), ("w", "x")}
 
 
-def test_a_change_names_a_document_a_row_a_whole_table_or_everything(backend: Backend) -> None:
+def test_change_rows_name_a_document_a_source_row_a_table_or_everything(backend: Backend) -> None:
     command = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
     for values in ((None, 1, None), (None, None, "x"), (1, 1, "x")):
         with pytest.raises(psycopg.errors.CheckViolation):

@@ -61,7 +61,9 @@ def documents() -> list[Document]:
 
 
 @pytest.mark.parametrize("name", some(QUICK_FIRST, "builds every preset", kept=2))
-def test_preset(name: str, documents: list[Document], database_url: str) -> None:
+def test_preset_has_correct_similarities_and_recall(
+    name: str, documents: list[Document], database_url: str
+) -> None:
     recipe = presets.load(name)
     profile = resolve(recipe)
     wanted = true_pairs(profile, documents)
