@@ -96,7 +96,7 @@ def test_bands_follow_riskiqs_rule(threshold: float) -> None:
     assert restore(to_mapping(profile.recipe), profile.fingerprint) == profile
 
 
-def test_riskiqs_rule_at_its_ends() -> None:
+def test_riskiqs_rule_at_extreme_thresholds() -> None:
     exact = resolve(override(Recipe(), ["bands.rule=pick_bands", "match.threshold=1"]))
     assert (exact.bands, exact.rows) == (1, 128)
     for settings, reason in (

@@ -31,7 +31,7 @@ from tests.builders.plain_text import any_text, sentences
         ("a!b?c", ["a!b?c"]),
     ],
 )
-def test_examples(text: str, parts: list[str]) -> None:
+def test_sentence_examples(text: str, parts: list[str]) -> None:
     assert split(text) == parts
 
 

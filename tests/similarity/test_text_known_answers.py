@@ -105,7 +105,7 @@ def test_the_signedness_of_djb2a_beyond_ascii(backend: Backend) -> None:
         assert ids("he", backend, base, **one) == [5861128]
 
 
-def test_riskiqs_preset_hashes_as_a_jvm_does() -> None:
+def test_riskiqs_preset_hashes_like_a_jvm() -> None:
     recipe = presets.load("riskiq")
     assert Shingler(recipe, "numpy").shingles(["é"]).ids.tolist() == [5859471]
 
