@@ -137,7 +137,7 @@ def test_only_the_servers_user_may_enter_its_folders(used_home: Path) -> None:
         assert private.stat().st_uid == server_account().user_id
 
 
-def test_no_other_user_may_open_and_so_lock_a_file(used_home: Path) -> None:
+def test_other_users_cannot_open_or_lock_files(used_home: Path) -> None:
     folder = used_home / "postgresql"
     locks = [path for path in folder.iterdir() if path.name == "lock" or path.suffix == ".lock"]
     assert {"lock", "watchdog.lock", "data.lock"} <= {path.name for path in locks}
@@ -342,7 +342,7 @@ def test_root_reports_an_inaccessible_parent_and_leaves_it_unchanged(home: Path)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
-def test_root_leaves_nothing_in_a_folder_of_a_user(home: Path, mode: int) -> None:
+def test_root_creates_nothing_in_a_folder_of_another_user(home: Path, mode: int) -> None:
     theirs = home / "theirs"
     theirs.mkdir()
     theirs.chmod(mode)
@@ -353,7 +353,7 @@ def test_root_leaves_nothing_in_a_folder_of_a_user(home: Path, mode: int) -> Non
         assert list(theirs.iterdir()) == []
 
 
-def test_without_the_programs_no_folder_is_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_leave_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def find_nothing(name: str) -> ModuleSpec | None:
         return None
 
