@@ -25,14 +25,23 @@ pytestmark = pytest.mark.each_major
 
 Candidates = dict[tuple[int, int], int]
 
-RECIPES = FAMILIES | {
-    "xor with a minimum": ["sketch.family=minhash", "bands.hash=xor", "bands.count=40", "bands.rows=3"],
+_XOR = [
+    "sketch.family=minhash",
+    "bands.hash=xor",
+    "bands.count=40",
+    "bands.rows=3",
+    "match.min_shared_bands=3",
+]
+# For hyperplane, bands in which more than 64 of the edited copies are equal; with a narrow width there are none.
+RECIPES = {name: rules for name, rules in FAMILIES.items() if name != "narrow"} | {
+    "hyperplane": ["sketch.family=hyperplane", "sketch.k=200", "bands.count=40", "bands.rows=5"],
+    "signs": [*FAMILIES["signs"], "bands.count=100", "bands.rows=5"],
+    "xor with a minimum": _XOR,
     "two groups": ["sketch.k=128", "match.amplification=and(2, or(20, and(3)))"],
     "all of some": ["sketch.k=128", "match.amplification=at_least(2, 4, at_least(3, 8, and(2)))"],
     "many bands": ["sketch.k=512", "bands.count=250", "bands.rows=2", "match.min_shared_bands=9"],
     "ids with a minimum": ["sketch.family=bottom_k", "sketch.k=32", "match.amplification=at_least(4, 20)"],
 }
-RECIPES["xor with a minimum"] += ["match.min_shared_bands=3"]
 CASES = [
     ("two groups", 8),
     ("xor with a minimum", 8),
