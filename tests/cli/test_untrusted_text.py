@@ -102,6 +102,7 @@ def test_no_command_prints_control_characters_on_a_terminal(screen: Screen, tmp_
         ["pairs", "--output", tmp_path / HOSTILE],
         ["profile", "create", HOSTILE, "--set", f"shingle.stopwords={HOSTILE}"],
         ["profile", "show", "default"],
+        ["report", "--json"],
         ["stats"],
         ["doctor"],
     ]

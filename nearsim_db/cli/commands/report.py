@@ -50,16 +50,18 @@ def report(
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.cells import json_row
     from nearsim_db.indexing.collections import open_database
-    from nearsim_db.readers.output import json_line, open_output
+    from nearsim_db.readers.output import open_output
 
     place = output or STANDARD_OUTPUT
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
     with progress_bars(quiet or as_json) as progress, open_database() as database:
         found = gather(database, collection, profile, chosen, progress)
-        content = json_line(found) if as_json else render_page(found)
+        page = None if as_json else render_page(found)
     with open_output(place) as stream:
+        content = json_row(found, stream) if page is None else page
         stream.write(content)
     if not quiet and place != STANDARD_OUTPUT:
         terminal.print_line(f"{place}: {len(content):,} bytes")
