@@ -12,6 +12,7 @@ import faulthandler
 import json
 import random
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -70,12 +71,16 @@ def _run_atheris(options: argparse.Namespace) -> None:
     """Never returns: libFuzzer ends the process, with a report and the input if one fails."""
     import atheris
 
-    with atheris.instrument_imports(include=["nearsim_db"]):
+    with atheris.instrument_imports(include=["nearsim_db", "tomllib"]):
         from benchmarks.fuzz.targets import TARGETS
+    from benchmarks.fuzz.contract import Texts
+
     target = TARGETS[options.target]
-    if not target.is_text:
+    if not isinstance(target.draw, Texts):
         sys.exit(f"{options.target} takes no texts; use --engine random")
-    with target.open() as check:
+    with target.open() as check, tempfile.TemporaryDirectory() as corpus:
+        for number, seed in enumerate(target.draw.seeds):
+            Path(corpus, f"seed{number}").write_bytes(seed.encode("utf-8", "surrogateescape"))
 
         def check_one(data: bytes) -> None:
             check([data.decode("utf-8", "surrogateescape")], random.Random(0))
@@ -85,9 +90,8 @@ def _run_atheris(options: argparse.Namespace) -> None:
             f"-seed={options.seed}",
             f"-max_total_time={int(60 * options.minutes)}",
         ]
-        atheris.Setup(
-            [sys.argv[0], *limits, "-timeout=10", "-max_len=4096", "-print_final_stats=1"], check_one
-        )
+        arguments = [sys.argv[0], *limits, "-timeout=10", "-max_len=4096", "-print_final_stats=1", corpus]
+        atheris.Setup(arguments, check_one)
         atheris.Fuzz()
 
 

@@ -182,4 +182,4 @@ def _compare(database: Database, collection_id: CollectionId, rows: dict[str | N
     assert found == expected, f"documents {found!r}, rows {expected!r}"
 
 
-ATTACH = {"attach": Target(draw_tables, open_attach, 1, is_text=False)}
+ATTACH = {"attach": Target(draw_tables, open_attach, 1)}

@@ -23,7 +23,6 @@ class Target:
     draw: Callable[[random.Random, int], Sequence[Any]]
     open: Callable[[], AbstractContextManager[Check]]
     batch: int
-    is_text: bool = True
 
 
 class Texts:
@@ -33,8 +32,9 @@ class Texts:
     """
 
     def __init__(self, seeds: Sequence[str], tokens: Sequence[str]) -> None:
+        self.seeds = tuple(seeds)
+        self.tokens = tuple(tokens)
         self._pool = list(seeds)
-        self._tokens = list(tokens)
 
     def __call__(self, rng: random.Random, count: int) -> list[str]:
         return [self._draw(rng) for _ in range(count)]
@@ -42,15 +42,15 @@ class Texts:
     def _draw(self, rng: random.Random) -> str:
         kind = rng.random()
         if kind < 0.3:
-            return "".join(rng.choices(self._tokens, k=int(rng.random() ** 2 * 20)))
+            return "".join(rng.choices(self.tokens, k=int(rng.random() ** 2 * 20)))
         text = self._pool[int(rng.random() * len(self._pool))]
         at = int(rng.random() * (len(text) + 1))
         if kind < 0.8:
-            inserted = "".join(rng.choices(self._tokens, k=int(rng.random() * 4)))
+            inserted = "".join(rng.choices(self.tokens, k=int(rng.random() * 4)))
         elif kind < 0.95:
             inserted = chr(int(0xD800 * rng.random() ** 3))
         else:
-            inserted = rng.choice(self._tokens) * int(rng.random() ** 2 * 200)
+            inserted = rng.choice(self.tokens) * int(rng.random() ** 2 * 200)
         drawn = text[:at] + inserted + text[at + int(rng.random() ** 3 * 24) :]
         if len(drawn) <= _LONGEST and kind > 0.6:
             self._keep(rng, drawn)

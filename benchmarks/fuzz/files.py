@@ -175,7 +175,7 @@ def _in_folder(check: Callable[[Path, Sequence[Any], random.Random], None]) -> I
 FILES = {
     "json-lines": Target(Texts(_RECORDS, _JSON), lambda: _in_folder(check_lines), 1_000),
     "delimited": Target(Texts(_ROWS, _CELLS), lambda: _in_folder(check_rows), 1_000),
-    "parquet": Target(draw_files, lambda: _in_folder(check_parquet), 50, is_text=False),
-    "vectors": Target(draw_vectors, lambda: nullcontext(check_vectors), 2_000, is_text=False),
+    "parquet": Target(draw_files, lambda: _in_folder(check_parquet), 50),
+    "vectors": Target(draw_vectors, lambda: nullcontext(check_vectors), 2_000),
     "compressed": Target(Texts(_RECORDS, _JSON), lambda: _in_folder(check_compressed), 100),
 }

@@ -112,4 +112,4 @@ def _assert_equal(left: Scores, right: Scores) -> None:
         assert (one is None and other is None) or np.array_equal(one, other), name
 
 
-KERNELS = {"sketches": Target(draw_sets, lambda: nullcontext(check_sketches), 2_000, is_text=False)}
+KERNELS = {"sketches": Target(draw_sets, lambda: nullcontext(check_sketches), 2_000)}

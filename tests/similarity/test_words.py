@@ -13,7 +13,8 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Shingle, from_mapping, load
 from nearsim_db.similarity.text import Shingler, library_versions
-from nearsim_db.similarity.text.words import stop_words, word_filter
+from nearsim_db.similarity.text.words import LONGEST_STEMMED, stop_words, word_filter
+from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import every_backend, poly64
 
 RECIPES = Path(__file__).parents[2] / "benchmarks" / "recipes"
@@ -152,3 +153,23 @@ def test_threads_have_the_same_stems() -> None:
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda text: shingler.shingles([text]).ids.tolist(), texts * 3))
     assert together == alone * 3
+
+
+@pytest.mark.parametrize(
+    ("language", "letter"), [("tamil", "க"), ("german", "ä"), ("serbian", "л"), ("english", "y")]
+)
+def test_a_megabyte_of_one_word_is_stemmed_in_less_than_a_second(language: str, letter: str) -> None:
+    keep = word_filter(Shingle(stem=language), str)
+    assert keep is not None
+    text = letter * (1_000_000 // len(letter.encode()))
+    assert cpu_seconds(lambda: keep(text)) < 1
+    assert keep(text) == text
+    split = " ".join([letter * LONGEST_STEMMED] * 1_000)
+    assert cpu_seconds(lambda: keep(split)) < 3
+
+
+def test_only_words_of_up_to_256_characters_are_stemmed() -> None:
+    keep = word_filter(Shingle(stem="english"), str)
+    assert keep is not None
+    short, long = "a" * 253 + "ing", "a" * 254 + "ing"
+    assert keep(f"walking {short} {long} walked") == f"walk {'a' * 253} {long} walk"

@@ -12,6 +12,8 @@ from nearsim_db.similarity.text.english import CLASSIC
 CLASSIC_ENGLISH = ("en", "english")
 LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant at first
 
+LONGEST_STEMMED = 256  # characters; some stemmers take time quadratic in the length of a word
+
 WordFilter = Callable[[str], str]
 
 
@@ -21,7 +23,8 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
     Stop words are normalised by `canonical_word` first; one that tokenisation splits into several words (don't,
     under unicode) never matches. Lengths, in code points, and stop words are checked before stemming; a word
-    that the stemmer reduces to nothing is dropped. Raises RecipeError for a language unknown to the libraries.
+    that the stemmer reduces to nothing is dropped, and one of more than LONGEST_STEMMED characters stays as it
+    is. Raises RecipeError for a language unknown to the libraries.
     """
     stop = frozenset(canonical_word(word) for word in stop_words(rules.stopwords))
     shortest = rules.min_token_length
@@ -97,4 +100,10 @@ def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
         raise RecipeError(
             f"shingle.stem: no stemmer for {language!r}; choose one of none, {known}"
         ) from error
-    return lambda words: stemmers.stem_words(words)
+
+    def stem(words: list[str]) -> list[str]:
+        if max(map(len, words), default=0) <= LONGEST_STEMMED:
+            return stemmers.stem_words(words)
+        return [word if len(word) > LONGEST_STEMMED else stemmers.stem_words([word])[0] for word in words]
+
+    return stem
