@@ -86,6 +86,8 @@ def test_work_goes_on_with_a_promoted_standby(major: int) -> None:
             writer.start()
             with application(primary.dsn()) as app:
                 wait_until(app, "SELECT count(*) >= 50 FROM nearsim.document")
+            with Index.connect(standby.dsn()) as reading:
+                list(reading.pairs())
             _kill(primary)
             before = len(written)
             _promote(standby)
