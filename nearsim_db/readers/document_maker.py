@@ -135,9 +135,13 @@ def _instant(record: Mapping[str, object], name: str) -> datetime | None:
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be an ISO 8601 string")
     try:
-        moment = datetime.fromisoformat(value.strip())
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return in_utc(datetime.fromisoformat(value.strip()))
     except (ValueError, OverflowError):
         raise InputError(
             f"'{name}' {shown(value)} is not an ISO 8601 date or time such as 2024-05-31T18:00:00Z"
         ) from None
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC, which one without a zone is taken to be in. OverflowError outside the years 1 to 9999."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

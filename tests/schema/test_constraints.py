@@ -24,6 +24,8 @@ BREAKING = {
     "FROM nearsim.collection",
     "document_external_id_length": "UPDATE nearsim.document SET external_id = repeat('x', 1025) "
     "WHERE external_id = 'a'",
+    "document_attributes_at_most_100_levels": "UPDATE nearsim.document "
+    "SET attributes = CAST(repeat('[', 101) || '1' || repeat(']', 101) AS jsonb)",
     "document_doc_id_positive": "INSERT INTO nearsim.document (doc_id, collection_id, external_id) "
     "OVERRIDING SYSTEM VALUE SELECT 0, collection_id, 'x' FROM nearsim.collection",
     "document_collection_fkey": "INSERT INTO nearsim.document (collection_id, external_id) VALUES (999, 'x')",

@@ -22,7 +22,9 @@ CREATE TABLE nearsim.document (
     CONSTRAINT document_external_id_length CHECK (octet_length(external_id) BETWEEN 1 AND 1024),
     -- 0 stands for a whole generation, and for a text that is not indexed.
     CONSTRAINT document_doc_id_positive CHECK (doc_id > 0),
-    CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL)
+    CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL),
+    -- Parsers of JSON end at some depth.
+    CONSTRAINT document_attributes_at_most_100_levels CHECK (NOT jsonb_path_exists(attributes, 'strict $.**{101}'))
 );
 CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id);
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
@@ -39,7 +41,7 @@ COMMENT ON COLUMN nearsim.document.vector IS 'Vector supplied by the owner, for 
 COMMENT ON COLUMN nearsim.document.source IS 'Source, such as an agency or a site';
 COMMENT ON COLUMN nearsim.document.url IS 'URL';
 COMMENT ON COLUMN nearsim.document.published_at IS 'When it was published; if NULL, created_at is used';
-COMMENT ON COLUMN nearsim.document.attributes IS 'Any further data of the owner';
+COMMENT ON COLUMN nearsim.document.attributes IS 'Any further data of the owner, nested at most 100 levels deep';
 COMMENT ON COLUMN nearsim.document.revision IS 'Increases with every change; set by a trigger';
 COMMENT ON COLUMN nearsim.document.created_at IS 'When it was first stored';
 COMMENT ON COLUMN nearsim.document.updated_at IS 'When it was last changed; set by a trigger';

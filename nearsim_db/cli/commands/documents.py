@@ -1,7 +1,9 @@
 """Commands for the documents of a collection: get, delete, stats."""
 
 import sys
+from decimal import Decimal
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,11 +38,21 @@ def get(
     # SQLAlchemy's column names are a subclass of str, which orjson refuses as keys.
     values = {str(name): value for name, value in stored.items()}
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
+    shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
     if format is Shape.JSON:
         terminal.print_json(shown)
     else:
         tables.print_facts(shown)
+
+
+def _with_names_of_numbers(vector: object) -> object:
+    """Return a vector, of any dimensions, with the numbers that JSON lacks as PostgreSQL spells them: "NaN"."""
+    if isinstance(vector, list):
+        return [_with_names_of_numbers(one) for one in vector]
+    if isinstance(vector, float) and not isfinite(vector):
+        return str(Decimal(vector))
+    return vector
 
 
 def delete(

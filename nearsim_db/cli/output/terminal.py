@@ -6,6 +6,7 @@ On a terminal, output is coloured and fits the width; elsewhere nothing is cut o
 import sys
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import TextIO
 
 import orjson
@@ -22,6 +23,8 @@ _VISIBLE = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)} | {
     code: f"\\u{code:04x}" for code in (*_SEPARATORS_AND_DIRECTIONS, *_SURROGATES)
 }
 _IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECTIONS)}
+
+_SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1  # that orjson writes
 
 
 def console(stream: TextIO) -> Console:
@@ -49,7 +52,7 @@ def visible(value: object) -> str:
         case datetime():
             return value.isoformat(sep=" ", timespec="seconds")
         case dict() | list():
-            return orjson.dumps(value, default=str).decode().translate(_VISIBLE)
+            return orjson.dumps(_encodable(value), default=str).decode().translate(_VISIBLE)
         case _:
             return str(value).translate(_VISIBLE)
 
@@ -88,7 +91,7 @@ def print_info(message: str) -> None:
 
 def print_json(value: object, stream: TextIO | None = None) -> None:
     """Print one JSON document, on standard output by default."""
-    document = orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    document = orjson.dumps(_encodable(value), option=orjson.OPT_INDENT_2)
     target = stream or sys.stdout
     typer.echo(escaped_strings(document.decode()) if target.isatty() else document, file=target)
 
@@ -96,6 +99,23 @@ def print_json(value: object, stream: TextIO | None = None) -> None:
 def print_toml(document: str) -> None:
     """Print a recipe on standard output."""
     typer.echo(escaped_strings(document) if sys.stdout.isatty() else document, nl=False)
+
+
+def _encodable(value: object) -> object:
+    """Return a value of which orjson writes numbers of any size in full."""
+    match value:
+        case bool():
+            return value
+        case int() if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+            return orjson.Fragment(str(value))
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case dict():
+            return {name: _encodable(one) for name, one in value.items()}
+        case list():
+            return [_encodable(one) for one in value]
+        case _:
+            return value
 
 
 def print_line(text: str = "", stream: TextIO | None = None) -> None:

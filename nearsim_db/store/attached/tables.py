@@ -236,16 +236,26 @@ def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
     """Return the columns of a document from a row of `source`; dates without a time zone are UTC."""
     fields = [_as_text(columns.id, "external_id")]
     fields += [_as_text(getattr(columns, name), name) for name in ("title", "source", "url")]
-    moment: sql.Composable = (
-        sql.SQL("NULL") if columns.published_at is None else sql.Identifier("source", columns.published_at)
-    )
-    if columns.published_at is not None and available[columns.published_at].type in _ZONELESS:
-        moment = sql.SQL("CAST({} AS timestamp) AT TIME ZONE 'UTC'").format(moment)
-    fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(moment))
+    published = None if columns.published_at is None else available[columns.published_at]
+    fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(_moment(published)))
     text = sql.Identifier("source", columns.text)
     fields.append(sql.SQL("CAST(md5(coalesce({}, '')) AS uuid) AS body_digest").format(text))
     fields.append(sql.SQL("length({}) AS body_length").format(text))
     return sql.SQL(", ").join(fields)
+
+
+def _moment(column: Column | None) -> sql.Composable:
+    """Return the publication time; NULL for dates beyond the last timestamp."""
+    if column is None:
+        return sql.SQL("NULL")
+    value = sql.Identifier("source", column.name)
+    if column.type not in _ZONELESS:
+        return value
+    moment = sql.SQL("CAST({} AS timestamp) AT TIME ZONE 'UTC'").format(value)
+    if column.type != "date":
+        return moment
+    beyond = sql.SQL("isfinite({value}) AND {value} >= CAST('294277-01-01' AS date)").format(value=value)
+    return sql.SQL("CASE WHEN {beyond} THEN NULL ELSE {moment} END").format(beyond=beyond, moment=moment)
 
 
 def _as_text(column: str | None, name: str) -> sql.Composable:

@@ -13,6 +13,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+from nearsim_db.store.driver.json_values import parse_json
+from nearsim_db.store.driver.moments import load_moments
 from nearsim_db.store.driver.pool_mode import refuse_transaction_pool
 from nearsim_db.store.driver.statements import statement
 
@@ -41,6 +43,7 @@ def open_engine(url: str) -> Engine:
         pool_pre_ping=True,
         # A thread holding one connection may need another: with a limit, threads could wait for each other.
         max_overflow=-1,
+        json_deserializer=parse_json,
         connect_args={"application_name": "nearsim", "connect_timeout": 10},
     )
     event.listen(engine, "do_connect", _Connector().connect)
@@ -67,6 +70,7 @@ class _Connector:
                 self._is_checked = True
             connection.execute(statement("begin_session"))
             connection.autocommit = False
+            load_moments(connection)
         except BaseException:
             connection.close()
             raise

@@ -77,13 +77,17 @@ document = Table(
     Column("vector", ARRAY(REAL), comment="Vector supplied by the owner, for profiles that compare vectors"),
     Column("source", Text, comment="Source, such as an agency or a site"),
     Column("url", Text, comment="URL"),
-    timestamp_column("published_at", "When it was published; if NULL, created_at is used", required=False),
+    timestamp_column(
+        "published_at",
+        "When it was published; if NULL, created_at is used",
+        required=False,
+    ),
     Column(
         "attributes",
         JSONB,
         nullable=False,
         server_default=text("'{}'"),
-        comment="Any further data of the owner",
+        comment="Any further data of the owner, nested at most 100 levels deep",
     ),
     Column(
         "revision",
@@ -121,6 +125,9 @@ document = Table(
     CheckConstraint(
         "octet_length(external_id) >= 1 AND octet_length(external_id) <= 1024",
         name="document_external_id_length",
+    ),
+    CheckConstraint(
+        "NOT jsonb_path_exists(attributes, 'strict $.**{101}')", name="document_attributes_at_most_100_levels"
     ),
     Index("document_collection_doc", "collection_id", "doc_id"),
     Index("document_age", "collection_id", text("coalesce(published_at, created_at)")),
