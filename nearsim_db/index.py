@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
-from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
+from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge, shingle_length
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.collections import open_database
@@ -186,6 +186,10 @@ class Index(Queries):
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
             has_documents = documents.has_documents(connection, collection_id)
+            # A build in this process warns by itself, except of HTML.
+            if has_documents and (recipe.normalise.html or not self.database.may_index):
+                short = shingle_length.warn_of_collection(connection, collection_id, profile)
+                self.warnings += [short] if short is not None else []
         if has_documents:
             self._catch_up.update(collection_id)
         return profile

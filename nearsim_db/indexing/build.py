@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_progress, steps
+from nearsim_db.indexing import build_progress, shingle_length, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
@@ -145,6 +145,10 @@ def _forecast(connection: Connection, context: Context) -> None:
     profile = context.encoder.profile
     sizes = recipe_warnings.FeatureTotals(*signatures.count_features(connection, context.leaves))
     _warn(context, recipe_warnings.of_features(profile, sizes) + recipe_warnings.of_sketches(profile, sample))
+    # A build parses each page once; profile create and doctor check shingles of HTML.
+    if not profile.recipe.normalise.html:
+        short = shingle_length.warn_of_index(connection, context.generation, profile)
+        _warn(context, [short] if short is not None else [])
     _warn(context, [advice] if (advice := candidate_forecast.warning(expected)) else [])
 
 

@@ -111,6 +111,11 @@ def sample_sketches(
     return sketches_from([sketch for _, sketch in rows], dtype, k)
 
 
+def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
+    """Return the doc_ids of a random sample of up to `size` heads."""
+    return fetch_values(connection, statement("sample_heads", leaves), {"size": size})
+
+
 def read_sketches(
     connection: Connection,
     leaves: Leaves,

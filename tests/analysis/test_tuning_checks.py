@@ -9,17 +9,16 @@ from scipy.stats import chi2, chisquare
 
 from nearsim_db.analysis.tuning import read_labels
 from nearsim_db.analysis.tuning.checks import (
-    KRule,
     check_hash_width,
     check_k_rule,
     check_uniformity,
     chi_squared_tail,
     magnitude,
     uniformity,
-    units_of,
 )
 from nearsim_db.analysis.tuning.labels import best, precision_recall, separating
 from nearsim_db.errors import InputError
+from nearsim_db.similarity.k_rule import KRule, units_of
 
 
 @pytest.mark.parametrize("degrees", [12, 100, 1008])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from pathlib import Path
 
 import psycopg
@@ -338,3 +339,30 @@ def test_index_built_with_the_long_english_list_keeps_it(
     nearsim.succeed("reindex", "start", "-q", "--set", "shingle.stopwords=en")
     nearsim.succeed("reindex", "promote", "-q")
     assert nearsim.succeed("pairs", "--format", "jsonl").rows() == []
+
+
+def test_shingles_too_short_for_the_documents_are_warned_of(nearsim: CommandLine, tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    letters = "abcdefghijklmnopqrst"
+    rows = [{"id": str(at), "text": "".join(drawn.choices(letters, k=600))} for at in range(40)]
+    nearsim.succeed("profile", "create", "default", "--preset", "background", "-q")
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "texts.jsonl", rows), "-q")
+
+    def doctor_on_shingles() -> dict[str, str]:
+        (found,) = [
+            one for one in nearsim.run("doctor", "--json").document()["checks"] if one["check"] == "shingles"
+        ]
+        assert isinstance(found, dict)
+        return found
+
+    assert doctor_on_shingles()["verdict"] == "ok"
+    created = nearsim.succeed(
+        "profile", "create", "short", "--preset", "background", "--set", "shingle.k=2", "-q"
+    )
+    assert "shingle.k = 2 is small for these texts" in created.err
+    assert created.err.count("is small for these texts") == 1
+    short = doctor_on_shingles()
+    assert short["verdict"] == "warning"
+    assert "profile short of collection default: shingle.k = 2 is small" in short["finding"]
+    started = nearsim.succeed("reindex", "start", "default", "--set", "shingle.k=2", "-q")
+    assert "shingle.k = 2 is small for these texts" in started.err

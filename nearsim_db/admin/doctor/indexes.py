@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
-from nearsim_db.indexing import profiles
+from nearsim_db.indexing import profiles, shingle_length
+from nearsim_db.similarity.profile import restore_for_reading
 from nearsim_db.store import collection_rows, documents, generation_rows, generations
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -17,6 +19,7 @@ def check(connection: Connection) -> Iterator[Finding]:
     """Run all checks of the indexes."""
     yield from _check_builds(connection)
     yield from _check_profiles(connection)
+    yield from _check_shingles(connection)
     yield _check_workers(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
@@ -55,6 +58,22 @@ def _check_profiles(connection: Connection) -> Iterator[Finding]:
     for one in collection_rows.list_unindexed(connection):
         finding = f"collection {one.name} has documents but no profile"
         yield Finding("profiles", "warning", finding, f"create one: {suggested_command('build', one.name)}")
+
+
+def _check_shingles(connection: Connection) -> Iterator[Finding]:
+    """Check the length of shingles, except for attached tables, whose rows this user might not read."""
+    are_long = True
+    for one in generation_rows.list_generations(connection):
+        is_attached = attachments.find_attachment(connection, one.collection_id) is not None
+        if one.state != "live" or is_attached or profiles.is_refused(one):
+            continue
+        profile = restore_for_reading(one.recipe, one.fingerprint, one.bands, one.rows)
+        if (short := shingle_length.warn_of_index(connection, one, profile)) is not None:
+            are_long = False
+            finding = f"profile {one.profile} of collection {one.collection}: {short}"
+            yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))
+    if are_long:
+        yield Finding("shingles", "ok", "none too short for the documents")
 
 
 def _check_workers(connection: Connection) -> Finding:

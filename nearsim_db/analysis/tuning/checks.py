@@ -3,18 +3,14 @@
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
+from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.text import ID_BITS
 
-Verdict = Literal["ok", "warning", "problem"]
-
-MUCH_GREATER = 100.0  # the meaning of >>
-_HARDLY_GREATER = 10.0
 _FEWEST_EXPECTED = 5
 _BUCKETS = (1009, 101, 13)
 _UNLIKELY = 0.001
@@ -30,60 +26,6 @@ class Check:
     verdict: Verdict
     finding: str
     advice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Statistics of the characters or words of a corpus.
-
-    `alphabet` is the effective number of distinct units, 2 to the power of their entropy in bits. `lengths` is int64,
-    one per document sampled.
-    """
-
-    alphabet: float
-    different: int
-    lengths: NDArray[np.int64]
-
-    @property
-    def typical_length(self) -> int:
-        """The median length."""
-        return int(np.median(self.lengths)) if len(self.lengths) else 0
-
-    def short(self, k: int) -> float:
-        """Return the share of non-empty documents that have at most k units, one shingle."""
-        some = self.lengths[self.lengths > 0]
-        return float((some <= k).mean()) if len(some) and k > 1 else 0.0
-
-
-def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
-    """Compute the statistics from unit ids; document i has `ids[offsets[i]:offsets[i + 1]]`."""
-    _, counts = np.unique(ids, return_counts=True)
-    shares = counts / max(len(ids), 1)
-    entropy = float(-(shares * np.log(shares)).sum())
-    return Units(math.exp(entropy), len(counts), np.diff(offsets))
-
-
-@dataclass(frozen=True, slots=True)
-class KRule:
-    """The rule c^k >> l - k + 1: a given shingle should rarely occur in a given document by chance."""
-
-    alphabet: float
-    k: int
-    length: int
-
-    @property
-    def ratio(self) -> float:
-        """c^k / (l - k + 1)."""
-        return math.exp(min(self.k * math.log(max(self.alphabet, 1.0)), 600)) / max(
-            self.length - self.k + 1, 1
-        )
-
-    @property
-    def verdict(self) -> Verdict:
-        """ok from a ratio of 100, problem below 10."""
-        if self.ratio >= MUCH_GREATER:
-            return "ok"
-        return "warning" if self.ratio >= _HARDLY_GREATER else "problem"
 
 
 @dataclass(frozen=True, slots=True)

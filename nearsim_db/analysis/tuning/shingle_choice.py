@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from nearsim_db.analysis.tuning.checks import Verdict
 from nearsim_db.analysis.tuning.shingling import Shingling
+from nearsim_db.similarity.k_rule import Verdict
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 FEWEST_NEAR = 10

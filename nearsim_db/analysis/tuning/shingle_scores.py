@@ -5,16 +5,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.checks import KRule, Units, units_of
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct_sets
 from nearsim_db.analysis.tuning.reference_pairs import CHARACTERS_SCORED, ReferencePairs
 from nearsim_db.analysis.tuning.shingling import Shingling, unit_of, wordless_settings
 from nearsim_db.records import Progress
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.k_rule import KRule, Units
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.similarity.text import Shingler
 
 
 def score(
@@ -52,14 +51,6 @@ def similarities(sets: DistinctSets, left: Ints, right: Ints) -> Floats:
     some = (ends[0] >= 0) & (ends[1] >= 0)
     found[some] = sets.similarities(ends[0][some], ends[1][some])
     return found
-
-
-def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:
-    """Count the units ("char", "word" or "sentence") of texts normalised by the recipe."""
-    rules = ["shingle.scheme=bag" if unit == "word" else f"shingle.scheme={unit}", "shingle.k=1"]
-    encoder = Encoder(resolve(override(recipe, rules + wordless_settings(unit))), backend)
-    shingles = Shingler(encoder.profile.recipe, encoder.backend).shingles(texts)
-    return units_of(shingles.ids, shingles.offsets)
 
 
 def draw_texts(texts: Sequence[str], seed: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from nearsim_db.analysis.tuning.checks import KRule
+from nearsim_db.similarity.k_rule import KRule
 from nearsim_db.similarity.recipe import Recipe, override
 
 _SIZES = {"word": range(1, 6), "char": range(3, 10)}

@@ -12,7 +12,7 @@ from nearsim_db.analysis.tuning import (
     shingle_scores,
     shingling,
 )
-from nearsim_db.analysis.tuning.checks import Check, Units
+from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
 from nearsim_db.analysis.tuning.histogram import histogram, valley
@@ -27,6 +27,7 @@ from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.k_rule import Units, count_units
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 
@@ -67,7 +68,7 @@ def tune(
     labels_found = _known_labels(sample, labelled)
     schemes = shingling.candidates(recipe, chosen_options.kept)
     run.units = {
-        unit: shingle_scores.count_units(recipe, unit, texts)
+        unit: count_units(recipe, unit, texts)
         for unit in {shingling.unit_of(scheme) for scheme, _ in schemes}
     }
     pairs = find_reference_pairs(

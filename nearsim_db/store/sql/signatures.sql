@@ -47,6 +47,11 @@ SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id
 SELECT doc_id, sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
+-- name: sample_heads
+-- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
+SELECT doc_id FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
+ORDER BY feature_digest LIMIT %(size)s
+
 -- name: read_sketches
 -- Sketches and digests for verification. Relies on the leaf's key.
 SELECT doc_id, sketch, feature_digest FROM {signature}

@@ -1,0 +1,127 @@
+"""The rule for the length of shingles: c^k much above l - k + 1, so that few are shared by chance.
+
+c is the number of distinct units in use, l the length of a typical document in units (Rajaraman, Ullman: Mining of
+Massive Datasets, section 3.2.2).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.text import Shingler
+
+Verdict = Literal["ok", "warning", "problem"]
+
+MUCH_GREATER = 100.0  # the meaning of >>
+_HARDLY_GREATER = 10.0
+SAMPLE_SIZE = 500  # documents
+_FEWEST_UNITS = 1_000  # in fewer, most words occur once
+_MOST_CHARACTERS = 1_000_000
+_LONGEST_SHINGLE = 1_000
+_NAMES = {"char": "characters", "word": "words"}
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Statistics of the characters or words of a corpus.
+
+    `alphabet` is the effective number of distinct units, 2 to the power of their entropy in bits. `lengths` is int64,
+    one per document sampled.
+    """
+
+    alphabet: float
+    different: int
+    lengths: NDArray[np.int64]
+
+    @property
+    def typical_length(self) -> int:
+        """The median length."""
+        return int(np.median(self.lengths)) if len(self.lengths) else 0
+
+    def short(self, k: int) -> float:
+        """Return the share of non-empty documents that have at most k units, one shingle."""
+        some = self.lengths[self.lengths > 0]
+        return float((some <= k).mean()) if len(some) and k > 1 else 0.0
+
+
+def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
+    """Compute the statistics from unit ids; document i has `ids[offsets[i]:offsets[i + 1]]`."""
+    _, counts = np.unique(ids, return_counts=True)
+    shares = counts / max(len(ids), 1)
+    entropy = float(-(shares * np.log(shares)).sum())
+    return Units(math.exp(entropy), len(counts), np.diff(offsets))
+
+
+def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:
+    """Count the units ("char", "word" or "sentence") of texts normalised by the recipe."""
+    rules = ["shingle.scheme=bag" if unit == "word" else f"shingle.scheme={unit}", "shingle.k=1"]
+    if unit == "char":
+        rules += ["shingle.stopwords=none", "shingle.stem=none", "shingle.min_token_length=1"]
+    elif recipe.hash.base == "djb2a-cast":
+        rules += ["hash.base=djb2a-signed"]
+    encoder = Encoder(resolve(override(recipe, rules)), backend)
+    shingles = Shingler(encoder.profile.recipe, encoder.backend).shingles(texts)
+    return units_of(shingles.ids, shingles.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class KRule:
+    """The rule c^k >> l - k + 1: a given shingle should rarely occur in a given document by chance."""
+
+    alphabet: float
+    k: int
+    length: int
+
+    @property
+    def ratio(self) -> float:
+        """c^k / (l - k + 1)."""
+        return math.exp(min(self.k * math.log(max(self.alphabet, 1.0)), 600)) / max(
+            self.length - self.k + 1, 1
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """ok from a ratio of 100, problem below 10."""
+        if self.ratio >= MUCH_GREATER:
+            return "ok"
+        return "warning" if self.ratio >= _HARDLY_GREATER else "problem"
+
+    def smallest_k(self) -> int | None:
+        """Return the smallest k that satisfies the rule, None if none is in reach."""
+        sizes = range(self.k, min(self.length, _LONGEST_SHINGLE) + 1)
+        return next((k for k in sizes if KRule(self.alphabet, k, self.length).verdict == "ok"), None)
+
+
+def applies(profile: Profile) -> bool:
+    """Whether documents are compared by runs of characters or words."""
+    return profile.recipe.sketch.input != "vector" and profile.recipe.shingle.scheme in _NAMES
+
+
+def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) -> str | None:
+    """Return a warning if shingles are too short for a sample of the texts, else None; also if they are too few."""
+    scheme, k = profile.recipe.shingle.scheme, profile.recipe.shingle.k
+    if not applies(profile):
+        return None
+    found = count_units(profile.recipe, scheme, _bounded(texts), backend)
+    rule = KRule(found.alphabet, k, found.typical_length)
+    if int(found.lengths.sum()) < _FEWEST_UNITS or rule.verdict == "ok":
+        return None
+    enough = rule.smallest_k()
+    return (
+        f"shingle.k = {k} is small for these texts: of about {rule.alphabet:,.0f} {_NAMES[scheme]} in use and "
+        f"{rule.length:,} in a typical document, c^k / (l - k + 1) is {rule.ratio:.2g}, which should be "
+        f"{MUCH_GREATER:g} or more; unrelated documents share shingles by chance and become candidates: raise shingle.k"
+        + ("" if enough is None else f" to {enough} or more")
+    )
+
+
+def _bounded(texts: Sequence[str]) -> list[str]:
+    sizes = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    return list(texts[: max(1, int(np.searchsorted(sizes, _MOST_CHARACTERS, "right")))])

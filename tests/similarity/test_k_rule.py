@@ -1,0 +1,59 @@
+"""The rule c^k >> l - k + 1, on texts whose alphabet and length are known."""
+
+import random
+
+import pytest
+
+from nearsim_db.similarity import k_rule, presets
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import override
+
+LETTERS = "abcdefghijklmnopqrst"
+
+
+def texts(units: str | list[str], length: int, count: int, separator: str = "") -> list[str]:
+    """Texts of uniformly drawn units, so that c is close to the number of different ones."""
+    drawn = random.Random(1)
+    return [separator.join(drawn.choices(units, k=length)) for _ in range(count)]
+
+
+def profile(*settings: str) -> Profile:
+    return resolve(override(presets.load("default"), settings))
+
+
+@pytest.mark.parametrize("backend", ["numpy", None])
+@pytest.mark.parametrize(
+    ("k", "warned"), [(2, "c^k / (l - k + 1) is 0.67"), (3, "c^k / (l - k + 1) is 13"), (4, None), (5, None)]
+)
+def test_runs_of_characters(k: int, warned: str | None, backend: str | None) -> None:
+    # 20^2 / 599, 20^3 / 598 and 20^4 / 597
+    found = k_rule.warning(profile("shingle.scheme=char", f"shingle.k={k}"), texts(LETTERS, 600, 40), backend)
+    assert (found is not None) == (warned is not None)
+    if warned is not None:
+        assert found is not None
+        assert warned in found and "about 20 characters in use and 600 in a typical document" in found
+        assert found.endswith("raise shingle.k to 4 or more")
+
+
+def test_runs_of_words() -> None:
+    words = [f"word{number}" for number in range(40)]
+    sample = texts(words, 300, 40, " ")
+    assert k_rule.warning(profile("shingle.k=3"), sample) is None
+    found = k_rule.warning(profile("shingle.k=2"), sample)
+    assert found is not None and "40 words in use and 300 in" in found and "5.3, which" in found
+
+
+def test_what_the_rule_does_not_apply_to() -> None:
+    sample = texts(LETTERS, 600, 40)
+    for name in ("headlines", "realtime", "embeddings", "cs246-cosine"):
+        assert k_rule.warning(resolve(presets.load(name)), sample) is None
+    short = profile("shingle.scheme=char", "shingle.k=2")
+    assert k_rule.warning(short, []) is None
+    assert k_rule.warning(short, ["", "abc"]) is None
+
+
+@pytest.mark.parametrize("preset", ["default", "background", "background-words", "riskiq", "articles"])
+def test_presets_keep_the_rule_on_texts_of_600_letters(preset: str) -> None:
+    drawn = random.Random(2)
+    words = ["".join(drawn.choices(LETTERS, k=drawn.randint(2, 9))) for _ in range(500)]
+    assert k_rule.warning(resolve(presets.load(preset)), texts(words, 100, 40, " ")) is None
