@@ -235,10 +235,13 @@ BULK: list[LiteralString] = [
     "SELECT doc_id, doc_id + 1, 1, 0.9, 0.9, 9, 10 FROM {signature} WHERE sketch = '' AND doc_id % 4 < 3",
     "INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor) "
     "SELECT doc_id, doc_id - doc_id % 4, doc_id % 4 = 0 FROM {signature} WHERE sketch = ''",
+    "INSERT INTO {band} (bucket_hash, doc_id) SELECT doc_id / 2, doc_id FROM {signature} WHERE sketch = ''",
 ]
 
 
-def test_lookups_under_isolation_use_indexes(world: World) -> None:
+@pytest.fixture(scope="module")
+def large(world: World) -> World:
+    """The tenants with ten thousand documents more for each."""
     with psycopg.connect(world.url, autocommit=True) as admin:
         for given in (world.own, world.foreign):
             leaves = Leaves(GenerationId(int(str(given["generation"]))))
@@ -248,7 +251,11 @@ def test_lookups_under_isolation_use_indexes(world: World) -> None:
                     sql.SQL(command).format(**parts, collection_id=sql.Literal(given["collection_id"]))
                 )
         admin.execute("VACUUM (ANALYZE)")
-    with psycopg.connect(world.reader) as connection:
+    return world
+
+
+def test_lookups_under_isolation_use_indexes(large: World) -> None:
+    with psycopg.connect(large.reader) as connection:
         row = connection.execute(
             "SELECT doc_id FROM nearsim.document WHERE external_id = 'bulk-17'"
         ).fetchone()
@@ -270,3 +277,41 @@ def test_lookups_under_isolation_use_indexes(world: World) -> None:
                 if re.match("document|signature|similar|cluster", node.get("Relation Name", "")):
                     read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
                     assert read * node["Actual Loops"] <= 20, (lookup, json.dumps(node))
+
+
+PARTITION_LOOKUPS = [
+    "SELECT * FROM nearsim_index.signature_{own} WHERE doc_id = {doc}",
+    "SELECT * FROM nearsim_index.signature_{own} WHERE head_id = {doc} AND head_id <> doc_id",
+    "SELECT * FROM nearsim_index.similar_pair_{own} WHERE left_id = {doc}",
+    "SELECT * FROM nearsim_index.similar_pair_{own} WHERE right_id = {doc}",
+    "SELECT * FROM nearsim_index.cluster_member_{own} WHERE doc_id = {doc}",
+    "SELECT * FROM nearsim_index.band_{own} WHERE bucket_hash = {doc} / 2",
+    "SELECT doc_id FROM nearsim.band WHERE generation_id = {own} AND bucket_hash = {doc} / 2",
+    "SELECT b.doc_id FROM nearsim.band AS a JOIN nearsim.band AS b USING (generation_id, band_no, bucket_hash) "
+    "WHERE a.generation_id = {own} AND a.bucket_hash = {doc} / 2 AND a.doc_id < b.doc_id",
+]
+
+
+@pytest.mark.each_major
+def test_partitions_are_read_by_the_same_indexes_at_the_same_cost(large: World) -> None:
+    with (
+        login(large.url, "nearsim_reader", attributes="BYPASSRLS") as free,
+        psycopg.connect(free) as unbound,
+        psycopg.connect(large.reader) as bound,
+    ):
+        (doc,) = bound.execute(
+            "SELECT doc_id FROM nearsim.document WHERE external_id = 'bulk-17'"
+        ).fetchone() or (0,)
+        for lookup in PARTITION_LOOKUPS:
+            command = lookup.format(own=large.own["generation"], doc=doc)
+            assert bound.execute(command.encode()).fetchall() == unbound.execute(command.encode()).fetchall()
+            plans = []
+            for connection in (bound, unbound):
+                (plan,) = connection.execute(f"EXPLAIN (FORMAT JSON) {command}".encode()).fetchone() or ((),)
+                indexes = sorted(
+                    str(node["Index Name"]) for node in nodes(plan[0]["Plan"]) if "Index Name" in node
+                )
+                plans.append((indexes, plan[0]["Plan"]["Total Cost"]))
+            (indexes, cost), (expected, lowest) = plans
+            assert indexes == expected and indexes, lookup
+            assert cost <= 1.2 * lowest, (lookup, plans)

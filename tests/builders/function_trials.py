@@ -52,7 +52,6 @@ TRIALS: dict[str, LiteralString] = {
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
     "commit_request()": "CALL nearsim.commit_request()",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
-    "granted_collection_ids(boolean)": "SELECT nearsim.granted_collection_ids()",
     "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
     "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",

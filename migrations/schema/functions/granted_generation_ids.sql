@@ -1,5 +1,3 @@
--- Policies call it once per query. The cached plan of a function costs less there than a subquery, which would be planned
--- for every table of every query.
 CREATE FUNCTION nearsim.granted_generation_ids() RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

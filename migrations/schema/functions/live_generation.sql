@@ -7,11 +7,21 @@ DECLARE
     place text;
     chosen text;
 BEGIN
+    chosen := coalesce(profile, nearsim.default_profile(live_generation.collection_id));
+    RETURN QUERY
+        SELECT generation.generation_id, known.name, generation.bands, generation.rows,
+            CAST(generation.recipe #>> '{match,threshold}' AS double precision),
+            CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
+        FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
+        WHERE known.collection_id = live_generation.collection_id AND known.name = chosen
+            AND generation.state = 'live';
+    IF FOUND THEN
+        RETURN;
+    END IF;
     SELECT array_agg(known.name ORDER BY known.name) INTO names
     FROM nearsim.profile AS known WHERE known.collection_id = live_generation.collection_id;
     SELECT quote_literal(known.name) INTO place
     FROM nearsim.collection AS known WHERE known.collection_id = live_generation.collection_id;
-    chosen := coalesce(profile, nearsim.default_profile(live_generation.collection_id));
     IF chosen IS NULL AND cardinality(names) > 1 THEN
         RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
             USING ERRCODE = 'ambiguous_parameter';
@@ -20,17 +30,8 @@ BEGIN
             coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet')
             USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN QUERY
-        SELECT generation.generation_id, known.name, generation.bands, generation.rows,
-            CAST(generation.recipe #>> '{match,threshold}' AS double precision),
-            CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
-        FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
-        WHERE known.collection_id = live_generation.collection_id AND known.name = chosen
-            AND generation.state = 'live';
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(chosen), place
-            USING ERRCODE = 'object_not_in_prerequisite_state';
-    END IF;
+    RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(chosen), place
+        USING ERRCODE = 'object_not_in_prerequisite_state';
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generation(integer, text) IS

@@ -1,21 +1,25 @@
--- (SELECT function()) is evaluated once per query; = ANY of its result is an index condition, and the CAST keeps it from
--- being read as = ANY (subquery). Partitions get theirs from grant_partition_rights.
+-- ARRAY(...) and (SELECT function()) are evaluated once per query, and = ANY of either is an index condition. The function
+-- is for tables that views read many times: its plan is cached, while a subquery is planned for each time. Its CAST
+-- distinguishes the array from = ANY (subquery). Partitions get their policies from grant_partition_rights.
 CREATE POLICY own ON nearsim.collection_access FOR SELECT
     USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
 CREATE POLICY granted ON nearsim.collection FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.document FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted_insert ON nearsim.document FOR INSERT
-    WITH CHECK (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids(writable => true)) AS integer[])));
+    WITH CHECK (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted_update ON nearsim.document FOR UPDATE
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids(writable => true)) AS integer[])));
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted_delete ON nearsim.document FOR DELETE
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids(writable => true)) AS integer[])));
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted ON nearsim.profile FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.generation FOR SELECT
-    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
+    USING (generation_id = ANY (ARRAY(SELECT granted.generation_id FROM nearsim.granted_generations AS granted)));
 CREATE POLICY granted ON nearsim.signature FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.band FOR SELECT
@@ -25,24 +29,26 @@ CREATE POLICY granted ON nearsim.similar_pair FOR SELECT
 CREATE POLICY granted ON nearsim.cluster_member FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.verdict FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.event FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.attachment FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 -- A verdict names its documents itself, so these must be in its collection, too.
 CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
-    WITH CHECK (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids(writable => true)) AS integer[]))
+    WITH CHECK (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write))
         AND 2 = (SELECT count(*) FROM nearsim.document
             WHERE document.doc_id IN (left_id, right_id) AND document.collection_id = verdict.collection_id));
 CREATE POLICY granted_update ON nearsim.verdict FOR UPDATE
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids(writable => true)) AS integer[])));
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
 -- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
 CREATE POLICY own ON nearsim.probe FOR SELECT
-    USING (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[]))
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access))
         AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));
 CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
-    WITH CHECK (collection_id = ANY (CAST((SELECT nearsim.granted_collection_ids()) AS integer[])));
+    WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY own ON nearsim.probe_match FOR SELECT
     USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
 -- Not tenant data: everyone reads it, also under isolation.
