@@ -33,5 +33,4 @@ LEFT JOIN LATERAL (
 ) AS more ON true
 CROSS JOIN LATERAL (SELECT linked.shared_bands + coalesce(cardinality(more.bands), 0) AS bands) AS shared
 WHERE CASE WHEN amplification IS NULL THEN shared.bands >= min_shared_bands
-    ELSE nearsim.is_candidate(recipe, linked.bands || more.bands) END
-ORDER BY left_id, right_id;
+    ELSE nearsim.is_candidate(recipe, linked.bands || more.bands) END;
