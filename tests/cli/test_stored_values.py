@@ -211,7 +211,7 @@ def read_back(nearsim: CommandLine, url: str, admitted: Mapping[str, Row], folde
         nearsim.succeed("delete", *admitted, "--purge", "--yes")
 
 
-@pytest.mark.parametrize("examples", some([2, 60], "many examples"))
+@pytest.mark.parametrize("examples", some([2, 15], "many examples"))
 def test_what_sql_stores_is_read_back(server: Server, tmp_path: Path, examples: int) -> None:
     with server.database() as url, application(url) as app:
         nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})
