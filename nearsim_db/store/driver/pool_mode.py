@@ -12,7 +12,8 @@ from nearsim_db.errors import PoolError
 _ATTEMPTS = 5
 # A second client of a pool in session mode may have to wait for a session.
 _PATIENCE_SECONDS = 3.0
-_SESSION = b"SELECT pg_catalog.pg_backend_pid()"
+# These settings end with the transaction, so no other client of a pool gets them.
+_SESSION = b"SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SELECT pg_catalog.pg_backend_pid()"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -51,6 +52,6 @@ def _session_of(connection: Connection) -> int | None:
             result = inner.get_result()
             if result is None:
                 return found
-            value = result.get_value(0, 0)
+            value = result.get_value(0, 0) if result.ntuples else None
             found = None if value is None else int(value)
     return None

@@ -1,11 +1,13 @@
 -- name: begin_session
 -- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
 -- startup options, which connection poolers refuse.
+SET statement_timeout = 0;
+-- JIT compilation only delays short queries.
+SET jit = off;
 -- Settings that not every release has.
 SELECT set_config(name, value, false)
 FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', '')) AS later (name, value)
 WHERE current_setting(name, true) IS NOT NULL;
-SET statement_timeout = 0;
 SET lock_timeout = 0;
 -- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
 SET idle_session_timeout = 0;
@@ -32,8 +34,6 @@ SET row_security = on;
 SET exit_on_error = off;
 SET plpgsql.extra_errors = 'none';
 SET default_table_access_method = 'heap';
--- JIT compilation only delays short queries.
-SET jit = off;
 -- Statistics of a queue are always stale; a bitmap scan planned for a short queue reads all of it for the first row.
 SET enable_bitmapscan = off;
 SET enable_seqscan = on;
