@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from docs.generate_sql import QUERIES
 from nearsim_db.records import GenerationId
-from nearsim_db.store import partitions
+from nearsim_db.store import bands, partitions
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
 from tests.servers.databases import Server
@@ -66,7 +66,8 @@ def fill(url: str) -> None:
             inner.execute(statement("create_leaves", leaves))
             parts = {parent: leaves.table(parent) for parent in PARENTS}
             inner.execute(sql.SQL(CONTENTS).format(**parts))
-            for name in ("index_bands", "index_signatures", "finish_pairs", "attach_leaves"):
+            bands.index_bands(connection, leaves)
+            for name in ("index_signatures", "finish_pairs", "attach_leaves"):
                 inner.execute(statement(name, leaves))
             for parent in PARENTS:
                 inner.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
@@ -255,10 +256,7 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
         ).fetchall()
     assert set(rows) == BUCKETS_OF_TWO
     assert sorted(scans) == [("band_7", 1), ("band_8", 0)]
-    assert {table for (table,) in locks} <= {
-        "nearsim_index.band_7",
-        "nearsim_index.band_7_bucket_hash_doc_id_idx",
-    }
+    assert locks and all(str(table).startswith("nearsim_index.band_7") for (table,) in locks)
 
 
 def test_the_worked_self_join_reads_the_live_partition_only(analyst: Connection) -> None:
