@@ -210,8 +210,8 @@ def poly64(data: bytes) -> int:
 
 
 def djb2a(data: bytes, *, signed: bool = False) -> int:
-    """h = (h * 33) ^ byte from 5381, with bytes of 0 to 255 or, signed, -128 to 127; then the low 32 bits."""
+    """h = (h * 33) ^ byte from 5381 in 32 bits, with bytes of 0 to 255 or, signed, -128 to 127."""
     value = 5381
     for byte in data:
-        value = (value * 33) ^ (byte - 256 if signed and byte > 127 else byte)
-    return value & 0xFFFFFFFF
+        value = ((value * 33) ^ (byte - 256 if signed and byte > 127 else byte)) & 0xFFFFFFFF
+    return value

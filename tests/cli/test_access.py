@@ -167,8 +167,14 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, url: str
     assert len(reader.succeed("profile", "list", "--collection", "other", "--json").document()) == 1
     for asked in (["events", "--format", "jsonl"], ["verdict", "list"], ["profile", "show", "default"]):
         reader.succeed(*asked, "--collection", "other")
-    for command in ("pairs", "clusters", "stats"):
-        refused = reader.fail(command, "--collection", "other")
+    (pair,) = reader.succeed("pairs", "--collection", "other", "--format", "jsonl").rows()
+    assert {pair["left"], pair["right"]} == {"a", "b"}
+    (cluster,) = reader.succeed("clusters", "--collection", "other", "--format", "jsonl").rows()
+    assert sorted(cluster["members"]) == ["a", "b"]
+    checked = reader.succeed("check", other, "--collection", "other", "--format", "jsonl").rows()
+    assert [(one["id"], one["duplicate_of"]) for one in checked] == [("a", "b"), ("b", "a")]
+    for command in (["similar", "a"], ["stats"], ["work", "list"]):
+        refused = reader.fail(*command, "--collection", "other")
         assert "permission denied" in refused
         assert "use the views and functions of SQL instead (docs/access.md)" in refused
     with psycopg.connect(url) as connection:

@@ -95,6 +95,7 @@ def test_usage_errors_exit_with_2() -> None:
         assert CliRunner().invoke(app, wrong).exit_code == 2
 
 
+@pytest.mark.slow("starts a process")
 def test_unreachable_server_is_reported_in_one_line() -> None:
     ended = nearsim("stats", NEARSIM_DATABASE_URL=NOWHERE)
     assert ended.returncode == 1

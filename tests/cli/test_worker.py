@@ -87,6 +87,7 @@ def test_two_workers_and_a_writer_agree_with_a_fresh_build(database_url: str, ot
     assert len(found) > 200
 
 
+@pytest.mark.slow("stops a process")
 @pytest.mark.parametrize(
     ("number", "code"), some([(signal.SIGTERM, 0), (signal.SIGINT, 130)], "every signal")
 )
@@ -196,10 +197,10 @@ def test_work_set_aside_is_listed_retried_and_discarded(
 ) -> None:
     encode = Encoder.encode
 
-    def refuse(encoder: Encoder, texts: Sequence[str]) -> Encoded:
+    def refuse(encoder: Encoder, texts: Sequence[str], *, keep_features: bool = False) -> Encoded:
         if any("poison" in one for one in texts):
             raise ValueError("this text is poison")
-        return encode(encoder, texts)
+        return encode(encoder, texts, keep_features=keep_features)
 
     monkeypatch.setattr(Encoder, "encode", refuse)
     monkeypatch.setattr(queue, "DELAYS_SECONDS", (0.0, 0.0, 0.0, 0.0))
