@@ -40,7 +40,7 @@ test: env
 unit: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder
 
-# Everything: the slow tests too, each database test on every major of PostgreSQL, the report in a browser.
+# Everything: the slow tests too, on the newest and oldest PostgreSQL or on every major, the report in a browser.
 test-all: env lint majors browser
 	$(BIN)/pytest -n logical --no-loadscope-reorder --all
 

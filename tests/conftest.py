@@ -40,15 +40,13 @@ _ORDER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option of `make test-all`."""
-    parser.addoption("--all", action="store_true", help="every test, each database test on every major")
+    parser.addoption("--all", action="store_true", help="every test, on several majors")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """The servers of this run, and the majors that are missing."""
     if not config.getoption("all"):
-        return [
-            f"PostgreSQL {newest_major()}; tests marked each_major also on {oldest_major()} (--all: every major)"
-        ]
+        return [f"PostgreSQL {newest_major()} (--all: also others)"]
     missing = [f"{major} left out: {why_not_fetched(major)}" for major in VERSIONS if major not in programs()]
     return [f"PostgreSQL {', '.join(map(str, programs()))}", *missing]
 
@@ -72,16 +70,18 @@ def _scope(nodeid: str) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a database test on the newest major, on the oldest too if marked each_major, or on all with --all."""
+    """Run a database test on the newest major; with --all on the oldest too, or if marked each_major on every one."""
     if "major" not in metafunc.fixturenames:
         return
-    if metafunc.config.getoption("all"):
-        majors = sorted(programs(), reverse=True)
+    if not metafunc.config.getoption("all"):
+        majors = {newest_major()}
     elif metafunc.definition.get_closest_marker("each_major"):
-        majors = sorted({newest_major(), oldest_major()}, reverse=True)
+        majors = set(programs())
     else:
-        majors = [newest_major()]
-    metafunc.parametrize("major", majors, indirect=True, ids="pg{}".format, scope="module")
+        majors = {newest_major(), oldest_major()}
+    metafunc.parametrize(
+        "major", sorted(majors, reverse=True), indirect=True, ids="pg{}".format, scope="module"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

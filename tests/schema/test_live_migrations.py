@@ -89,6 +89,7 @@ def go_on(url: str, name: str) -> None:
         other.execute(WRITE, (name,))
 
 
+@pytest.mark.slow("load")
 def test_readers_and_writers_wait_briefly_for_a_revision(
     engine: Engine, database_url: str, upgrader: ThreadPoolExecutor
 ) -> None:

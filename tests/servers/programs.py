@@ -25,5 +25,5 @@ def newest_major() -> int:
 
 
 def oldest_major() -> int:
-    """The oldest major on this machine, on which tests marked `each_major` run too."""
+    """The oldest major on this machine, on which every database test runs with --all."""
     return min(programs())

@@ -92,6 +92,7 @@ def take(connection: Connection, leaves: Leaves, lease_id: int, batch: int = 1_0
     ]
 
 
+@pytest.mark.slow("starts processes")
 def test_concurrent_workers_take_disjoint_batches(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
