@@ -48,6 +48,8 @@ def _copy(primary: Cluster, folder: Path) -> None:
     folder.mkdir(mode=0o700)
     primary.account.give(folder)
     program = primary.binaries.program("pg_basebackup")
+    if not Path(program).exists():
+        pytest.skip("this installation of PostgreSQL has no pg_basebackup")
     source = ["-h", str(primary.socket_directory), "-U", "nearsim"]
     done = primary.account.run([program, *source, "-D", str(folder), "-R", "-X", "stream", "-c", "fast"])
     assert done.returncode == 0, done.stderr
@@ -73,7 +75,6 @@ def write(url: str, stopped: Event, written: list[int]) -> None:
 
 
 @pytest.mark.slow("starts two servers and kills one")
-@pytest.mark.each_major
 def test_work_goes_on_with_a_promoted_standby(major: int) -> None:
     with primary_and_standby(major) as (primary, standby):
         url, stopped, written = both(primary, standby), Event(), list[int]()
