@@ -1,6 +1,7 @@
 """Which tests run and on which server, and a fresh database for each."""
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -41,6 +42,12 @@ _ORDER = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option of `make test-all`."""
     parser.addoption("--all", action="store_true", help="every test, on several majors")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let processes that tests start receive SIGINT, which a shell's background jobs ignore."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
