@@ -124,6 +124,7 @@ def test_wilson_intervals_equal_published_ones(successes: int, trials: int, low:
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
 
 
+@pytest.mark.slow("a benchmark")
 def test_all_pairs_are_found_and_correct(
     documents: list[Document], truth: Truth, true_pairs: Pairs, recipe: Recipe
 ) -> None:

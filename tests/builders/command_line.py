@@ -47,7 +47,7 @@ class Outcome:
 
     def rows(self) -> list[dict[str, Any]]:
         """The printed JSON lines."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        return [json.loads(line) for line in self.out.split("\n") if line]
 
     def document(self) -> Any:
         """The printed JSON document."""

@@ -110,6 +110,7 @@ def without_times(printed: str) -> str:
     return _VARYING.sub("", _TIME.sub("<time>", printed))
 
 
+@pytest.mark.slow("many commands")
 @pytest.mark.parametrize(
     "settings, every",
     some(

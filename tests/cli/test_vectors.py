@@ -61,6 +61,7 @@ def pairs(nearsim: CommandLine, collection: str) -> Pairs:
     return {(min(one["left"], one["right"]), max(one["left"], one["right"])) for one in rows}
 
 
+@pytest.mark.slow("several builds")
 def test_every_way_to_give_vectors_gives_the_same_pairs(
     nearsim: CommandLine, tmp_path: Path, recipe: Path, plain: Path, whole: Path
 ) -> None:

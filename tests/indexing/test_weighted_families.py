@@ -219,6 +219,7 @@ def estimates(rules: Recipe, texts: dict[str, str]) -> Named:
     return {(names[one], names[other]): guess for (one, other), guess in zip(pairs, guessed, strict=True)}
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("family", some(WEIGHTED, "every family"))
 def test_dedupe_uses_the_scale_of_the_metric(index: Index, texts: dict[str, str], family: str) -> None:
     rules = recipe(family)

@@ -136,6 +136,7 @@ def test_an_older_schema_is_refused(engine: Engine) -> None:
         revisions.check(connection)
 
 
+@pytest.mark.slow("waits for a lock")
 def test_upgrade_with_a_timeout_names_the_session_and_continues_later(
     engine: Engine, database_url: str
 ) -> None:

@@ -184,6 +184,7 @@ def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], databa
     assert states == [("idle",)]
 
 
+@pytest.mark.slow("load")
 def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> None:
     index.create_profile("p", recipe())
     index.add(Document(name, body=body) for name, body in texts.items())

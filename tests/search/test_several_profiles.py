@@ -162,6 +162,7 @@ def test_invalid_calls_are_refused(url: str) -> None:
             ask(url, call)
 
 
+@pytest.mark.slow("several builds")
 def test_replacing_one_profile_does_not_affect_the_others(url: str) -> None:
     rng, told = random.Random(2), set[str]()
 

@@ -109,6 +109,7 @@ def test_chunks_do_not_change_the_result(backend: str) -> None:
     assert encode.band_keys_of(texts).tolist() == encode.band_keys(whole.sketches).tolist()
 
 
+@pytest.mark.slow("load")
 @every_backend
 def test_threads_share_an_encoder(backend: str) -> None:
     encode = encoder(backend, shingle={"stem": "english", "stopwords": "en"})

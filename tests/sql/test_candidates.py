@@ -151,6 +151,7 @@ def compared(index: Index) -> Candidates:
 STRICT = ["bands.count=32", "bands.rows=4", "match.min_shared_bands=20"]
 
 
+@pytest.mark.slow("several builds")
 def test_the_live_generation_answers_after_a_reindex(index: Index) -> None:
     index.create_profile("default", override(Recipe(), STRICT))
     index.add(write_documents())

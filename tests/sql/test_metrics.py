@@ -18,6 +18,7 @@ from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.worker.worker import Worker
+from tests.builders.selection import some
 from tests.builders.sql_world import write_documents
 
 BAG = ['fields=["body"]', "shingle.scheme=bag", "bands.count=40", "bands.rows=3", "match.min_shared_bands=2"]
@@ -105,7 +106,7 @@ def figures(row: Row) -> tuple[object, ...]:
     return tuple(row[name] for name in names)
 
 
-@pytest.fixture(params=RULES)
+@pytest.fixture(params=some([*RULES], "every metric"))
 def known(request: pytest.FixtureRequest, database_url: str) -> Iterator[tuple[Index, Words]]:
     """An indexed collection, and its figures by brute force."""
     with Index.connect(database_url) as index:

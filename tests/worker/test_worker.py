@@ -268,6 +268,7 @@ def test_an_unattended_profile_is_built_when_it_has_documents(database_url: str,
         assert index.stats()["state"] == "live"
 
 
+@pytest.mark.slow("repeats failing work")
 def test_a_failed_build_does_not_stop_others(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch, logged: WorkerLog
 ) -> None:

@@ -42,6 +42,7 @@ def test_writers_are_not_blocked(story: Index, app: Application, database_url: s
     assert ask(app, "SELECT count(*) FROM nearsim.change") == 4
 
 
+@pytest.mark.slow("several builds")
 def test_a_renamed_column_does_not_block_writes(
     story: Index, app: Application, database: Database, database_url: str, logged: WorkerLog
 ) -> None:
@@ -121,6 +122,7 @@ def test_quoted_names(app: Application, database: Database) -> None:
     assert ask(app, TRIGGERS) == ""
 
 
+@pytest.mark.slow("several builds")
 def test_two_collections_of_one_table(story: Index, app: Application, database: Database) -> None:
     other = attached(database, "titles", Columns("id", "headline"))
     app.execute("UPDATE story SET body = headline, headline = body WHERE id % 2 = 0")

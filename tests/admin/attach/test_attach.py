@@ -138,6 +138,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow("every type")
 def test_id_column_types(app: Application, database: Database) -> None:
     app.execute("DROP TABLE story")
     for kind, ids in KINDS.items():
@@ -334,6 +335,7 @@ def test_split_batches_give_the_same_pairs(
     assert pairs(Index(database, "story", "sliced")) == pairs(Index(database, "story", "default"))
 
 
+@pytest.mark.slow("load")
 def test_concurrent_writes_and_workers_reach_the_expected_state(
     app: Application, database: Database, where: str
 ) -> None:
