@@ -47,7 +47,7 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
                 f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is out of range; "
-                "give at least 1 row, and require no more bands than that"
+                "give at least 1 row, and require at most as many bands as there are"
             )
         construction = lsh.banding(bands, rows, minimum)
     elif text.lstrip()[:1].isdigit():

@@ -8,7 +8,7 @@ _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 # A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
 # ! and ? before CJK, which NFKC makes of their wide forms. A blank line ends a sentence too. Runs match only from
-# their first mark and without backtracking, so a page of dots costs no more than prose.
+# their first mark and without backtracking, so the time is linear also for text of dots alone.
 _END = re.compile(
     rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
        | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
