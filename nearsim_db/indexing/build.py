@@ -37,6 +37,7 @@ _SKETCHES_PER_BATCH = 20_000
 _BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_PER_BATCH = 16_384
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
+_ALL_DOCUMENTS = (1, 2**63 - 1)
 _PAIR_FIGURES = ("linked", "candidates", "screened")
 
 
@@ -74,16 +75,16 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     writing.commit()
     total = collection_rows.count_documents(writing, generation.collection_id)
     total -= documents.count_past_retention(writing, generation.collection_id, age)
-    signed = signatures.last_signed(writing, context.leaves)
     done = signatures.count_signed(writing, context.leaves)
     generation_rows.add_figures(writing, generation, {"documents": total})
     build_progress.begin(writing, context.generation, "sign", done)
     texts = recipe_warnings.TextSample()
     with closing(
-        documents.stream_after(
+        documents.stream_unsigned(
             reading,
             generation.collection_id,
-            signed,
+            context.leaves,
+            _ALL_DOCUMENTS,
             age,
             reading.rollback,
             vectors=context.encoder.takes_vectors,

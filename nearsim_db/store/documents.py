@@ -38,27 +38,35 @@ class StoredDocument:
     vector: NDArray[np.float32] | None = None
 
 
-def stream_after(
+def stream_unsigned(
     connection: Connection,
     collection_id: CollectionId,
-    after: int,
+    leaves: Leaves,
+    doc_ids: tuple[int, int],
     age_seconds: int | None,
     between: Callable[[], None] = lambda: None,
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Yield documents with a doc_id above `after`, in order, in batches of bounded size.
+    """Yield documents without a signature, of a range of doc_ids with both ends, in order, in batches of bounded size.
 
     With `vectors` each has its vector and no text, else its texts and no vector. Omits documents older than the age (by
     published_at, else by created_at) and those whose text in an attached table differs from the recorded one. An
     attached table is read in slices, with `between` called after each to release its lock.
     """
-    parameters = {"collection_id": collection_id, "after": after, "age": age_seconds, "vectors": vectors}
+    first, last = doc_ids
+    parameters = {
+        "collection_id": collection_id,
+        "after": first - 1,
+        "through": last,
+        "age": age_seconds,
+        "vectors": vectors,
+    }
     source = None if vectors else source_rows.find_source(connection, collection_id)
     if source is None:
-        yield from _stream(connection, statement("read_documents_after"), parameters)
+        yield from _stream(connection, statement("read_unsigned_documents", leaves), parameters)
         return
-    command = source.statement("read_source_documents_after")
+    command = source.statement("read_unsigned_source_documents", signature=leaves.table("signature"))
     while rows := _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE}):
         yield _with_text(rows)
         between()

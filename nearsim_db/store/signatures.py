@@ -58,11 +58,6 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
         copy_columns(inner, table, columns)
 
 
-def last_signed(connection: Connection, leaves: Leaves) -> int:
-    """Return the largest signed doc_id, 0 for none."""
-    return fetch_value(connection, statement("read_last_signed", leaves)) or 0
-
-
 def count_signed(connection: Connection, leaves: Leaves) -> int:
     """Return the number of signed documents."""
     return int(fetch_value(connection, statement("count_signed", leaves)))

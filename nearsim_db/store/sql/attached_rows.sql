@@ -118,8 +118,8 @@ WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collecti
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 ORDER BY attached.doc_id
 
--- name: read_source_documents_after
--- read_documents_after for an attached table, limited to the first documents: texts from the table, and whether a text
+-- name: read_unsigned_source_documents
+-- read_unsigned_documents for an attached table, limited to the first documents: texts from the table, and whether a text
 -- differs from the revision's digest. Relies on document_collection_doc and on the table's key, probed once per
 -- document (LIMIT prevents a join).
 SELECT attached.doc_id, attached.revision, attached.title,
@@ -127,9 +127,10 @@ SELECT attached.doc_id, attached.revision, attached.title,
     attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
 FROM (
     SELECT doc_id, revision, title, body, body_digest, external_id FROM nearsim.document
-    WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
+    WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(through)s
         AND coalesce(published_at, created_at)
             >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
     ORDER BY doc_id LIMIT %(amount)s
 ) AS attached
 LEFT JOIN LATERAL (

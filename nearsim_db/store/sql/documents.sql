@@ -95,16 +95,17 @@ SELECT EXISTS (
 -- Load a batch.
 COPY incoming (line, external_id, title, body, source, url, published_at, attributes, vector) FROM STDIN
 
--- name: read_documents_after
--- Documents of a collection in doc_id order after one: vectors or texts (unselected columns are not detoasted), and
--- whether the text is in an attached table; with an age, only documents within it. Relies on document_collection_doc,
--- or on document_age where few documents are within it.
+-- name: read_unsigned_documents
+-- Documents of a collection in a range of doc_ids that have no signature, in order: vectors or texts (unselected columns
+-- are not detoasted), and whether the text is in an attached table; with an age, only documents within it. Relies on
+-- document_collection_doc, or on document_age where few documents are within it, and on the leaf's key.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
-WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
+WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(through)s
     AND coalesce(published_at, created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ORDER BY doc_id
 
 -- name: read_documents

@@ -3,6 +3,7 @@
 -- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
 CREATE TABLE IF NOT EXISTS {signature} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
+    PRIMARY KEY (doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {signature} ALTER COLUMN generation_id SET DEFAULT {generation_id};
 CREATE TABLE IF NOT EXISTS {band} (

@@ -1,7 +1,3 @@
--- name: read_last_signed
--- Progress of signing, which goes in doc_id order: the largest signed doc_id. Relies on the leaf's key once it exists.
-SELECT max(doc_id) FROM {signature}
-
 -- name: count_signed
 -- Number of signed documents. Reads the whole table or its key.
 SELECT count(*) FROM {signature}
@@ -24,8 +20,7 @@ SELECT count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature
 FROM {signature}
 
 -- name: index_signatures
--- Create the key after the load, and the indexes that find twins.
-ALTER TABLE {signature} ADD PRIMARY KEY (doc_id);
+-- Create the indexes that find twins, after the load.
 CREATE INDEX ON {signature} (feature_digest, doc_id) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON {signature} (head_id, doc_id) WHERE head_id <> doc_id
 

@@ -314,13 +314,14 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
         assert isinstance(inner, psycopg.Connection)
         statements: dict[str, dict[str, object]] = {
             "read_source_documents": {"doc_ids": list(range(1, 900)), "age": None},
-            "read_source_documents_after": {"after": 0, "age": None, "amount": 500},
+            "read_unsigned_source_documents": {"after": 0, "through": 9999, "age": None, "amount": 500},
             "delete_orphans_in_slice": {"after": 0, "amount": 500},
             "copy_texts": {"after": 0, "amount": 500},
             "delete_orphans": {"ids": [str(number) for number in range(900)]},
         }
         for name, parameters in statements.items():
-            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name)
+            signature = psycopg.sql.Identifier("nearsim_index", "signature_1")
+            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=signature)
             plan = "\n".join(
                 str(row[0]) for row in inner.execute(command, {"collection_id": collection_id, **parameters})
             )
