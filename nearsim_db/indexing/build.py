@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_progress, shingle_length, steps
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.dispatch import discard_indexed_changes
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.similarity.batches import VerifiedPairs
@@ -64,6 +65,7 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
             reading.rollback()
             _vacuum(engine, context, name)
             build_progress.add_seconds(writing, context.generation, name, time.monotonic() - began)
+    discard_indexed_changes(engine, context.generation)
 
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:

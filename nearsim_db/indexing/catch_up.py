@@ -39,13 +39,22 @@ class CatchUp:
         """
         with translate_errors():
             attached_table.catch_up_collection(self._database.engine, collection_id, self._progress)
-            dispatch_changes(self._database.engine)
-            for generation in self.ensure_built(collection_id):
+            for generation in self._dispatch_and_build(collection_id):
                 if generation.state == "live":
                     self.catch_up(generation)
                 elif generation.state in MAINTAINED:
                     with self.skip_irreproducible():
                         self.catch_up(generation)
+
+    def _dispatch_and_build(self, collection_id: CollectionId) -> list[Generation]:
+        """Dispatch changes, but only after first builds, which discard the changes that they have indexed."""
+        builds = any(one.is_first_build for one in self._generations(collection_id))
+        if not builds:
+            dispatch_changes(self._database.engine)
+        generations = self.ensure_built(collection_id)
+        if builds:
+            dispatch_changes(self._database.engine)
+        return generations
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""

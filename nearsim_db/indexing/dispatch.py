@@ -6,9 +6,11 @@ from nearsim_db.indexing import attached_table
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 20_000
+_VACUUM_FROM = 5_000  # autovacuum would come within a minute
 
 
 def dispatch_changes(engine: Engine) -> int:
@@ -31,3 +33,17 @@ def dispatch_changes(engine: Engine) -> int:
     if dispatched:
         notify.send(engine)
     return dispatched
+
+
+def discard_indexed_changes(engine: Engine, generation: Generation) -> int:
+    """Discard captured writes that a build has just indexed, at once; return how many. The rest is dispatched."""
+    with engine.connect() as connection:
+        discard = partial(
+            queue.discard_indexed_changes, connection, generation.leaves, generation.collection_id
+        )
+        discarded = retry_conflicts(connection, discard)
+        connection.commit()
+    if discarded >= _VACUUM_FROM:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            queue.vacuum_changes(connection)
+    return discarded

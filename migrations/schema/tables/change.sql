@@ -5,6 +5,7 @@ CREATE TABLE nearsim.change (
     changed_at timestamptz NOT NULL DEFAULT now(),
     stage text,
     external_id text,
+    revision bigint,
     CONSTRAINT change_one_or_everything CHECK (num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)),
     CONSTRAINT change_stage_known CHECK (stage = 'link')
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -18,3 +19,5 @@ COMMENT ON COLUMN nearsim.change.stage IS
     'link if only clusters have to be updated, after a verdict; NULL if the document itself was written';
 COMMENT ON COLUMN nearsim.change.external_id IS
     'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';
+COMMENT ON COLUMN nearsim.change.revision IS
+    'Revision of the document that was written; NULL if it was deleted or left the collection';

@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.capture_written() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.change (collection_id, doc_id) SELECT collection_id, doc_id FROM after_rows;
+    INSERT INTO nearsim.change (collection_id, doc_id, revision) SELECT collection_id, doc_id, revision FROM after_rows;
     RETURN NULL;
 END
 $$;

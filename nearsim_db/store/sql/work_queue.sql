@@ -23,6 +23,22 @@ WITH taken AS (
 )
 SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken
 
+-- name: discard_indexed_changes
+-- Delete the captured writes that a build has indexed: its signature has the revision that was captured. Later writes
+-- stay, as do all while another generation of the collection is to be given them as work. A generation that this does
+-- not see takes its snapshot later. Reads all captured changes and all signatures.
+DELETE FROM nearsim.change USING {signature} AS signature
+WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
+    AND signature.doc_id = change.doc_id AND signature.revision = change.revision
+    AND NOT EXISTS (
+        SELECT FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+        WHERE profile.collection_id = %(collection_id)s AND generation.generation_id <> {generation_id}
+            AND generation.state <> 'abandoned')
+
+-- name: vacuum_changes
+-- Free the space of changes deleted in bulk, which dispatchers would read over. Does not wait for locks.
+VACUUM (SKIP_LOCKED) nearsim.change
+
 -- name: queue_outdated
 -- Queue documents without a signature of their current revision, and signatures without a document. Documents past the
 -- retention age count as absent. Relies on document_collection_doc and on the leaf's key.

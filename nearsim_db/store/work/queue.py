@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -46,6 +46,17 @@ def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
     changes, whole = fetch_row(connection, statement("dispatch_changes"), {"batch": batch})
     return changes, bool(whole)
+
+
+def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
+    """Delete the captured writes that a build has indexed already; return their number."""
+    parameters = {"collection_id": collection_id}
+    return driver(connection).execute(statement("discard_indexed_changes", leaves), parameters).rowcount
+
+
+def vacuum_changes(connection: Connection) -> None:
+    """Vacuum the table of captured changes; the connection must be in autocommit."""
+    autocommitting(connection).execute(statement("vacuum_changes"))
 
 
 def await_dispatchers(connection: Connection) -> None:

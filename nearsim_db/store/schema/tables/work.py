@@ -124,6 +124,11 @@ change = Table(
             "Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant"
         ),
     ),
+    Column(
+        "revision",
+        BigInteger,
+        comment="Revision of the document that was written; NULL if it was deleted or left the collection",
+    ),
     CheckConstraint(
         "num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)", name="change_one_or_everything"
     ),
