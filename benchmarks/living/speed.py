@@ -11,10 +11,10 @@ from benchmarks.living.system import (
     COLLECTION,
     Connection,
     System,
-    processor_seconds,
     read_backlog,
     running_workers,
 )
+from benchmarks.processes import processor_seconds
 from nearsim_db.index import Index
 from nearsim_db.records import Document
 

@@ -158,16 +158,5 @@ def read_backlog(connection: Connection) -> Backlog:
     return Backlog(*(int(str(value)) for value in row))
 
 
-def processor_seconds(process: psutil.Process) -> float:
-    """Return user and system time of a process, its running and its finished children."""
-    total = 0.0
-    for one in (process, *process.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):
-            times = one.cpu_times()
-            total += times.user + times.system
-            total += times.children_user + times.children_system if one == process else 0.0
-    return total
-
-
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nearsim_db", *arguments]

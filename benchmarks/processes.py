@@ -1,0 +1,101 @@
+"""What a command costs: wall clock, processor time of the client and of the server, and the client's memory."""
+
+import os
+import resource
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_SAMPLE_SECONDS = 0.05
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_KEPT = 2_000  # characters of what a failed command printed
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds, and the highest resident memory of the client's processes together, in MB.
+
+    Processor seconds of the client include its children, those of the server all its processes.
+    """
+
+    wall: float
+    client: float
+    server: float
+    megabytes: float
+
+
+def run_measured(
+    command: Sequence[str], environment: Mapping[str, str], server: psutil.Process | None = None
+) -> tuple[Cost, str]:
+    """Run a command and return its cost and its standard output. Raises RuntimeError if it fails."""
+    on_server = processor_seconds(server) if server else 0.0
+    on_client, began = _finished_children(), time.perf_counter()
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with _sampled_memory(process.pid) as memory:
+        outputs = process.communicate()
+    wall = time.perf_counter() - began
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {''.join(outputs)[-_KEPT:]}")
+    used = processor_seconds(server) - on_server if server else 0.0
+    return Cost(wall, _finished_children() - on_client, used, memory[0] / 1e6), outputs[0]
+
+
+def _finished_children() -> float:
+    """Return the processor seconds of all finished children of this process, theirs included."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextmanager
+def _sampled_memory(process: int) -> Iterator[list[int]]:
+    """Sample a process and its children until the block ends; the list holds the highest sum in bytes.
+
+    getrusage's figure would be inherited from this process.
+    """
+    highest, stopped = [0], threading.Event()
+
+    def sample() -> None:
+        while not stopped.wait(_SAMPLE_SECONDS):
+            highest[0] = max(highest[0], _resident_bytes(process))
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield highest
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _resident_bytes(process: int) -> int:
+    """Return the resident memory of a process and its descendants; 0 for a process that has ended."""
+    folder = Path(f"/proc/{process}")
+    try:
+        pages = int((folder / "statm").read_text("ascii").split()[1])
+        children = [int(one) for task in (folder / "task").iterdir() for one in _words(task / "children")]
+    except (OSError, IndexError):
+        return 0
+    return pages * _PAGE + sum(map(_resident_bytes, children))
+
+
+def _words(path: Path) -> list[str]:
+    return path.read_text("ascii").split()
+
+
+def processor_seconds(process: psutil.Process) -> float:
+    """Return user and system time of a process, its running and its finished children."""
+    total = 0.0
+    for one in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            total += times.user + times.system
+            total += times.children_user + times.children_system if one == process else 0.0
+    return total
