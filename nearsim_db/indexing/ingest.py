@@ -68,7 +68,13 @@ class Ingest:
     def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> None:
         if not batch:
             return
-        written = document_writes.write_batch(connection, self._collection_id, batch, dry_run=self._dry_run)
+        written = document_writes.write_batch(
+            connection,
+            self._collection_id,
+            batch,
+            dry_run=self._dry_run,
+            may_copy=self._database.may_index,
+        )
         for external_id, earlier, line in written.superseded:
             self._reject(_superseded(external_id, batch[0].file, earlier, line))
         self.summary.inserted += written.inserted

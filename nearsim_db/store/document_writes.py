@@ -2,30 +2,50 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+from psycopg.errors import UniqueViolation
 from sqlalchemy import Connection, delete
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
-from nearsim_db.store.driver.vectors import array_literal
+from nearsim_db.store.driver.vectors import array_content, array_literal
 from nearsim_db.store.schema import tables
 
 Outcome = Literal["inserted", "updated", "unchanged"]
+Ids = NDArray[np.int64]
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}
+# The last two are given in the wire format.
+_COLUMN_TYPES = ("text", "text", "text", "text", "text", "timestamptz", "bytea", "bytea")
+_JSONB_VERSION = b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Numbers of the documents of a batch that were all new, in its order: int64 of n, doc_ids ascending."""
+
+    doc_ids: Ids
+    revisions: Ids
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of a batch: rows inserted, updated and unchanged, and ids that occurred earlier in the same file."""
+    """Result of a batch: rows inserted, updated and unchanged, and ids that occurred earlier in the same file.
+
+    `added` is given if all were loaded as new documents.
+    """
 
     inserted: int
     updated: int
     unchanged: int
-    superseded: tuple[tuple[str, int, int], ...]  # (external_id, earlier line, line)
+    superseded: tuple[tuple[str, int, int], ...] = ()  # (external_id, earlier line, line)
+    added: Added | None = None
 
 
 def begin_file(connection: Connection) -> None:
@@ -41,17 +61,49 @@ def write_batch(
     batch: Sequence[ReadDocument],
     *,
     dry_run: bool,
+    may_copy: bool = False,
 ) -> Written:
-    """Upsert a batch without repeated ids; with `dry_run` only return what would be written."""
-    _load_incoming(connection, batch)
-    name = "compare_documents" if dry_run else "upsert_documents"
-    counts = fetch_row(connection, statement(name), {"collection_id": collection_id})
-    superseded = fetch_rows(connection, statement("find_superseded"))
-    driver(connection).execute(statement("record_seen_ids"))
-    inserted, updated, unchanged = counts
+    """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
+
+    With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once.
+    """
+    external_ids = [read.document.external_id for read in batch]
+    parameters = {"external_ids": external_ids, "lines": [read.line for read in batch]}
+    superseded = fetch_rows(connection, statement("record_seen_ids"), parameters)
+    if may_copy and not dry_run and not superseded:
+        added = _copy_if_new(connection, collection_id, batch)
+        if added is not None:
+            return Written(len(batch), 0, 0, added=added)
+    _load(connection, "copy_incoming", ("int8",), ((read.line,) for read in batch), batch)
+    inserted, updated, unchanged = fetch_row(
+        connection,
+        statement("compare_documents" if dry_run else "upsert_documents"),
+        {"collection_id": collection_id, "superseded": [id for id, _, _ in superseded]},
+    )
     return Written(
         inserted, updated, unchanged, tuple((id, earlier, line) for id, earlier, line in superseded)
     )
+
+
+def _copy_if_new(
+    connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument]
+) -> Added | None:
+    """Load a batch of documents; None if any of them exists, or another session is adding one of them."""
+    parameters = {
+        "collection_id": collection_id,
+        "external_ids": [read.document.external_id for read in batch],
+    }
+    if fetch_value(connection, statement("has_any_document"), parameters):
+        return None
+    numbers = fetch_row(connection, statement("reserve_numbers"), {"amount": len(batch)}, binary=True)
+    doc_ids, revisions = (np.frombuffer(one, ">i8").astype(np.int64) for one in numbers)
+    heads = zip(doc_ids.tolist(), revisions.tolist(), repeat(collection_id))
+    try:
+        with connection.begin_nested():
+            _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch)
+    except UniqueViolation:
+        return None
+    return Added(doc_ids, revisions)
 
 
 def upsert_document(
@@ -93,32 +145,39 @@ def _parameters(collection_id: CollectionId, document: Document) -> dict[str, ob
         "source": document.source,
         "url": document.url,
         "published_at": document.published_at,
-        "attributes": _json(document.attributes),
+        "attributes": _json(document.attributes).decode(),
         "vector": array_literal(document.vector),
     }
 
 
-def _json(attributes: Mapping[str, object]) -> str:
+def _json(attributes: Mapping[str, object]) -> bytes:
     import orjson
 
-    return orjson.dumps(attributes).decode() if attributes else "{}"
+    return orjson.dumps(attributes) if attributes else b"{}"
 
 
-def _load_incoming(connection: Connection, batch: Iterable[ReadDocument]) -> None:
-    command = statement("copy_incoming")
-    with driver(connection).cursor() as cursor, cursor.copy(command) as copy:
-        for read in batch:
+def _load(
+    connection: Connection,
+    command: str,
+    types: tuple[str, ...],
+    heads: Iterable[tuple[int, ...]],
+    batch: Iterable[ReadDocument],
+) -> None:
+    """Load documents by COPY, each after the columns of `types` in `heads`."""
+    with driver(connection).cursor() as cursor, cursor.copy(statement(command)) as copy:
+        copy.set_types([*types, *_COLUMN_TYPES])
+        for head, read in zip(heads, batch, strict=False):
             one = read.document
             copy.write_row(
                 (
-                    read.line,
+                    *head,
                     one.external_id,
                     one.title,
                     one.body,
                     one.source,
                     one.url,
                     one.published_at,
-                    _json(one.attributes),
-                    array_literal(one.vector),
+                    _JSONB_VERSION + _json(one.attributes),
+                    array_content(one.vector),
                 )
             )

@@ -25,7 +25,9 @@ CREATE TABLE nearsim.document (
     CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL),
     -- Parsers of JSON end at some depth.
     CONSTRAINT document_attributes_at_most_100_levels CHECK (NOT jsonb_path_exists(attributes, 'strict $.**{101}'))
-);
+)
+-- Rows up to half a page are not compressed, which takes longer than all else that storing them does.
+WITH (toast_tuple_target = 4080);
 CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id);
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
 

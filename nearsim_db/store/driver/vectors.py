@@ -12,6 +12,8 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
+from nearsim_db.store.driver.arrays import packed
+
 _COUNTS = struct.Struct(">ii")  # number of dimensions; whether NULLs may occur
 _HEADER_BYTES = 12  # the counts and the element type
 _DIMENSION_BYTES = 8  # size and first subscript
@@ -26,6 +28,11 @@ def array_literal(vector: Sequence[float] | NDArray[np.floating[Any]] | None) ->
         return None
     numbers = np.ascontiguousarray(vector, np.float32)
     return "{" + orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].decode() + "}"
+
+
+def array_content(vector: Sequence[float] | NDArray[np.floating[Any]] | None) -> bytes | None:
+    """Return a vector of finite numbers as real[] in the binary format, rounded to 32-bit floats; None for None."""
+    return None if vector is None else packed(np.asarray(vector, np.float32)).content
 
 
 class _VectorLoader(Loader):

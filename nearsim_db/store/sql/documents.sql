@@ -1,9 +1,10 @@
 -- name: create_incoming
--- Temporary tables of a session: the current batch, and the ids seen so far in the file.
+-- Temporary tables of a session: the current batch, stored like documents, and the ids seen so far in the file.
 CREATE TEMP TABLE IF NOT EXISTS incoming (
     line bigint, external_id text COLLATE "C", title text, body text, source text, url text,
-    published_at timestamptz, attributes jsonb, vector real[]) ON COMMIT DELETE ROWS;
-CREATE TEMP TABLE IF NOT EXISTS seen (external_id text COLLATE "C" PRIMARY KEY, line bigint)
+    published_at timestamptz, attributes jsonb, vector real[])
+    WITH (toast_tuple_target = 4080) ON COMMIT DELETE ROWS;
+CREATE TEMP TABLE IF NOT EXISTS seen (external_id text COLLATE "C" PRIMARY KEY, line bigint, earlier bigint)
 
 -- name: compare_documents
 -- What upsert_documents would return, without writing. Relies on document_external_id_key.
@@ -19,12 +20,12 @@ CROSS JOIN LATERAL (SELECT
     (incoming.title, incoming.body, incoming.source, incoming.url, incoming.published_at, incoming.attributes)
     OR incoming.vector IS NOT NULL AND document.vector IS DISTINCT FROM incoming.vector
     AS differs) AS comparison
-WHERE NOT EXISTS (SELECT FROM seen WHERE seen.external_id = incoming.external_id)
+WHERE incoming.external_id <> ALL (CAST(%(superseded)s AS text[]))
 
 -- name: upsert_documents
--- Upsert a batch by external_id; returns the numbers of rows inserted, updated and unchanged, without ids seen earlier
--- in the file. Documents get their doc_id in file order and keep their vector if given without one. Relies on
--- document_external_id_key.
+-- Upsert a batch by external_id; returns the numbers of rows inserted, updated and unchanged, without `superseded`, ids
+-- seen earlier in the file. Documents get their doc_id in file order and keep their vector if given without one. Relies
+-- on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
@@ -41,19 +42,39 @@ WITH written AS (
         OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
     RETURNING external_id, xmax = 0 AS is_new
 ), fresh AS (
-    SELECT external_id FROM incoming WHERE NOT EXISTS (SELECT FROM seen WHERE seen.external_id = incoming.external_id)
+    SELECT external_id FROM incoming WHERE external_id <> ALL (CAST(%(superseded)s AS text[]))
 )
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL)
 FROM fresh LEFT JOIN written USING (external_id)
 
--- name: find_superseded
--- Ids that also occurred on an earlier line of the same file. Relies on the key of seen.
-SELECT seen.external_id, seen.line, incoming.line FROM incoming JOIN seen USING (external_id) ORDER BY seen.line
-
 -- name: record_seen_ids
--- Add the batch's ids and lines to those seen in the file. Relies on the key of seen.
-INSERT INTO seen (external_id, line) SELECT external_id, line FROM incoming
-ON CONFLICT (external_id) DO UPDATE SET line = excluded.line
+-- Add a batch's ids and lines to those seen in the file; returns ids that also occurred on an earlier line of it. Relies
+-- on the key of seen.
+WITH recorded AS (
+    INSERT INTO seen (external_id, line)
+    SELECT * FROM unnest(CAST(%(external_ids)s AS text[]), CAST(%(lines)s AS bigint[]))
+    ON CONFLICT (external_id) DO UPDATE SET earlier = seen.line, line = excluded.line
+    RETURNING external_id, earlier, line
+)
+SELECT external_id, earlier, line FROM recorded WHERE earlier IS NOT NULL ORDER BY earlier
+
+-- name: has_any_document
+-- Whether a collection has any of some documents. Relies on document_external_id_key.
+SELECT EXISTS (
+    SELECT FROM nearsim.document
+    WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[])))
+
+-- name: reserve_numbers
+-- New doc_ids and revisions, both ascending, packed as eight bytes each.
+SELECT string_agg(int8send(nextval((SELECT CAST(pg_get_serial_sequence('nearsim.document', 'doc_id') AS regclass)))), ''),
+    string_agg(int8send(nextval('nearsim.document_revision')), '')
+FROM generate_series(1, %(amount)s)
+
+-- name: copy_documents
+-- Load new documents with reserved numbers.
+COPY nearsim.document
+    (doc_id, revision, collection_id, external_id, title, body, source, url, published_at, attributes, vector)
+FROM STDIN (FORMAT binary)
 
 -- name: upsert_document
 -- Upsert one document by external_id: its doc_id, and whether it is new (NULL: unchanged). No row if another session
@@ -93,7 +114,8 @@ SELECT EXISTS (
 
 -- name: copy_incoming
 -- Load a batch.
-COPY incoming (line, external_id, title, body, source, url, published_at, attributes, vector) FROM STDIN
+COPY incoming (line, external_id, title, body, source, url, published_at, attributes, vector)
+FROM STDIN (FORMAT binary)
 
 -- name: read_unsigned_documents
 -- Documents of a collection in a range of doc_ids that have no signature, in order: vectors or texts (unselected columns

@@ -1,0 +1,118 @@
+"""Writing documents in batches: loaded and upserted documents are equal, also beside a concurrent writer."""
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from nearsim_db import Document
+from nearsim_db.readers import from_documents
+from nearsim_db.records import CollectionId, ReadDocument
+from nearsim_db.store import document_writes
+from nearsim_db.store.database import Database
+from nearsim_db.store.document_writes import Written
+from tests.builders.workers import BLOCKED, wait_until
+
+DOCUMENTS = (
+    Document("plain", "A title", "text"),
+    Document("nothing but an id", vector=[0.1, -2.0, 3e38]),
+    Document("odd \\N characters \t", "\\.", 'tab\t, "quoted", back\\slash\nand U+1F600 \U0001f600'),
+    Document("everything", "t", "b", "s", "u", datetime(1, 1, 1, tzinfo=UTC), {"a": [1, {"b": None}]}),
+    Document("long", body="compressible " * 2_000, published_at=datetime(9999, 12, 31, 23, 59, 59, 999999)),
+    Document("longer than a page", body="".join(map(str, range(20_000))), attributes={"largest": 2**64 - 1}),
+)
+COLUMNS = """SELECT external_id, title, body, source, url, published_at::text, attributes::text, vector
+    FROM nearsim.document WHERE collection_id = %s ORDER BY doc_id"""
+
+
+def records(documents: Sequence[Document]) -> list[ReadDocument]:
+    """Documents as a reader gives them."""
+    return [one for one in from_documents(documents) if isinstance(one, ReadDocument)]
+
+
+def write(url: str, collection: str, documents: Sequence[Document], *, may_copy: bool) -> Written:
+    """Write one batch, all of one file."""
+    with Database.connect(url) as database:
+        collection_id = _collection(database, collection)
+        with database.transaction() as connection:
+            document_writes.begin_file(connection)
+            return document_writes.write_batch(
+                connection, collection_id, records(documents), dry_run=False, may_copy=may_copy
+            )
+
+
+def _collection(database: Database, name: str) -> CollectionId:
+    for one in database.collections():
+        if one.name == name:
+            return one.collection_id
+    return database.create_collection(name).collection_id
+
+
+def stored(url: str, collection: str) -> list[tuple[object, ...]]:
+    """All that was given of the documents of a collection, in doc_id order."""
+    with Database.connect(url) as database:
+        collection_id = _collection(database, collection)
+    with psycopg.connect(url) as connection:
+        return connection.execute(COLUMNS, (collection_id,)).fetchall()
+
+
+@pytest.mark.each_major
+def test_loaded_documents_equal_upserted_ones(database_url: str) -> None:
+    loaded = write(database_url, "loaded", DOCUMENTS, may_copy=True)
+    upserted = write(database_url, "upserted", DOCUMENTS, may_copy=False)
+    assert (loaded.inserted, upserted.inserted) == (len(DOCUMENTS), len(DOCUMENTS))
+    assert loaded.added is not None and upserted.added is None
+    rows = stored(database_url, "loaded")
+    assert rows == stored(database_url, "upserted")
+    assert [row[:5] for row in rows] == [
+        (one.external_id, one.title, one.body, one.source, one.url) for one in DOCUMENTS
+    ]
+    assert rows[1][7] == [0.1, -2.0, 3e38]  # the shortest numbers of these 32-bit floats
+    assert (rows[3][6], rows[5][6]) == ('{"a": [1, {"b": null}]}', '{"largest": 18446744073709551615}')
+
+
+def test_numbers_of_loaded_documents_are_those_stored(database_url: str) -> None:
+    written = write(database_url, "loaded", DOCUMENTS, may_copy=True)
+    assert written.added is not None
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("SELECT doc_id, revision FROM nearsim.document ORDER BY doc_id").fetchall()
+        captured = connection.execute(
+            "SELECT doc_id FROM nearsim.change WHERE doc_id > 0 ORDER BY doc_id"
+        ).fetchall()
+    assert list(zip(written.added.doc_ids.tolist(), written.added.revisions.tolist(), strict=True)) == rows
+    assert captured == [(doc_id,) for doc_id, _ in rows]
+
+
+def test_a_batch_with_a_stored_document_is_upserted(database_url: str) -> None:
+    write(database_url, "one", DOCUMENTS[:2], may_copy=True)
+    edited = [Document("plain", "Another title"), DOCUMENTS[1], Document("new")]
+    written = write(database_url, "one", edited, may_copy=True)
+    assert (written.inserted, written.updated, written.unchanged, written.added) == (1, 1, 1, None)
+    assert [row[:2] for row in stored(database_url, "one")] == [
+        ("plain", "Another title"),
+        ("nothing but an id", None),
+        ("new", None),
+    ]
+
+
+def test_a_document_that_another_session_is_adding_is_updated(database_url: str) -> None:
+    """The load waits for that session's commit, is undone, and the batch is upserted."""
+    with Database.connect(database_url) as database:
+        collection_id = _collection(database, "one")
+    results: list[Written] = []
+    batch = [Document("first", body="a"), Document("second", body="ours")]
+    writer = threading.Thread(
+        target=lambda: results.append(write(database_url, "one", batch, may_copy=True)), daemon=True
+    )
+    with psycopg.connect(database_url) as other, psycopg.connect(database_url) as watching:
+        other.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, 'second', 'theirs')",
+            (collection_id,),
+        )
+        writer.start()
+        wait_until(watching, BLOCKED)
+    writer.join()
+    assert (results[0].inserted, results[0].updated, results[0].added) == (1, 1, None)
+    assert [row[0:3:2] for row in stored(database_url, "one")] == [("second", "ours"), ("first", "a")]
