@@ -108,11 +108,16 @@ class Match:
 
 
 class Matches(list[Match]):
-    """Matches, the most similar first, with the metric of their similarity: jaccard, weighted_jaccard, cosine ..."""
+    """Matches, the most similar first.
 
-    def __init__(self, matches: Iterable[Match], metric: str) -> None:
+    `metric` is that of their similarity: jaccard, weighted_jaccard, cosine or euclidean. `has_more` says whether a
+    limit left out others.
+    """
+
+    def __init__(self, matches: Iterable[Match], metric: str, *, has_more: bool = False) -> None:
         super().__init__(matches)
         self.metric = metric
+        self.has_more = has_more
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,16 @@ Limit = Annotated[
         show_default=False,
     ),
 ]
+MatchLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        min=1,
+        help="Maximum number of matches of each document: the first by estimate. (default: all)",
+        show_default=False,
+    ),
+]
 
 
 def _difference_limit(name: str, what: str) -> typer.models.OptionInfo:

@@ -67,8 +67,10 @@ class Answers:
             lambda connection: clusters.stream_clusters(connection, self._live(connection)[1].leaves)
         )
 
-    def similar(self, external_id: str, min_similarity: float) -> tuple[Matches, str | None]:
-        """The documents paired with one, and a warning.
+    def similar(
+        self, external_id: str, min_similarity: float, limit: int | None = None
+    ) -> tuple[Matches, str | None]:
+        """The documents paired with one, the first `limit` of them, and a warning.
 
         Raises NotFoundError, with the reason, for a document that is not in the index.
         """
@@ -78,8 +80,12 @@ class Answers:
             doc_id = _find_document(connection, collection, external_id, with_text=False)["doc_id"]
             retention.refuse_outside(connection, generation, profile, doc_id, external_id)
             warning = document_state.refuse_unindexed(connection, generation, doc_id, external_id)
-            found = pairs.read_similar(connection, generation.leaves, doc_id, profile.bands, min_similarity)
-            return Matches(found, _metric(profile)), warning
+            most = None if limit is None else limit + 1
+            found = pairs.read_similar(
+                connection, generation.leaves, doc_id, profile.bands, min_similarity, most
+            )
+            kept = found[:limit]
+            return Matches(kept, _metric(profile), has_more=len(found) > len(kept)), warning
 
         return self._ask(read)
 

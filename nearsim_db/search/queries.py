@@ -7,11 +7,12 @@ from typing import Any, Self
 
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.vectors import checked_vector
-from nearsim_db.records import Cluster, Document, Match, Matches, Pair
+from nearsim_db.records import Cluster, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
 from nearsim_db.search.events import Event, Follower, choose, read
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
+from nearsim_db.search.matching import checked_limit
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
@@ -73,36 +74,42 @@ class Queries:
             return read(self.database, wanted, after)
         return Follower(self.database, wanted, after, new=new).follow()
 
-    def similar(self, external_id: str, min_similarity: float = 0.0) -> Matches:
-        """Return the documents paired with one, the most similar first.
+    def similar(self, external_id: str, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
+        """Return the documents paired with one, the most similar first, then by doc_id.
 
-        Raises NotFoundError, with the reason, for a document that is not in the index. An answer for an older text of
-        the document is a warning.
+        With a limit at most so many; `has_more` of the answer says whether there are others. Raises NotFoundError, with
+        the reason, for a document that is not in the index. An answer for an older text of the document is a warning.
         """
-        found, warning = self._answers.similar(external_id, min_similarity)
+        found, warning = self._answers.similar(external_id, min_similarity, checked_limit(limit))
         self.warnings += [] if warning is None else [warning]
         return found
 
-    def similar_to_text(self, body: str, title: str | None = None, min_similarity: float = 0.0) -> Matches:
-        """Return the documents that a text would be paired with, the most similar first; nothing is written."""
-        return self.check(Document(_UNNAMED, title, body), min_similarity)
+    def similar_to_text(
+        self, body: str, title: str | None = None, min_similarity: float = 0.0, limit: int | None = None
+    ) -> Matches:
+        """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-    def check(self, document: Document, min_similarity: float = 0.0) -> Matches:
+        `limit` is that of `check`.
+        """
+        return self.check(Document(_UNNAMED, title, body), min_similarity, limit)
+
+    def check(self, document: Document, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
         """Return the documents that one would be paired with if it were added, the most similar first.
 
-        The document of the same external_id, which it would replace, is left out. Nothing is written. Threads may share
-        an index for this. Raises InputError for a vector that cannot be stored, and for a text if vectors are compared.
+        The document of the same external_id, which it would replace, is left out. With a limit candidates are verified
+        in the order of their estimates until so many match: the answer has the first matches in that order, and
+        `has_more` says whether there are others. Nothing is written. Threads may share an index for this. Raises
+        InputError for a vector that cannot be stored, and for a text if vectors are compared.
         """
         checked_vector(document.vector, "the vector")
-        found = self._lookups.find(document)
-        return Matches((match for match in found if match.similarity >= min_similarity), found.metric)
+        return self._lookups.find(document, min_similarity, checked_limit(limit))
 
     def check_many(
-        self, given: Iterable[Document], min_similarity: float = 0.0
-    ) -> Iterator[tuple[Document, list[Match]]]:
+        self, given: Iterable[Document], min_similarity: float = 0.0, limit: int | None = None
+    ) -> Iterator[tuple[Document, Matches]]:
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
-            yield document, self.check(document, min_similarity)
+            yield document, self.check(document, min_similarity, limit)
 
     def get(self, external_id: str) -> dict[str, Any]:
         """Return a document as it is stored. Raises NotFoundError."""

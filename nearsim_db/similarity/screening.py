@@ -39,8 +39,8 @@ class Screened:
         """The estimated similarities, float64 of m."""
         return self.sketch_scores.similarity
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Screened":
-        """Return the candidates selected by a mask."""
+    def take(self, chosen: NDArray[Any]) -> "Screened":
+        """Return the candidates selected by a mask or by positions."""
         return Screened(
             self.left[chosen],
             self.right[chosen],

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketches_from, to_bigint
@@ -57,6 +58,41 @@ def read_twins(
     parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
     rows = _fetch(connection, "read_twins", leaves, parameters)
     return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
+
+
+class Twin(NamedTuple):
+    """A document with the features of a candidate.
+
+    `place` is that of the candidate, from 1. `has_text` if the body was requested and is in the documents.
+    """
+
+    place: int
+    doc_id: int
+    external_id: str
+    title: str | None
+    body: str | None
+    has_text: bool
+
+
+def read_candidates(
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    digests: Sequence[UUID],
+    unread: Sequence[int],
+    most: int,
+) -> list[Twin]:
+    """Return the first documents with each of some digests, at most `most`, with the bodies of those in `unread`.
+
+    `unread` has a doc_id for each digest, 0 for none.
+    """
+    parameters = {
+        "collection_id": collection_id,
+        "digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16")),
+        "unread": packed_ids(unread),
+        "most": most,
+    }
+    return [Twin(*row) for row in _fetch(connection, "read_candidates", leaves, parameters)]
 
 
 def lock_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:

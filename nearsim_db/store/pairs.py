@@ -76,10 +76,10 @@ def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similar
 
 
 def read_similar(
-    connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float
+    connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float, most: int | None
 ) -> list[Match]:
-    """Return the documents paired with one, most similar first."""
-    parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity}
+    """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
+    parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
     return fetch_all(connection, _with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
 
 

@@ -12,7 +12,8 @@ from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.lookup import Found, Lookups, encode
+from nearsim_db.search.lookup import Lookups
+from nearsim_db.search.matching import Found, Wanted, encode
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -95,14 +96,15 @@ class LookupRequestService:
 
     def _answer(self, request: Probe) -> Answer:
         try:
-            found = self._lookups_for(request).find_all(Document(_NO_ID, request.title, request.body))
+            answer = self._lookups_for(request).find_wanted(
+                Document(_NO_ID, request.title, request.body), Wanted(request.min_similarity)
+            )
         except Exception as error:
             if _is_transient(error):
                 raise
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
-        matches = [_match(one) for one in found if one.match.similarity >= request.min_similarity]
-        return Answer(request.probe_id, matches)
+        return Answer(request.probe_id, [_match(one) for one in answer.found])
 
     def _lookups_for(self, request: Probe) -> Lookups:
         target = request.collection_id, request.collection, request.profile

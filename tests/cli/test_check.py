@@ -188,3 +188,20 @@ def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path
     assert "cannot be combined with --dry-run" in filled.fail(
         "ingest", new, "--on-duplicate", "flag", "--dry-run", exit_code=2
     )
+
+
+def test_limit_of_matches(filled: CommandLine, tmp_path: Path) -> None:
+    texts = write_jsonl(
+        tmp_path / "limited.jsonl", [{"id": "x", "text": STORM}, {"id": "y", "text": HARVEST}]
+    )
+    limited = filled.succeed("check", texts, "--limit", "1", "--format", "jsonl")
+    assert [(row["id"], len(row["matches"]), row["has_more"]) for row in limited.rows()] == [
+        ("x", 1, True),
+        ("y", 1, False),
+    ]
+    assert limited.err == "documents with more matches than --limit 1 lists: 1\n"
+    quiet = filled.succeed("check", texts, "--limit", "1", "--format", "jsonl", "-q")
+    assert (quiet.out, quiet.err) == (limited.out, "")
+    enough = filled.succeed("check", texts, "--limit", "2", "--format", "jsonl")
+    assert [(len(row["matches"]), row["has_more"]) for row in enough.rows()] == [(2, False), (1, False)]
+    assert enough.err == ""

@@ -160,6 +160,22 @@ def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: 
     )
 
 
+def test_similar_says_whether_there_are_more(filled: CommandLine) -> None:
+    every = filled.succeed("similar", "storm", "--format", "jsonl").rows()
+    assert len(every) == 2
+    for question in (["storm"], ["--text", STORM]):
+        limited = filled.succeed("similar", *question, "--limit", "1", "--format", "jsonl")
+        assert len(limited.rows()) == 1
+        assert limited.err == "there are more similar documents; raise --limit to list them\n"
+        assert filled.succeed("similar", *question, "--limit", "1", "--format", "csv", "-q").err == ""
+        table = filled.succeed("similar", *question, "--limit", "1")
+        last = "similar documents: 1, and there are more; raise --limit to list them"
+        assert (table.out.splitlines()[-1], table.err) == (last, "")
+        for limit in ("3", "9"):
+            whole = filled.succeed("similar", *question, "--limit", limit, "--format", "jsonl")
+            assert whole.err == "" and len(whole.rows()) == 2 + (question[0] == "--text")
+
+
 def test_similar_takes_exactly_one_query(filled: CommandLine) -> None:
     for wrong in ([], ["storm", "--text", "x"], ["--text", "x", "--file", "y"]):
         assert "give one of ID, --text and --file" in filled.fail("similar", *wrong, exit_code=2)

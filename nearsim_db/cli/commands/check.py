@@ -52,7 +52,7 @@ def check(
     rejects: options.Rejects = None,
     format: options.AnswerFormat = None,
     output: options.Output = None,
-    limit: options.Limit = None,
+    limit: options.MatchLimit = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Check documents against a collection for near-duplicates, without storing them.
@@ -60,7 +60,8 @@ def check(
     A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
     with each other. A table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
     similarity and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands and, for
-    profiles of the family projection, distance; csv has the number of matches.
+    profiles of the family projection, distance; with --limit also has_more, whether there are more matches. csv has the
+    number of matches.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     chosen = options.chosen_format(format, output)
@@ -81,11 +82,14 @@ def check(
     ):
         beside.check(source)
         queries = _Documents(beside.joined(source), writer) if text is None else [Document("", title, text)]
-        answers = _Answers(index.check_many(queries, min_similarity))
-        streams.write(layouts.CHECKS, answers.stream(), chosen, output, limit, quiet=quiet)
+        answers = _Answers(index.check_many(queries, min_similarity, limit))
+        layout = layouts.CHECKS if limit is None else layouts.LIMITED_CHECKS
+        streams.write(layout, answers.stream(), chosen, output, None, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
     ingest_output.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(beside.warnings)
+    if answers.limited and not quiet:
+        terminal.print_info(f"documents with more matches than --limit {limit} lists: {answers.limited:,}")
     if writer.count and not answers.count:
         raise InputError(f"none of the {writer.count:,} records is usable")
     if exit_code and answers.duplicates:
@@ -121,15 +125,17 @@ class _Documents:
 
 
 class _Answers:
-    """A stream of answers that counts them, and those with duplicates."""
+    """A stream of answers that counts them, those with duplicates, and those with more than the limit."""
 
     def __init__(self, answers: "Iterator[Check]") -> None:
         self._answers = answers
         self.count = 0
         self.duplicates = 0
+        self.limited = 0
 
     def stream(self) -> "Generator[Check, None, None]":
         for answer in self._answers:
             self.count += 1
             self.duplicates += bool(answer[1])
+            self.limited += answer[1].has_more
             yield answer

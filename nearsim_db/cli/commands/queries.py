@@ -74,7 +74,8 @@ def similar(
     """List the documents similar to a stored document or to a text, without storing the text.
 
     Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands and, for profiles of the
-    family projection, distance.
+    family projection, distance. With --limit a stored document gets the most similar ones, a text the first by
+    estimate; whether there are more is said on standard error, or below a table.
     """
     if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
@@ -87,11 +88,12 @@ def similar(
     body = text if file is None else _content(file)
     with Index.connect(collection=collection, profile=profile) as index:
         if id is not None:
-            found = index.similar(id, min_similarity)
+            found = index.similar(id, min_similarity, limit)
         else:
-            found = index.similar_to_text(body or "", title, min_similarity)
+            found = index.similar_to_text(body or "", title, min_similarity, limit)
         layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
-        streams.write(layout, (match for match in found), chosen, output, limit, quiet=quiet)
+        answers = (match for match in found)
+        streams.write(layout, answers, chosen, output, limit, quiet=quiet, has_more=found.has_more)
     terminal.print_warnings(index.warnings)
 
 

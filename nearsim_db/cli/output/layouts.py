@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from nearsim_db.records import Cluster, Document, Match, Pair
+from nearsim_db.records import Cluster, Document, Match, Matches, Pair
 from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
@@ -13,12 +13,15 @@ _MEMBERS_SHOWN = 10
 Answer = TypeVar("Answer")
 Measured = TypeVar("Measured", Pair, Match)
 Row = Sequence[object]
-Check = tuple[Document, list[Match]]
+Check = tuple[Document, Matches]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[Answer]):
-    """How one kind of answer is written; a table is sorted by `order`, or unsorted without one."""
+    """How one kind of answer is written; a table is sorted by `order`, or unsorted without one.
+
+    `limits_rows` says whether the option --limit limits the rows of this layout.
+    """
 
     plural: str
     as_json: Callable[[Answer], object]
@@ -29,6 +32,7 @@ class Layout(Generic[Answer]):
     order: Callable[[Answer], Any] | None = None
     shorten: Sequence[str] = ()
     wrap: Sequence[str] = ()
+    limits_rows: bool = True
 
 
 def _pair_order(pair: Pair) -> tuple[float, str, str]:
@@ -71,6 +75,10 @@ def _check_row(check: Check) -> Row:
 def _check_object(check: Check) -> dict[str, object]:
     row = dict(zip(_CHECK_COLUMNS, _check_row(check), strict=True))
     return row | {"duplicate": bool(check[1]), "matches": [_match_object(match) for match in check[1]]}
+
+
+def _limited_check_object(check: Check) -> dict[str, object]:
+    return _check_object(check) | {"has_more": check[1].has_more}
 
 
 def _work_row(item: WorkItem) -> Row:
@@ -142,7 +150,9 @@ CHECKS: Layout[Check] = Layout(
     table_columns=_CHECK_COLUMNS,
     table_row=_check_row,
     order=_check_order,
+    limits_rows=False,
 )
+LIMITED_CHECKS = replace(CHECKS, as_json=_limited_check_object)
 _WORK_COLUMNS = (
     *("id", "collection", "profile", "generation", "stage", "state", "attempts", "due_at", "queued_at"),
     *("worker", "error"),

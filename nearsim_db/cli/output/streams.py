@@ -26,10 +26,12 @@ def write(
     limit: int | None,
     *,
     quiet: bool,
+    has_more: bool = False,
 ) -> None:
     """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
 
-    Unless `quiet`, a table ends with the number of rows and of those omitted.
+    Unless `quiet`, a table ends with the number of rows and of those omitted. `has_more` says that there are others
+    than these answers; that is in the last line of a table, or on standard error.
     """
     to_file = output is not None and output != STANDARD_OUTPUT
     # Fetching the first answer raises an error for a missing index before the output is opened.
@@ -43,11 +45,13 @@ def write(
                 written = _write_csv(layout, counted, stream, Cells.of(format, stream))
             case Format.TABLE:
                 most = limit if limit or to_file else _TABLE_ROWS
-                written = _write_table(layout, counted, stream, most, count=not quiet)
+                written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
             case unknown:
                 assert_never(unknown)
     if to_file and not quiet:
         terminal.print_info(f"wrote {layout.plural} to {output}: {written:,}")
+    if has_more and format is not Format.TABLE and not quiet:
+        terminal.print_info(f"there are more {layout.plural}; raise --limit to list them")
 
 
 class _Counted(Iterator[Answer]):
@@ -78,7 +82,13 @@ def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: Binary
 
 
 def _write_table(
-    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, limit: int | None, *, count: bool
+    layout: Layout[Answer],
+    answers: _Counted[Answer],
+    stream: BinaryIO,
+    limit: int | None,
+    *,
+    count: bool,
+    has_more: bool,
 ) -> int:
     shown = _first(layout, answers, limit)
     for _ in answers:
@@ -90,7 +100,7 @@ def _write_table(
                 layout.table_columns, rows, shorten=layout.shorten, wrap=layout.wrap, stream=text
             )
         if count:
-            text.write(_count(layout.plural, len(shown), answers.count))
+            text.write(_count(layout, len(shown), answers.count, has_more=has_more))
     return len(shown)
 
 
@@ -112,12 +122,13 @@ def _as_text(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
         text.detach()
 
 
-def _count(plural: str, shown: int, seen: int) -> str:
+def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> str:
     if not seen:
-        return f"no {plural}\n"
+        return f"no {layout.plural}\n"
+    if has_more:
+        return f"\n{layout.plural}: {shown:,}, and there are more; raise --limit to list them\n"
     more = seen - shown
     if not more:
-        return f"\n{plural}: {seen:,}\n"
-    return (
-        f"\n{plural}: {seen:,}, of which {more:,} are not shown; --limit {seen} or --format jsonl shows all\n"
-    )
+        return f"\n{layout.plural}: {seen:,}\n"
+    remedy = f"--limit {seen} or --format jsonl" if layout.limits_rows else "--format jsonl"
+    return f"\n{layout.plural}: {seen:,}, of which {more:,} are not shown; {remedy} shows all\n"

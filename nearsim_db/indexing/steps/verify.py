@@ -1,6 +1,6 @@
 """verify: from candidates to pairs, decided on the similarity of their features."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import documents, signatures
+from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 Features = dict[int, NDArray[Any]]  # features by row of the signatures
@@ -90,15 +91,29 @@ def read_features(
         )
     ) as batches:
         for batch in batches:
-            features = context.encoder.features(
-                [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
-            )
-            for position, one in enumerate(batch):
-                ids = features.of(position).copy()
-                row = missing[one.doc_id]
-                if context.encoder.digest(ids) == signed.digests[row].bytes:
-                    found[row] = ids
-                    context.cache.put(one.doc_id, signed.digests[row], ids)
+            found |= current_features(context, signed, missing, batch)
+    return found
+
+
+def current_features(
+    context: Context, signed: Signatures, rows: Mapping[int, int], batch: Sequence[StoredDocument]
+) -> Features:
+    """Return the features of documents that still have the digest of their row of `signed`, and cache them.
+
+    `rows` has the row of each doc_id.
+    """
+    found: Features = {}
+    if not batch:
+        return found
+    features = context.encoder.features(
+        [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
+    )
+    for position, one in enumerate(batch):
+        ids = features.of(position).copy()
+        row = rows[one.doc_id]
+        if context.encoder.digest(ids) == signed.digests[row].bytes:
+            found[row] = ids
+            context.cache.put(one.doc_id, signed.digests[row], ids)
     return found
 
 

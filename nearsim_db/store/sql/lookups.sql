@@ -51,6 +51,27 @@ CROSS JOIN LATERAL (
 ) AS named
 ORDER BY twin.doc_id
 
+-- name: read_candidates
+-- The first documents with each of some digests, as in read_twins, with the body of one of them if it is requested and
+-- in the collection. A deleted document does not count. Relies on the index on (feature_digest, doc_id) and
+-- document_pkey.
+SELECT query.place, twin.doc_id, twin.external_id, twin.title, twin.body, twin.has_text
+FROM unnest(CAST(%(digests)s AS uuid[]), CAST(%(unread)s AS bigint[])) WITH ORDINALITY AS query (digest, unread, place)
+CROSS JOIN LATERAL (
+    SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
+        named.has_text
+    FROM (
+        SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
+    ) AS own
+    CROSS JOIN LATERAL (
+        SELECT external_id, title, body,
+            doc_id = query.unread AND collection_id = %(collection_id)s AND body_digest IS NULL AS has_text
+        FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1
+    ) AS named
+    ORDER BY own.doc_id LIMIT %(most)s
+) AS twin
+ORDER BY query.place, twin.doc_id
+
 -- name: lock_stripes
 -- Take advisory locks in the given order, until the transaction ends.
 SELECT pg_advisory_xact_lock(stripe) FROM unnest(CAST(%(stripes)s AS bigint[])) AS q (stripe)

@@ -58,30 +58,37 @@ JOIN nearsim.document AS a ON a.doc_id = p.left_id
 JOIN nearsim.document AS b ON b.doc_id = p.right_id
 
 -- name: read_similar
--- Documents paired with one, twins expanded on both sides, most similar first; twins have counts or a distance as the
--- metric defines. Relies on the leaf's keys and on the indexes on right_id and head_id.
-WITH self AS (SELECT doc_id, head_id, feature_count FROM {signature} WHERE doc_id = %(doc_id)s)
-SELECT document.external_id, document.title, p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands,
-    p.distance
+-- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a
+-- distance as the metric defines. Heads are sorted by similarity, and their documents are read until there are enough.
+-- Relies on the leaf's keys and on the indexes on right_id and head_id.
+WITH self AS MATERIALIZED (
+    SELECT head_id, feature_count,
+        (SELECT nearsim.metric_of(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS metric
+    FROM {signature} WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
+)
+SELECT family.external_id, family.title, alike.similarity, alike.intersection_size, alike.union_size, alike.estimate,
+    alike.shared_bands, alike.distance
 FROM (
-    SELECT other.doc_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands,
-        pair.distance
-    FROM self JOIN {similar_pair} AS pair ON pair.left_id = self.head_id
-    JOIN {signature} AS other ON other.head_id = pair.right_id
-    UNION ALL
-    SELECT other.doc_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands,
-        pair.distance
-    FROM self JOIN {similar_pair} AS pair ON pair.right_id = self.head_id
-    JOIN {signature} AS other ON other.head_id = pair.left_id
-    UNION ALL
-    SELECT twin.doc_id, 1, CASE WHEN own.metric = 'jaccard' THEN self.feature_count END,
-        CASE WHEN own.metric = 'jaccard' THEN self.feature_count END, 1, %(bands)s,
-        CASE WHEN own.metric = 'euclidean' THEN 0 END
-    FROM self JOIN {signature} AS twin ON twin.head_id = self.head_id AND twin.doc_id <> self.doc_id
-    CROSS JOIN (
-        SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
+    SELECT * FROM (
+        SELECT right_id AS head_id, similarity, intersection_size, union_size, estimate, shared_bands, distance
+        FROM {similar_pair} WHERE left_id = (SELECT head_id FROM self)
+        UNION ALL
+        SELECT left_id, similarity, intersection_size, union_size, estimate, shared_bands, distance
+        FROM {similar_pair} WHERE right_id = (SELECT head_id FROM self)
+        UNION ALL
+        SELECT head_id, 1, CASE WHEN metric = 'jaccard' THEN feature_count END,
+            CASE WHEN metric = 'jaccard' THEN feature_count END, 1, %(bands)s, CASE WHEN metric = 'euclidean' THEN 0 END
+        FROM self
+    ) AS pair
+    WHERE similarity >= %(min_similarity)s
+    ORDER BY similarity DESC, head_id OFFSET 0
+) AS alike
+CROSS JOIN LATERAL (
+    SELECT own.doc_id, named.external_id, named.title
+    FROM (
+        SELECT doc_id FROM {signature} WHERE head_id = alike.head_id AND doc_id <> %(doc_id)s ORDER BY doc_id OFFSET 0
     ) AS own
-) AS p
-JOIN nearsim.document USING (doc_id)
-WHERE p.similarity >= %(min_similarity)s
-ORDER BY p.similarity DESC, document.doc_id
+    CROSS JOIN LATERAL (SELECT external_id, title FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1) AS named
+    ORDER BY own.doc_id LIMIT CAST(%(most)s AS bigint)
+) AS family
+ORDER BY alike.similarity DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)

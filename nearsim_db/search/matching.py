@@ -1,0 +1,244 @@
+"""Matches of a query: the documents of its buckets, verified by their features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import InputError
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.steps.verify import Features, current_features, read_features, verify_screened
+from nearsim_db.records import DocId, Document, Match
+from nearsim_db.search.live_generation import LiveIndex
+from nearsim_db.similarity.batches import Signatures, VerifiedPairs
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.screening import Screened, screen
+from nearsim_db.store import lookups
+from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.codec import digest_uuid
+
+_QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
+_VERIFIED_AT_ONCE = 64  # under a limit: candidates whose texts are in memory together
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which matches of a query are wanted: at least as similar, at most `limit`, without one external id."""
+
+    min_similarity: float = 0.0
+    limit: int | None = None
+    replaced: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys (1, bands) uint64."""
+
+    features: NDArray[Any]
+    digest: UUID
+    sketch: NDArray[np.generic]
+    keys: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document that matches a query."""
+
+    doc_id: int
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAll:
+    """The matches of a query, the most similar first; `has_more` if a limit left out others."""
+
+    found: list[Found]
+    has_more: bool = False
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Return a limit on matches, None for none. Raises InputError below 1."""
+    if limit is not None and limit < 1:
+        raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
+    return limit
+
+
+def encode(encoder: Encoder, document: Document) -> Query | None:
+    """Encode a document for a lookup; None if it has no features and so matches nothing."""
+    features = encoder.features([encoder.content_of(document.title, document.body, document.vector)])
+    if not len(features.ids):
+        return None
+    sketch = encoder.sketch(features)
+    own = features.of(0)
+    return Query(own, digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch))
+
+
+def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> FoundAll | None:
+    """What a query would be paired with, the most similar first; None if the generation is no longer live.
+
+    Under a limit these are the first matches by estimate, then by the doc_id of their head, then by their own doc_id;
+    candidates after them are not verified. Documents committed before are found, unless their text is newer than their
+    signature.
+    """
+    context, family = index.context, index.context.encoder.family
+    candidates = lookups.look_up_anchors(
+        connection,
+        context.leaves,
+        context.bucket_limit,
+        query.digest,
+        query.keys,
+        family.dtype,
+        family.k,
+        index.purged_at,
+    )
+    if candidates is None:
+        return None
+    if not len(candidates.doc_ids):
+        return FoundAll([])
+    signed = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest]).joined(candidates)
+    rows = np.arange(1, len(signed.doc_ids))
+    screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
+    if wanted.limit is None:
+        found = _find_all(connection, context, query, signed, screened, wanted)
+    else:
+        found = _find_first(connection, context, query, signed, screened, wanted, wanted.limit + 1)
+    kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.similarity, one.doc_id))
+    return FoundAll(kept, len(found) > len(kept))
+
+
+def _find_all(
+    connection: Connection,
+    context: Context,
+    query: Query,
+    signed: Signatures,
+    screened: Screened,
+    wanted: Wanted,
+) -> list[Found]:
+    read = partial(_read_features, connection, context, query, signed)
+    evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
+    if not evidence:
+        return []
+    evidences = list(evidence.values())
+    twins = lookups.read_twins(connection, context.leaves, list(evidence))
+    return [
+        Found(doc_id, Match(external_id, title, *evidences[place - 1]))
+        for place, doc_id, external_id, title in twins
+        if external_id != wanted.replaced
+    ]
+
+
+def _find_first(
+    connection: Connection,
+    context: Context,
+    query: Query,
+    signed: Signatures,
+    screened: Screened,
+    wanted: Wanted,
+    most: int,
+) -> list[Found]:
+    """Return the first `most` matches, verifying candidates in the order of their estimates, in batches."""
+    order = np.lexsort((signed.doc_ids[screened.right], -screened.estimate))
+    # Heads of one digest were made by a race; the first stands for both.
+    distinct: dict[UUID, int] = {}
+    for at in order.tolist():
+        distinct.setdefault(signed.digests[screened.right[at]], at)
+    order, size = np.array(list(distinct.values()), np.int64), min(most, _VERIFIED_AT_ONCE)
+    found: list[Found] = []
+    for begin in range(0, len(order), size):
+        batch = screened.take(order[begin : begin + size])
+        found += _find_in_order(connection, context, query, signed, batch, wanted, most)
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def _find_in_order(
+    connection: Connection,
+    context: Context,
+    query: Query,
+    signed: Signatures,
+    screened: Screened,
+    wanted: Wanted,
+    most: int,
+) -> list[Found]:
+    """Return the matches among some candidates in their order, of each at most `most` twins, in one round trip."""
+    digests = [signed.digests[row] for row in screened.right]
+    features, unread = _known_features(context, query, signed, screened)
+    # One twin more, which the document may replace.
+    twins = lookups.read_candidates(
+        connection, context.leaves, context.collection_id, digests, unread, most + 1
+    )
+    texts = [StoredDocument(DocId(one.doc_id), 0, one.title, one.body) for one in twins if one.has_text]
+    rows = {doc_id: row for doc_id, row in zip(unread, screened.right.tolist(), strict=True) if doc_id}
+    features |= current_features(context, signed, rows, texts)
+
+    def read(used: Sequence[int]) -> Features:
+        missing = [row for row in used if row not in features]
+        return features | _read_features(connection, context, query, signed, missing) if missing else features
+
+    evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
+    return [
+        Found(one.doc_id, Match(one.external_id, one.title, *evidence[digests[one.place - 1]]))
+        for one in twins
+        if one.external_id != wanted.replaced and digests[one.place - 1] in evidence
+    ]
+
+
+def _known_features(
+    context: Context, query: Query, signed: Signatures, screened: Screened
+) -> tuple[Features, list[int]]:
+    """Return the features that are known, and the doc_ids of candidates whose texts are needed, 0 for the others."""
+    features, unread = {0: query.features}, []
+    reads_text = context.encoder.profile.recipe.match.verify == "exact" and not context.encoder.takes_vectors
+    for row in screened.right.tolist():
+        doc_id, digest = int(signed.doc_ids[row]), signed.digests[row]
+        known = query.features if digest == query.digest else context.cache.get(doc_id, digest)
+        if known is not None:
+            features[row] = known
+        unread.append(doc_id if known is None and reads_text else 0)
+    return features, unread
+
+
+# similarity, intersection, union, estimate, shared bands, distance
+Evidence = tuple[float, int | None, int | None, float, int, float | None]
+
+
+def _evidence(verified: VerifiedPairs, min_similarity: float) -> dict[UUID, Evidence]:
+    """Return the evidence of heads that are similar enough, by digest."""
+    unknown = [None] * len(verified.left)
+    columns = (
+        verified.similarity.tolist(),
+        unknown if verified.intersection is None else verified.intersection.tolist(),
+        unknown if verified.union is None else verified.union.tolist(),
+        verified.estimate.round(6).tolist(),
+        verified.shared_bands.tolist(),
+        unknown if verified.distance is None else verified.distance.tolist(),
+    )
+    evidences = zip(verified.right_digests, zip(*columns, strict=True), strict=True)
+    return {digest: evidence for digest, evidence in evidences if evidence[0] >= min_similarity}
+
+
+def _read_features(
+    connection: Connection, context: Context, query: Query, signed: Signatures, rows: Sequence[int]
+) -> Features:
+    """Features of signatures: of the query, of a document that still has the digest, or of a twin that has."""
+    found = {row: query.features for row in rows if signed.digests[row] == query.digest}
+    wanted = [row for row in rows if row not in found]
+    found |= read_features(connection, context, signed, wanted)
+    missing = {signed.digests[row]: row for row in wanted if row not in found}
+    if missing:
+        # The head was deleted or changed and is not signed again yet; its twins have the features that it had.
+        twins = lookups.read_twins(connection, context.leaves, list(missing))
+        digests = list(missing)
+        doc_ids = np.array([doc_id for _, doc_id, _, _ in twins], np.int64)
+        substitutes = Signatures(
+            doc_ids, signed.sketches[:0], [digests[place - 1] for place, _, _, _ in twins]
+        )
+        for at, ids in read_features(connection, context, substitutes, range(len(twins))).items():
+            found[missing[substitutes.digests[at]]] = ids
+    return found
