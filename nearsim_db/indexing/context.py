@@ -73,7 +73,8 @@ def make_encoder(generation: Generation, backend: str | None) -> Encoder:
 
     Raises FingerprintError or RecipeError if this version would make different sketches.
     """
-    return Encoder(restore(generation.recipe, generation.fingerprint), backend)
+    profile = restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
+    return Encoder(profile, backend)
 
 
 @dataclass(frozen=True, slots=True)

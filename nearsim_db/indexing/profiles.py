@@ -33,7 +33,7 @@ def is_refused(generation: Generation) -> bool:
     if generation.state == "abandoned":
         return False
     try:
-        restore(generation.recipe, generation.fingerprint)
+        restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
     except NearsimError:
         return True
     return False

@@ -72,29 +72,43 @@ def resolve(recipe: Recipe) -> Profile:
     Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
     is invalid or does not fit the sketch.
     """
-    word_filter(recipe.shingle, str)
-    given, match, k = recipe.bands, recipe.match, recipe.sketch.k
+    given, match = recipe.bands, recipe.match
     family = make_family(recipe, "numpy")
-    base = family.collision_probability(METRICS[family.metric].similarity_at_threshold(match.threshold))
+    base = _agreement_at_threshold(recipe, family)
     if match.amplification is not None:
-        amplification = _fitting(match.amplification, family)
-        recipe = replace(recipe, match=replace(match, amplification=str(amplification)))
-        recall = amplification.probability(base)
-    elif given.recall is not None:
+        return _resolve_with(recipe, _fitting(match.amplification, family))
+    if given.recall is not None:
         choose = lsh.choose_bands if family.positional else lsh.choose_keys
-        choice = choose(k, base, given.recall, match.min_shared_bands, threshold=match.threshold)
-        amplification = lsh.banding(choice.bands, choice.rows, match.min_shared_bands)
-        recall = choice.expected_recall
-    elif given.rule is not None:
-        amplification = _picked_bands(base, recipe)
-        recall = amplification.probability(base)
-    else:
-        assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
-        amplification = lsh.banding(given.count, given.rows, match.min_shared_bands)
-        recall = amplification.probability(base)
+        choice = choose(
+            recipe.sketch.k, base, given.recall, match.min_shared_bands, threshold=match.threshold
+        )
+        return _resolve_with(recipe, lsh.banding(choice.bands, choice.rows, match.min_shared_bands))
+    if given.rule is not None:
+        return _resolve_with(recipe, _picked_bands(base, recipe))
+    assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
+    return _resolve_with(recipe, lsh.banding(given.count, given.rows, match.min_shared_bands))
+
+
+def _resolve_with(recipe: Recipe, amplification: lsh.Amplification) -> Profile:
+    """Return the profile of a recipe whose bands are known. Raises RecipeError for an unknown language."""
+    word_filter(recipe.shingle, str)
+    if recipe.match.amplification is not None:
+        recipe = replace(recipe, match=replace(recipe.match, amplification=str(amplification)))
+    fingerprint = _fingerprint(recipe, amplification.bands, amplification.rows)
+    return _with_fingerprint(recipe, amplification, fingerprint)
+
+
+def _with_fingerprint(recipe: Recipe, amplification: lsh.Amplification, fingerprint: str) -> Profile:
+    base = _agreement_at_threshold(recipe, make_family(recipe, "numpy"))
     bands, rows = amplification.bands, amplification.rows
-    fingerprint = _fingerprint(recipe, bands, rows)
-    return Profile(recipe, bands, rows, k - bands * rows, recall, fingerprint, amplification)
+    unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
+    return Profile(recipe, bands, rows, unused, recall, fingerprint, amplification)
+
+
+def _agreement_at_threshold(recipe: Recipe, family: sketch.Family) -> float:
+    """Return the probability that two documents at the threshold agree in one value of their sketches."""
+    similarity = METRICS[family.metric].similarity_at_threshold(recipe.match.threshold)
+    return family.collision_probability(similarity)
 
 
 def _picked_bands(base: float, recipe: Recipe) -> lsh.Amplification:
@@ -142,13 +156,15 @@ def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:
     return found
 
 
-def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
-    """Return the profile of a generation from its stored recipe.
+def restore(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
+    """Return the profile of a generation from its stored recipe and bands.
 
-    One that was made when stopwords = "en" meant the long list keeps it, under its present name. Raises
-    FingerprintError if this code would not make the same sketches from that recipe.
+    The bands are those that it was built with, even if this version would choose others for its recall. One that
+    was made when stopwords = "en" meant the long list keeps it, under its present name. Raises FingerprintError if
+    this code would not make the same sketches from that recipe.
     """
-    profile = resolve(from_mapping(stored))
+    recipe = from_mapping(stored)
+    profile = _resolve_with(recipe, _stored_amplification(recipe, bands, rows))
     if profile.fingerprint != fingerprint:
         if (kept := _with_earlier_stop_words(profile, fingerprint)) is not None:
             return kept
@@ -158,6 +174,12 @@ def restore(stored: dict[str, Any], fingerprint: str) -> Profile:
             "install the earlier version"
         )
     return profile
+
+
+def _stored_amplification(recipe: Recipe, bands: int, rows: int) -> lsh.Amplification:
+    if recipe.match.amplification is not None:
+        return lsh.parse(recipe.match.amplification)
+    return lsh.banding(bands, rows, recipe.match.min_shared_bands)
 
 
 def _with_earlier_stop_words(profile: Profile, fingerprint: str) -> Profile | None:
@@ -173,18 +195,10 @@ def _with_earlier_stop_words(profile: Profile, fingerprint: str) -> Profile | No
 def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
     """Return the profile of a generation for reading, even if this code would make other sketches."""
     try:
-        return restore(stored, fingerprint)
+        return restore(stored, fingerprint, bands, rows)
     except (FingerprintError, RecipeError):
         recipe = from_mapping(stored)
-    match, family = recipe.match, make_family(recipe, "numpy")
-    amplification = (
-        lsh.banding(bands, rows, match.min_shared_bands)
-        if match.amplification is None
-        else lsh.parse(match.amplification)
-    )
-    base = family.collision_probability(METRICS[family.metric].similarity_at_threshold(match.threshold))
-    unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
-    return Profile(recipe, bands, rows, unused, recall, fingerprint, amplification)
+        return _with_fingerprint(recipe, _stored_amplification(recipe, bands, rows), fingerprint)
 
 
 def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:

@@ -60,7 +60,7 @@ def test_valley_between_near_copies_and_unrelated_texts_is_found() -> None:
     assert found.required().forecast.pairs == 60
     assert (found.twins, found.histogram.identical) == (10, 10)
     assert found.shingling.scheme == "word"
-    assert found.required().forecast.recall_at >= 0.99
+    assert found.required().forecast.recall_at >= 0.995
     assert found.required().promised_recall > 0.999
     assert [check.name for check in found.checks if check.verdict != "ok"] == []
 
@@ -277,7 +277,7 @@ def test_unusable_records_are_counted() -> None:
 
 
 def test_larger_sketch_is_proposed_if_needed_for_the_recall() -> None:
-    recipe: Recipe = override(DEFAULT, ["sketch.k=4"])
+    recipe: Recipe = override(DEFAULT, ["sketch.k=5"])
     found = tune(_sample(synthetic_corpus(100, 10)), recipe, TuningOptions(threshold=0.5))
     assert found.required().profile.recipe.sketch.k == 128
     assert "not reach the recall" in found.required().reasons["sketch.k"]

@@ -55,8 +55,8 @@ def test_stats(filled: CommandLine) -> None:
     stats = filled.succeed("stats", "--json").document()
     assert (stats["documents"], stats["twins"], stats["heads"], stats["clusters"]) == (5, 1, 4, 1)
     shown = filled.succeed("stats").out
-    assert "bands                             32\n" in shown
-    assert "0.70         0.9998\n" in shown
+    assert "bands                             20\n" in shown
+    assert "0.70         0.9959\n" in shown
 
 
 def test_pending_changes_are_reported(filled: CommandLine, database_url: str) -> None:

@@ -211,9 +211,9 @@ def test_interrupted_build_is_purged_and_completed(
                 "INSERT INTO nearsim.profile (collection_id, name) VALUES (1, 'second')"
             )
             connection.exec_driver_sql(
-                "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint) "
-                "SELECT max(profile_id), (SELECT recipe FROM nearsim.generation), "
-                "(SELECT fingerprint FROM nearsim.generation) FROM nearsim.profile"
+                "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint, bands, rows) "
+                "SELECT (SELECT max(profile_id) FROM nearsim.profile), recipe, fingerprint, bands, rows "
+                "FROM nearsim.generation"
             )
         with index.database.transaction() as connection:
             generation = generation_rows.list_generations(connection)[-1]

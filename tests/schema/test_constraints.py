@@ -77,7 +77,7 @@ def test_band_number_is_the_top_byte(filled: Engine) -> None:
             text("SELECT count(*) FROM nearsim.band WHERE band_no <> (bucket_hash >> 56) & 255")
         ).scalar_one()
         numbers = connection.execute(text("SELECT count(DISTINCT band_no) FROM nearsim.band")).scalar_one()
-    assert (wrong, numbers) == (0, 32)
+    assert (wrong, numbers) == (0, 20)
 
 
 def test_revision_increases_only_with_a_change(filled: Engine) -> None:

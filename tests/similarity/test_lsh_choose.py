@@ -1,4 +1,4 @@
-"""Choosing bands: the largest number of rows that reaches the recall, and no smaller."""
+"""Choosing bands: the most rows per band that reach the recall, in the fewest bands."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,22 +9,26 @@ from nearsim_db.similarity.lsh import BandChoice, choose_bands, match_probabilit
 
 
 def test_bands_of_the_default_recipe() -> None:
-    choice = choose_bands(128, 0.7, 0.99)
-    assert choice == BandChoice(32, 4, 0, choice.expected_recall)
-    assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 32)
+    choice = choose_bands(128, 0.7, 0.995)
+    assert choice == BandChoice(20, 4, 48, choice.expected_recall)
+    assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 20)
+    assert choice.expected_recall == pytest.approx(0.9959, abs=5e-5)
 
 
-def test_unused_rows_give_a_warning() -> None:
-    assert choose_bands(128, 0.5, 0.99).unused_rows == 2
+def test_unused_rows_are_counted() -> None:
+    choice = choose_bands(128, 0.5, 0.99)
+    assert choice == BandChoice(35, 3, 23, choice.expected_recall)
+    assert choice.expected_recall == pytest.approx(1 - (1 - 0.5**3) ** 35)
     choice = choose_bands(128, 0.9, 0.99)
-    assert choice == BandChoice(12, 10, 8, choice.expected_recall)
-    assert choice.expected_recall == pytest.approx(1 - (1 - 0.9**10) ** 12)
+    assert choice == BandChoice(11, 10, 18, choice.expected_recall)
+    assert choice.expected_recall == pytest.approx(1 - (1 - 0.9**10) ** 11)
 
 
 def test_number_of_bands_fits_a_byte() -> None:
-    choice = choose_bands(2048, 0.3, 0.99)
-    assert (choice.bands, choice.rows) == (256, 3)
-    assert choice.unused_rows == 2048 - 768
+    choice = choose_bands(2048, 0.3, 0.98)
+    assert (choice.bands, choice.rows) == (143, 3)
+    assert choice.unused_rows == 2048 - 429
+    assert match_probability(0.3, 2048 // 4, 4) > 0.98 > match_probability(0.3, 256, 4)
 
 
 @settings(max_examples=50, deadline=None)
@@ -39,8 +43,10 @@ def test_number_of_rows_is_the_largest_possible(
 ) -> None:
     choice = choose_bands(k, threshold, recall, minimum)
     assert choice.expected_recall >= recall
-    assert choice.bands == min(k // choice.rows, 256)
+    assert choice.bands <= min(k // choice.rows, 256)
     assert choice.unused_rows == k - choice.bands * choice.rows
+    if choice.bands > minimum:
+        assert match_probability(threshold, choice.bands - 1, choice.rows, minimum) < recall
     for rows in range(choice.rows + 1, k + 1):
         assert match_probability(threshold, min(k // rows, 256), rows, minimum) < recall
 

@@ -13,7 +13,7 @@ import pytest
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.similarity import lsh, presets, sketch, text
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import resolve, restore
+from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping
 from nearsim_db.similarity.text import words
 
@@ -26,26 +26,34 @@ def recall(similarity: float, bands: int, rows: int, minimum: int = 1) -> float:
     )
 
 
+def restored(profile: Profile) -> Profile:
+    """The profile as read from where a generation stores it."""
+    stored = json.loads(json.dumps(to_mapping(profile.recipe)))
+    return restore(stored, profile.fingerprint, profile.bands, profile.rows)
+
+
 @pytest.mark.parametrize(
     ("threshold", "bands", "rows", "unused"),
-    [(0.5, 42, 3, 2), (0.7, 32, 4, 0), (0.8, 21, 6, 2), (0.9, 12, 10, 8)],
+    [(0.5, 40, 3, 8), (0.7, 20, 4, 48), (0.8, 18, 6, 20), (0.9, 11, 9, 29)],
 )
 def test_bands_are_chosen_for_the_recall(threshold: float, bands: int, rows: int, unused: int) -> None:
     profile = resolve(override(Recipe(), [f"match.threshold={threshold}"]))
     assert (profile.bands, profile.rows, profile.unused_rows) == (bands, rows, unused)
     assert profile.expected_recall == pytest.approx(recall(threshold, bands, rows))
-    assert profile.expected_recall >= 0.99
-    assert recall(threshold, 128 // (rows + 1), rows + 1) < 0.99
+    assert profile.expected_recall >= 0.995
+    assert recall(threshold, 128 // (rows + 1), rows + 1) < 0.995
+    assert recall(threshold, bands - 1, rows) < 0.995
 
 
 def test_more_shared_bands_need_shorter_bands() -> None:
     profile = resolve(override(Recipe(), ["match.min_shared_bands=5"]))
-    assert (profile.bands, profile.rows) == (42, 3)
-    assert profile.expected_recall == pytest.approx(recall(0.7, 42, 3, 5))
-    assert recall(0.7, 32, 4, 5) < 0.99
+    assert (profile.bands, profile.rows) == (33, 3)
+    assert profile.expected_recall == pytest.approx(recall(0.7, 33, 3, 5))
+    assert recall(0.7, 32, 4, 5) < 0.995
+    assert recall(0.7, 32, 3, 5) < 0.995 <= recall(0.7, 33, 3, 5)
 
 
-@pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 7), (0.7, 1, 4), (0.7, 3, 9)])
+@pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 8), (0.7, 1, 5), (0.7, 3, 9)])
 def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, minimum: int, keys: int) -> None:
     profile = resolve(
         override(
@@ -59,7 +67,7 @@ def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, min
     )
     assert (profile.bands, profile.rows, profile.unused_rows) == (keys, 1, 128 - keys)
     assert profile.expected_recall == pytest.approx(recall(threshold, keys, 1, minimum))
-    assert recall(threshold, keys - 1, 1, minimum) < 0.99 <= profile.expected_recall
+    assert recall(threshold, keys - 1, 1, minimum) < 0.995 <= profile.expected_recall
 
 
 def test_given_bands_are_used() -> None:
@@ -93,7 +101,7 @@ def test_bands_follow_riskiqs_rule(threshold: float) -> None:
     assert (profile.bands, profile.rows, profile.unused_rows) == (bands, rows, 100 - bands * rows)
     assert profile.expected_recall == pytest.approx(recall(threshold, bands, rows))
     assert profile.expected_recall > 0.6
-    assert restore(to_mapping(profile.recipe), profile.fingerprint) == profile
+    assert restored(profile) == profile
 
 
 def test_riskiqs_rule_at_extreme_thresholds() -> None:
@@ -162,11 +170,11 @@ def test_fingerprints_depend_on_the_schemes(
     monkeypatch.setattr(module, name, changed)
     assert resolve(Recipe()).fingerprint != before.fingerprint
     with pytest.raises(FingerprintError, match="produces different sketches than the index"):
-        restore(to_mapping(Recipe()), before.fingerprint)
+        restore(to_mapping(Recipe()), before.fingerprint, before.bands, before.rows)
 
 
 def test_fingerprint_does_not_depend_on_notation() -> None:
-    written = parse('match.threshold = 0.7\nbands.recall = 0.99\nfields = ["title", "body"]')
+    written = parse('match.threshold = 0.7\nbands.recall = 0.995\nfields = ["title", "body"]')
     assert resolve(written) == resolve(Recipe())
     assert resolve(parse("match.threshold = 1")) == resolve(parse("match.threshold = 1.0"))
 
@@ -195,8 +203,24 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
 def test_a_stored_recipe_is_restored(setting: str) -> None:
     settings = [setting, "bands.rows=3"] if setting.startswith("bands") else [setting]
     profile = resolve(override(Recipe(), settings))
-    stored = json.loads(json.dumps(to_mapping(profile.recipe)))
-    assert restore(stored, profile.fingerprint) == profile
+    assert restored(profile) == profile
+
+
+# The fingerprint of the default recipe when its recall was 0.99 and all 128 values of a sketch were in bands.
+OF_32_BANDS = "9986010d7822a317d9df4aad594771be164049eb37bfe23e0aa58de7280c1bdb"
+
+
+def test_generation_keeps_the_bands_that_it_was_built_with() -> None:
+    recipe = override(Recipe(), ["bands.recall=0.99", "match.bucket_limit=64"])
+    assert resolve(recipe).bands == 17
+    kept = restore(to_mapping(recipe), OF_32_BANDS, 32, 4)
+    assert (kept.bands, kept.rows, kept.unused_rows, kept.fingerprint) == (32, 4, 0, OF_32_BANDS)
+    assert kept.expected_recall == pytest.approx(recall(0.7, 32, 4))
+    encoder = Encoder(kept)
+    assert encoder.band_keys(encoder.encode(["one two three four"]).sketches).shape == (1, 32)
+    for bands, rows in ((17, 4), (31, 4), (32, 3)):
+        with pytest.raises(FingerprintError, match="produces different sketches"):
+            restore(to_mapping(recipe), OF_32_BANDS, bands, rows)
 
 
 @pytest.mark.parametrize("code", ["en", "english"])
@@ -207,7 +231,7 @@ def test_recipe_made_with_the_long_english_list_keeps_it(monkeypatch: pytest.Mon
         before = resolve(recipe)
         bags = Encoder(before).features(["ONE BILLION new shares, says Microsoft", "TWO BILLION shares"])
     assert before.fingerprint != resolve(recipe).fingerprint
-    kept = restore(to_mapping(recipe), before.fingerprint)
+    kept = restore(to_mapping(recipe), before.fingerprint, before.bands, before.rows)
     assert kept.fingerprint == before.fingerprint
     assert kept.recipe == override(recipe, ["shingle.stopwords=en-long"])
     again = Encoder(kept).features(["ONE BILLION new shares, says Microsoft", "TWO BILLION shares"])
@@ -217,12 +241,12 @@ def test_recipe_made_with_the_long_english_list_keeps_it(monkeypatch: pytest.Mon
         other.setattr(text, "library_versions", lambda recipe: {"stop-words": "1"})
         elsewhere = resolve(recipe).fingerprint
     with pytest.raises(FingerprintError, match="reindex start"):
-        restore(to_mapping(recipe), elsewhere)
+        restore(to_mapping(recipe), elsewhere, before.bands, before.rows)
 
 
 def test_a_wrong_fingerprint_is_refused() -> None:
     with pytest.raises(FingerprintError, match="reindex start"):
-        restore(to_mapping(Recipe()), "00" * 32)
+        restore(to_mapping(Recipe()), "00" * 32, 20, 4)
 
 
 def test_the_curve_rises_around_the_threshold() -> None:
@@ -232,12 +256,12 @@ def test_the_curve_rises_around_the_threshold() -> None:
     assert 0.7 in similarities
     assert list(probabilities) == sorted(probabilities)
     for similarity, probability in profile.curve():
-        assert probability == pytest.approx(recall(similarity, 32, 4))
+        assert probability == pytest.approx(recall(similarity, 20, 4))
 
 
 def test_bytes_grow_with_bands_and_positions() -> None:
     default = resolve(Recipe()).bytes_per_document()
-    assert 2_700 < default < 4_500  # 32 bands were measured at 2.7 KB, and there is the sketch
+    assert 1_600 < default < 2_500  # 20 bands take 1.6 KB, and there is the sketch
     fewer_bands = resolve(override(Recipe(), ["match.threshold=0.9"])).bytes_per_document()
     wider = resolve(override(Recipe(), ["sketch.family=minhash"])).bytes_per_document()
     assert fewer_bands < default
@@ -263,7 +287,7 @@ def test_amplification_determines_bands_and_rows(written: str) -> None:
     # However it is written, it is the same profile; and it comes back from where it was stored.
     assert profile.recipe.match.amplification == str(construction)
     assert resolve(profile.recipe) == profile
-    assert restore(to_mapping(profile.recipe), profile.fingerprint) == profile
+    assert restored(profile) == profile
 
 
 @pytest.mark.parametrize(
@@ -272,7 +296,7 @@ def test_amplification_determines_bands_and_rows(written: str) -> None:
         (["bands.count=20", "bands.rows=5"], "or(20, and(5))"),
         (["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"], "at_least(2, 20, and(5))"),
         (["sketch.family=bottom_k", "bands.count=9", "bands.rows=1"], "or(9)"),
-        ([], "or(32, and(4))"),
+        ([], "or(20, and(4))"),
     ],
 )
 def test_bands_and_a_minimum_are_an_amplification(rules: list[str], written: str) -> None:

@@ -34,7 +34,7 @@ family = "fast_similarity"
 k = 128
 seed = 1
 [bands]
-recall = 0.99
+recall = 0.995
 hash = "mix64"
 [match]
 threshold = 0.7

@@ -8,7 +8,7 @@ from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override
 
-RECALLS = (0.9, 0.95, 0.99, 0.999)
+RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
 SKETCHES = (64, 128, 256)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LARGER = (128, 256, 512, 1024)

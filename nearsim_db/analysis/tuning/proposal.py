@@ -11,7 +11,7 @@ from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.profile import Profile
 
-RECALL = 0.99
+RECALL = 0.995
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def tune(
     collection: _Collection = None,
     output: _Output = None,
     labels: _Labels = None,
-    recall: _Recall = 0.99,
+    recall: _Recall = 0.995,
     threshold: _Threshold = None,
     size: _Size = 10_000,
     seed: _Seed = 1,

@@ -1,6 +1,7 @@
 """The choice of bands and rows for a threshold."""
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from nearsim_db.errors import RecipeError, count_of
@@ -26,19 +27,18 @@ def choose_bands(
     *,
     threshold: float | None = None,
 ) -> BandChoice:
-    """Return the banding with the most rows per band whose expected recall at the threshold reaches `recall`.
+    """Return the most rows per band, and for these the fewest bands, whose recall at the threshold reaches `recall`.
 
     `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
     threshold itself. `threshold` is the value that error messages show if it differs from `base`. More rows
-    mean fewer candidates. With r rows there are min(k // r, max_bands) bands. Raises RecipeError if one row per
-    band does not reach the recall.
+    mean fewer candidates; each band costs a row of a document's index. There are at most k // rows and
+    `max_bands` bands. Raises RecipeError if one row per band does not reach the recall.
     """
     _check(base, recall)
     for rows in range(k, 0, -1):
-        bands = min(k // rows, max_bands)
-        expected = match_probability(base, bands, rows, min_shared_bands)
-        if expected >= recall:
-            return BandChoice(bands, rows, k - bands * rows, expected)
+        most = min(k // rows, max_bands)
+        if match_probability(base, most, rows, min_shared_bands) >= recall:
+            return _fewest_bands(k, base, rows, recall, min_shared_bands, most)
     best = match_probability(base, min(k, max_bands), 1, min_shared_bands)
     raise RecipeError(
         f"no banding of a sketch of k = {k} reaches a recall of {recall} at the threshold "
@@ -64,17 +64,28 @@ def choose_keys(
     """
     _check(base, recall)
     most = min(k, max_bands)
-    for bands in range(min_shared_bands, most + 1):
-        expected = match_probability(base, bands, 1, min_shared_bands)
-        if expected >= recall:
-            return BandChoice(bands, 1, k - bands, expected)
     best = match_probability(base, most, 1, min_shared_bands)
+    if best >= recall:
+        return _fewest_bands(k, base, 1, recall, min_shared_bands, most)
     raise RecipeError(
         f"no number of bands of one id of a sketch of k = {k} reaches a recall of {recall} at the threshold "
         f"{_shown_threshold(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: {most} give "
         f"{_shown_recall(best, recall)}; raise sketch.k or match.threshold, or lower bands.recall or "
         "match.min_shared_bands"
     )
+
+
+def _fewest_bands(
+    k: int, base: float, rows: int, recall: float, min_shared_bands: int, most: int
+) -> BandChoice:
+    """Return the fewest bands of so many rows that reach the recall, as `most` of them do."""
+
+    def expected(bands: int) -> float:
+        return match_probability(base, bands, rows, min_shared_bands)
+
+    counts = range(min_shared_bands, most)
+    bands = min_shared_bands + bisect_left(counts, recall, key=expected)
+    return BandChoice(bands, rows, k - bands * rows, expected(bands))
 
 
 def _shown_recall(best: float, recall: float) -> str:

@@ -9,7 +9,7 @@ from nearsim_db.similarity.recipe import validation
 
 Positive = Annotated[int, Meta(ge=1)]
 
-DEFAULT_RECALL = 0.99
+DEFAULT_RECALL = 0.995
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -71,7 +71,7 @@ class Sketch(_Section, frozen=True):
 
 
 class Bands(_Section, frozen=True):
-    """How the sketch is cut into bands: chosen for `recall` (0.99 by default), by a `rule`, or by `count` and `rows`.
+    """How the sketch is cut into bands: chosen for `recall` (0.995 by default), by a `rule`, or by `count` and `rows`.
 
     The rule pick_bands is RiskIQ's (see `lsh.pick_bands`).
     """
