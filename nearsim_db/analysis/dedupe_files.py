@@ -12,7 +12,7 @@ from typing import Any
 
 from nearsim_db.errors import DEFAULT, InputError
 from nearsim_db.index import Index
-from nearsim_db.indexing.collections import temporary_collection
+from nearsim_db.indexing.collections import TemporaryCollection, temporary_collection
 from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, file_type
 from nearsim_db.readers.jsonl import read_jsonl
@@ -72,7 +72,7 @@ def dedupe(
     with (
         open_vectors(vectors) as beside,
         Index(database, name, progress=progress) as index,
-        temporary_collection(database, name),
+        temporary_collection(database, name) as temporary,
     ):
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
@@ -82,9 +82,9 @@ def dedupe(
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
             if path is not None:
                 with closing(answers()) as stream:
-                    _write(path, map(json_line, stream), silent)
+                    _write(path, _checked(map(json_line, stream), temporary), silent)
         with closing(_unique_lines(index, source)) as lines:
-            unique = _write(outputs.unique, lines, progress)
+            unique = _write(outputs.unique, _checked(lines, temporary), progress)
         duplicates = summary.read - summary.rejected - unique
         return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.warnings, *warnings))
 
@@ -131,6 +131,12 @@ def _unique_lines(index: Index, source: Source) -> Generator[bytes, None, None]:
         for part, wanted in groupby(origins, key=itemgetter(0)):
             path = source.paths[part]
             yield from _select(_lines(source, path), (position for _, position in wanted), path)
+
+
+def _checked(lines: Iterable[bytes], temporary: TemporaryCollection) -> Iterator[bytes]:
+    """Yield lines that were read from the index; raise UnreachableError if it was lost meanwhile."""
+    yield from lines
+    temporary.check_kept()
 
 
 def _lines(source: Source, path: Path) -> Iterator[tuple[int, bytes]]:

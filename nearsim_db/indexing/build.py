@@ -70,7 +70,7 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
 
 def _sign_all(reading: Connection, writing: Connection, context: Context, progress: Progress) -> None:
     generation = context.generation
-    partitions.create(writing, context.leaves)
+    partitions.create(writing, context.leaves, temporary=generation.temporary)
     writing.commit()
     age = context.retained_seconds
     retention.begin(writing, context.leaves, age)
@@ -239,7 +239,8 @@ def _store_block(
 def _finish(writing: Connection, context: Context, progress: Progress) -> None:
     progress("clusters", 0, None)
     steps.rebuild_clusters(writing, context)
-    partitions.attach(writing, context.leaves)
+    if not context.generation.temporary:
+        partitions.attach(writing, context.leaves)
     # The row is locked from here on, so the build cannot be paused between this check and its end.
     generation_rows.set_stage(writing, context.generation, "done")
     build_progress.check_not_stopped(writing, context.generation)
@@ -259,4 +260,4 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
         for parent in loaded[stage]:
             partitions.vacuum(connection, context.leaves, parent)
         if stage == "clusters":
-            partitions.analyze_parents(connection)
+            partitions.analyze_if_stale(connection)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import attached_table
@@ -12,6 +13,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.driver.rows import fetch_value
 
 
 def open_database(url: str | None = None) -> Database:
@@ -25,18 +27,33 @@ def open_database(url: str | None = None) -> Database:
     return database
 
 
+@dataclass(frozen=True, slots=True)
+class TemporaryCollection:
+    """A collection that lasts as long as its connection; its index is not written to the write-ahead log."""
+
+    collection: Collection
+    _lease: Connection
+
+    def check_kept(self) -> None:
+        """Raise UnreachableError if the server has ended the connection: a crash empties unlogged tables."""
+        with translate_errors():
+            fetch_value(self._lease, "SELECT true")
+            self._lease.commit()
+
+
 @contextmanager
-def temporary_collection(database: Database, name: str) -> Iterator[Collection]:
+def temporary_collection(database: Database, name: str) -> Iterator[TemporaryCollection]:
     """Create a collection that is deleted at the end of the block.
 
-    The process holds its lease: when it is killed, `open_database` deletes the collection.
+    The process holds its lease: when it is killed, `open_database` deletes the collection. Call `check_kept` after its
+    index was read.
     """
     with translate_errors(), database.engine.connect() as lease:
         collection = collection_rows.create_collection(lease, name, temporary=True)
         take_lock(lease, Lock.TEMPORARY, collection.collection_id)
         lease.commit()
         try:
-            yield collection
+            yield TemporaryCollection(collection, lease)
         finally:
             _drop(database, collection)
             release_lock(lease, Lock.TEMPORARY, collection.collection_id)

@@ -34,7 +34,8 @@ class Generation:
     """One build of a profile's index; `figures` are the counts that its build recorded.
 
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
-    `detached` one; a `dropping` one waits until its tables have no readers.
+    `detached` one; a `dropping` one waits until its tables have no readers. In a `temporary` collection its tables are
+    unlogged and not attached.
     """
 
     generation_id: GenerationId
@@ -42,6 +43,7 @@ class Generation:
     profile: str
     collection_id: CollectionId
     collection: str
+    temporary: bool
     state: State
     stage: Stage
     verified_through: int
@@ -100,6 +102,7 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
             profile.c.name,
             profile.c.collection_id,
             collection.c.name,
+            collection.c.temporary,
             generation.c.state,
             generation.c.stage,
             generation.c.verified_through,

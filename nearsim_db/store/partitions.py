@@ -23,9 +23,11 @@ _COUNTS = (
 )
 
 
-def create(connection: Connection, leaves: Leaves) -> None:
-    """Create a generation's own tables, standalone."""
+def create(connection: Connection, leaves: Leaves, *, temporary: bool = False) -> None:
+    """Create a generation's own tables, standalone; without write-ahead log if they are temporary."""
     driver(connection).execute(statement("create_leaves", leaves))
+    if temporary:
+        driver(connection).execute(statement("set_leaves_unlogged", leaves))
 
 
 def attach(connection: Connection, leaves: Leaves) -> None:

@@ -1,7 +1,9 @@
+-- With a collection its documents are deleted, and its generations are dropped: nothing is left to update.
 CREATE FUNCTION nearsim.capture_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.change (collection_id, doc_id) SELECT collection_id, doc_id FROM before_rows;
+    INSERT INTO nearsim.change (collection_id, doc_id)
+    SELECT before_rows.collection_id, before_rows.doc_id FROM before_rows JOIN nearsim.collection USING (collection_id);
     RETURN NULL;
 END
 $$;

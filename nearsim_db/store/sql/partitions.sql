@@ -27,6 +27,13 @@ COMMENT ON TABLE {similar_pair} IS {leaf_comment};
 COMMENT ON TABLE {cluster_member} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
+-- name: set_leaves_unlogged
+-- Keep the empty tables of a temporary collection out of the write-ahead log: a crash may empty them.
+ALTER TABLE {signature} SET UNLOGGED;
+ALTER TABLE {band} SET UNLOGGED;
+ALTER TABLE {similar_pair} SET UNLOGGED;
+ALTER TABLE {cluster_member} SET UNLOGGED
+
 -- name: attach_leaves
 -- Attach the loaded leaves; their CHECKs spare the scan. From now on triggers capture changes for events.
 ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({generation_id});

@@ -1,0 +1,93 @@
+"""The temporary index of `dedupe`: apart from all other collections, unlogged, and checked before it is believed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.analysis.dedupe_files import Outputs, dedupe
+from nearsim_db.errors import UnreachableError
+from nearsim_db.readers import Source
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.database import Database
+
+TABLES = """
+SELECT relname, relpersistence::text, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
+FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace AND relkind = 'r' ORDER BY relname
+"""
+HOLDER = """
+SELECT pg_terminate_backend(pid, 60000) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+WHERE locktype = 'advisory' AND classid = 28276 AND datname = current_database()
+"""
+CAPTURED = "SELECT count(*) FROM nearsim.change WHERE collection_id IS NOT NULL"
+KNOWN = "SELECT reltuples FROM pg_class WHERE oid = 'nearsim.signature'::regclass"
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> Path:
+    """A file of three documents, two of them alike."""
+    file = tmp_path / "stories.jsonl"
+    texts = {"a": "one two three four five", "b": "one two three four five", "c": "six seven eight"}
+    file.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()))
+    return file
+
+
+def run(url: str, stories: Path, at_step: Callable[[str], None]) -> list[str]:
+    """De-duplicate the file; return the ids that are kept. `at_step` is called with each step of the progress."""
+    output = stories.with_name("unique.jsonl")
+    with Database.connect(url) as database:
+        dedupe(
+            database,
+            Source([stories]),
+            Recipe(),
+            Outputs(output),
+            lambda step, done, total: at_step(step),
+        )
+    return [json.loads(line)["id"] for line in output.read_text().splitlines()]
+
+
+def test_its_tables_are_unlogged_and_never_attached(database_url: str, stories: Path) -> None:
+    """No statement over all collections reads them, and the collection leaves nothing behind."""
+    seen: list[list[tuple[object, ...]]] = []
+    with psycopg.connect(database_url, autocommit=True) as watching:
+        kept = run(database_url, stories, lambda step: seen.append(watching.execute(TABLES).fetchall()))
+        assert kept == ["a", "c"]
+        parents = ("band", "cluster_member", "signature", "similar_pair")
+        assert seen[-1] == [(f"{parent}_1", "u", False) for parent in parents]
+        assert watching.execute(TABLES).fetchall() == []
+        assert watching.execute(CAPTURED).fetchone() == (0,)
+
+
+def test_a_permanent_index_is_logged(database_url: str) -> None:
+    """Only what is thrown away may be lost in a crash."""
+    with Index.connect(database_url) as index, psycopg.connect(database_url) as watching:
+        index.add([Document("a", body="one two three")])
+        assert {row[1:] for row in watching.execute(TABLES)} == {("p", True)}
+
+
+def test_results_are_not_written_if_the_server_lost_the_index(database_url: str, stories: Path) -> None:
+    """A crash of the server ends all connections and empties unlogged tables."""
+    with psycopg.connect(database_url, autocommit=True) as other:
+
+        def crash(step: str) -> None:
+            if step == "clusters":
+                other.execute(HOLDER)
+
+        with pytest.raises(UnreachableError):
+            run(database_url, stories, crash)
+        assert not stories.with_name("unique.jsonl").exists()
+        assert other.execute("SELECT count(*) FROM nearsim.collection").fetchone() == (0,)
+
+
+def test_a_small_build_does_not_analyze_all_collections(database_url: str) -> None:
+    """Statistics over all collections are updated once these have doubled."""
+    known = []
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as watching:
+        for name, count in (("large", 10), ("small", 9), ("medium", 5)):
+            one = Index(index.database, name)
+            one.add(Document(str(number), body=f"text {number} of {name}") for number in range(count))
+            known.append(watching.execute(KNOWN).fetchone())
+    assert known == [(10,), (10,), (24,)]
