@@ -12,18 +12,19 @@ store. No threads are started.
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import xxhash
+from datasketch import MinHash, MinHashLSH
 
-from benchmarks import peers
 from benchmarks.corpus import generator
 from benchmarks.language import Language
 from benchmarks.measure import Spread, describe_machine, machine, ratio, spread, take_turns
+from benchmarks.peers.shingles import character_shingles
 from benchmarks.truth import read_documents
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.encoder import Encoder
@@ -41,6 +42,7 @@ STAGE_DOCUMENTS = 48
 
 Result = TypeVar("Result")
 Runs = dict[str, list[float]]
+HashFunction = Callable[[bytes], int]
 
 
 def make_stories(count: int, seed: int = 1) -> list[str]:
@@ -62,13 +64,19 @@ def make_encoder(backend: Backend) -> Encoder:
     return Encoder(resolve(override(load(RECIPE), settings)), backend)
 
 
+def sign(shingle_sets: Iterable[Iterable[bytes]], hash_function: HashFunction | None) -> list[list[bytes]]:
+    """Return the band keys that MinHashLSH would store, of MinHashes made in bulk; SHA-1 without a hash function."""
+    index = MinHashLSH(num_perm=K, params=(BANDS, ROWS))
+    hashes = MinHash.bulk(shingle_sets, num_perm=K, hashfunc=hash_function)
+    return [[index._H(one.hashvalues[begin:end]) for begin, end in index.hashranges] for one in hashes]
+
+
 def measure(texts: Sequence[str], rounds: int) -> Runs:
     """Return seconds per text, one value per round."""
     sample = texts[::PEER_SHARE]
 
-    def sign_by_peer(hash_function: peers.HashFunction | None) -> object:
-        sets = (peers.character_shingles(text, SHINGLE) for text in sample)
-        return peers.sign(sets, BANDS, ROWS, K, hash_function)
+    def sign_by_peer(hash_function: HashFunction | None) -> object:
+        return sign((character_shingles(text, SHINGLE) for text in sample), hash_function)
 
     runs: dict[str, Callable[[], object]] = {
         "nearsim numba": partial(make_encoder("numba").band_keys_of, texts),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -253,31 +252,9 @@ def test_reference_has_the_true_pairs(
     assert all(reference.clusters[row] == row for row in range(DOCUMENTS) if row not in joined)
 
 
-def test_peer_library_has_the_same_shingles() -> None:
-    peers = _peers()
-    assert peers.character_shingles(" Déjà\n vu", 5) == {
-        b"d\xc3\xa9j\xc3\xa0 ",
-        "éjà v".encode(),
-        "jà vu".encode(),
-    }
-    assert peers.character_shingles("Abcdef", 5) == {b"abcde", b"bcdef"}
-    assert peers.character_shingles("  ", 5) == set()
-    assert peers.word_shingles("A b\t\nc  D", 3) == {b"a b c", b"b c d"}
-    assert peers.word_shingles("A b", 3) == {b"a b"}
-    assert peers.word_shingles("", 3) == set()
-
-
-def test_peer_library_finds_equal_texts_which_are_verified() -> None:
-    peers = _peers()
-    texts = ["one two three four", "", "something else here now", "one two three four"]
-    found = peers.find_pairs(texts, lambda text: peers.word_shingles(text, 3), 0.7, 64, None)
-    assert found.pairs == {(0, 3)}
-    assert found.verified(lambda intersection, union: intersection == union) == {(0, 3): (2, 2)}
-    assert found.verified(lambda intersection, union: False) == {}
-
-
 def test_signing_is_measured_for_all() -> None:
-    _peers()
+    pytest.importorskip("datasketch")
+    pytest.importorskip("xxhash")
     from benchmarks import signing
 
     texts = [signing.with_curly_quotes(text) for text in signing.make_stories(20)]
@@ -295,15 +272,6 @@ def test_signing_is_measured_for_all() -> None:
     assert np.array_equal(
         signing.make_encoder("numba").band_keys_of(texts), signing.make_encoder("numpy").band_keys_of(texts)
     )
-
-
-def _peers() -> Any:
-    """The module that needs the extra `bench`."""
-    pytest.importorskip("datasketch")
-    pytest.importorskip("xxhash")
-    from benchmarks import peers
-
-    return peers
 
 
 def test_agreement_counts_different_texts_with_equal_values(
