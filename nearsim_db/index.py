@@ -108,8 +108,11 @@ class Index(Queries):
                 )
             live = self._live_generations(collection_id)
             try:
-                with self._catch_up.delay_first_build(collection_id):
+                if dry_run:
                     run.write(counted, self._progress)
+                else:
+                    with self._catch_up.sign_early(collection_id) as signing:
+                        run.write(counted, self._progress, signing.add)
             except (InputError, DuplicateError) as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.
                 if not dry_run:

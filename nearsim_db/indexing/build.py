@@ -37,7 +37,6 @@ from nearsim_db.store.work import queue
 _SKETCHES_PER_BATCH = 20_000
 _BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
 _CANDIDATES_PER_BATCH = 16_384
-_TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 _ALL_DOCUMENTS = (1, 2**63 - 1)
 _PAIR_FIGURES = ("linked", "candidates", "screened")
 
@@ -80,7 +79,6 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
     done = signatures.count_signed(writing, context.leaves)
     generation_rows.add_figures(writing, generation, {"documents": total})
     build_progress.begin(writing, context.generation, "sign", done)
-    texts = recipe_warnings.TextSample()
     with closing(
         documents.stream_unsigned(
             reading,
@@ -93,13 +91,13 @@ def _sign_all(reading: Connection, writing: Connection, context: Context, progre
         )
     ) as batches:
         for batch in batches:
-            texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
+            context.sample_texts(batch)
             rows = steps.sign_documents(context, batch)
             signatures.write_signatures(writing, context.leaves, rows, rows.doc_ids)
             done += len(batch)
             build_progress.commit(writing, context.generation, done, total)
             progress("sign", done, total)
-    _warn(context, recipe_warnings.of_texts(context.encoder.profile, texts))
+    _warn(context, recipe_warnings.of_texts(context.encoder.profile, context.texts))
     signatures.index_signatures(writing, context.leaves)
     if attachments.find_attachment(writing, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.

@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
-from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.records import CollectionId, Progress
+from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
+from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import generation_rows, generations
@@ -24,6 +25,7 @@ class CatchUp:
         self._database = database
         self._contexts = contexts
         self._progress = progress
+        self._signed_early: dict[GenerationId, Context] = {}
 
     def update(self, collection_id: CollectionId) -> None:
         """Index what was written, or leave it to a worker if this user may not index."""
@@ -82,13 +84,39 @@ class CatchUp:
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        build.build(self._database.engine, self._contexts.make(generation), self._progress)
+        context = self._signed_early.pop(generation.generation_id, None) or self._contexts.make(generation)
+        build.build(self._database.engine, context, self._progress)
 
-    def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[None]:
+    def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""
         if not any(one.is_first_build for one in self._generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
+
+    @contextmanager
+    def sign_early(self, collection_id: CollectionId) -> Iterator[EarlySigning]:
+        """Delay first builds as above; documents that the block writes can be signed for them meanwhile.
+
+        A collection without a profile gets one with the default recipe.
+        """
+        engine, contexts = self._database.engine, list[Context]()
+        existing = self._generations(collection_id)
+        if not self._database.may_index or (existing and not any(one.is_first_build for one in existing)):
+            with self.delay_first_build(collection_id), EarlySigning(engine, contexts) as signing:
+                yield signing
+            return
+        with self._database.builder(collection_id, wait=False) as is_builder:
+            if is_builder:
+                contexts = self._find_signable(collection_id)
+            self._signed_early = {one.generation.generation_id: one for one in contexts}
+            with EarlySigning(engine, contexts) as signing:
+                yield signing
+
+    def _find_signable(self, collection_id: CollectionId) -> list[Context]:
+        """Return contexts of the generations that can be signed early; the caller holds the build lock."""
+        generations = self._generations(collection_id) or [self._default_profile(collection_id)]
+        contexts = [self._contexts.make_if_reproducible(one) for one in generations if one.is_first_build]
+        return [one for one in contexts if one is not None and is_suitable(one)]
 
     @contextmanager
     def skip_irreproducible(self) -> Iterator[None]:

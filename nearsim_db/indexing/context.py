@@ -1,7 +1,7 @@
 """Contexts: a generation with everything the steps need to work on it, and the factory that makes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,10 +11,14 @@ from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
+from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
+from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.settings import Settings
+
+_TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
 
 @dataclass(slots=True)
@@ -22,8 +26,9 @@ class Context:
     """A generation with its encoder, threads and cache.
 
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
-    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `totals`
-    counts pairs stored, and documents failed and set aside, since the context was created.
+    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts`
+    is a sample of those signed for a build. `totals` counts pairs stored, and documents failed and set aside, since the
+    context was created.
     """
 
     generation: Generation
@@ -32,6 +37,7 @@ class Context:
     threads: int
     warn: Callable[[str], None]
     cache: FeatureCache = field(default_factory=FeatureCache)
+    texts: TextSample = field(default_factory=TextSample)
     step_counts: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
     duplicate_digests: set[UUID] = field(default_factory=set)
@@ -56,6 +62,10 @@ class Context:
     def retained_seconds(self) -> int | None:
         """Age in seconds up to which documents are indexed, None for no limit."""
         return self.encoder.profile.recipe.retain.seconds
+
+    def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
+        """Add some of a batch's texts to the sample for recipe warnings."""
+        self.texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
 
     def count(self, name: str, amount: int) -> None:
         """Add to a step count."""

@@ -1,18 +1,24 @@
 """Ingest: write records to a collection in batches, by external_id, and count what became of each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter
-from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.records import CollectionId, DocId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
+from nearsim_db.store.document_writes import Added
+from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
 _REJECTS_SHOWN = 5
+
+
+def ignore_added(added: Sequence[StoredDocument]) -> None:
+    """Do nothing with new documents."""
 
 
 class Ingest:
@@ -35,10 +41,16 @@ class Ingest:
         self.summary = IngestSummary()
         self.html_documents = 0
 
-    def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
+    def write(
+        self,
+        records: Iterable[ReadDocument | Reject],
+        progress: Progress,
+        on_added: Callable[[Sequence[StoredDocument]], None] = ignore_added,
+    ) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
 
         An InputError of the reader, such as a damaged file, is raised after the records before it were written.
+        `on_added` is called with batches of new documents once they are committed.
         """
         origin: str | None = None
         with self._database.engine.connect() as connection:
@@ -46,8 +58,11 @@ class Ingest:
                 if _origin(batch[0]) != origin:
                     origin = _origin(batch[0])
                     document_writes.begin_file(connection)
-                self._write_batch(connection, self._without_rejects(batch))
+                documents = self._without_rejects(batch)
+                added = self._write_batch(connection, documents)
                 connection.commit()
+                if added is not None:
+                    on_added(_stored(documents, added))
                 progress("read", self.summary.read, None)
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
@@ -65,9 +80,9 @@ class Ingest:
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> None:
+    def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> Added | None:
         if not batch:
-            return
+            return None
         written = document_writes.write_batch(
             connection,
             self._collection_id,
@@ -82,6 +97,7 @@ class Ingest:
         self.summary.unchanged += written.unchanged
         self.summary.replaced_characters += sum(record.replaced for record in batch)
         self.html_documents += sum(is_html(record.document.body or "") for record in batch)
+        return written.added
 
     def _reject(self, reject: Reject) -> None:
         self.summary.rejected += 1
@@ -91,6 +107,15 @@ class Ingest:
             raise InputError(f"{where}: {reject.reason} (stopped because of --strict)")
         if len(self.summary.first_rejects) < _REJECTS_SHOWN:
             self.summary.first_rejects.append(reject)
+
+
+def _stored(batch: Sequence[ReadDocument], added: Added) -> list[StoredDocument]:
+    """Return the texts of new documents as the index would read them back."""
+    numbers = zip(added.doc_ids.tolist(), added.revisions.tolist(), strict=True)
+    return [
+        StoredDocument(DocId(doc_id), revision, one.document.title, one.document.body)
+        for one, (doc_id, revision) in zip(batch, numbers, strict=True)
+    ]
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

@@ -171,16 +171,16 @@ class Database:
             self._reading.pop().close()
 
     @contextmanager
-    def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[None]:
+    def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[bool]:
         """Hold the build lock of a collection, under which its indexes are built and dropped.
 
-        Without `wait` the block runs even if another process holds the build lock.
+        Without `wait` the block runs even if another process holds the build lock; yields whether this one does.
         """
         with translate_errors(), self.engine.connect() as connection:
             taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
             connection.commit()
             try:
-                yield
+                yield taken
             finally:
                 if taken:
                     release_lock(connection, Lock.BUILD, collection_id)

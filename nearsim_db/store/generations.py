@@ -10,7 +10,7 @@ from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
-from nearsim_db.store.driver.rows import fetch_row, fetch_values
+from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.generation_rows import Generation, State
 from nearsim_db.store.schema import tables
@@ -98,6 +98,11 @@ def read_state(connection: Connection, generation: Generation) -> State | None:
     chosen = select(table.c.state).where(table.c.generation_id == generation.generation_id)
     found: State | None = connection.execute(chosen).scalar_one_or_none()
     return found
+
+
+def lock_signing(connection: Connection, generation: Generation) -> bool:
+    """Whether its build is in the stage sign, and not paused; it stays so until the transaction ends."""
+    return bool(fetch_value(connection, statement("lock_signing", generation.leaves)))
 
 
 def is_attended(connection: Connection, generation: Generation) -> bool:

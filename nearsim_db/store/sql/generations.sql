@@ -3,6 +3,11 @@
 -- generations.
 SELECT generation_id FROM nearsim.generation WHERE profile_id = %(profile_id)s ORDER BY generation_id FOR NO KEY UPDATE
 
+-- name: lock_signing
+-- Whether the build of a generation is in its stage sign, in which it stays until the transaction ends. Relies on
+-- generation_pkey.
+SELECT state = 'building' AND stage = 'sign' FROM nearsim.generation WHERE generation_id = {generation_id} FOR SHARE
+
 -- name: mark_ready
 -- Mark generations that are catching up as ready once no work has waited for two seconds. Failed and set-aside work
 -- does not count. Relies on work_not_tried.

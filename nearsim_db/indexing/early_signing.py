@@ -1,0 +1,81 @@
+"""Early signing: sign new documents from memory while the next ones are read.
+
+A document is signed once it is committed, in every first generation whose build has not gone past its stage sign. The
+build signs what is missing then: documents of other writers, updated ones, those written before a kill. What was
+changed or deleted since it was signed is captured like any write, and indexed again after the build.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.store import generations, partitions, signatures
+from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.driver import Connection, Engine
+
+_BATCHES_WAITING = 2
+
+
+class EarlySigning:
+    """Signs documents in a thread of its own, in generations that this process may build. Use it in a `with` block.
+
+    The caller holds the build lock of their collection. After the block all that was added is signed; errors of signing
+    are raised by `add` and at the end of the block.
+    """
+
+    def __init__(self, engine: Engine, contexts: Sequence[Context]) -> None:
+        self._engine = engine
+        self._contexts = list(contexts)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nearsim-sign")
+        self._pending: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        for context in self._contexts:
+            with self._engine.begin() as connection:
+                partitions.create(connection, context.leaves)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.shutdown()
+        while self._pending and error is None:
+            self._pending.popleft().result()
+
+    @property
+    def contexts(self) -> Sequence[Context]:
+        """The contexts of the generations, with the features that were cached."""
+        return self._contexts
+
+    def add(self, batch: Sequence[StoredDocument]) -> None:
+        """Sign new, committed documents; waits until at most _BATCHES_WAITING batches are in memory."""
+        if self._contexts:
+            while len(self._pending) >= _BATCHES_WAITING:
+                self._pending.popleft().result()
+            self._pending.append(self._thread.submit(self._sign, batch))
+
+    def _sign(self, batch: Sequence[StoredDocument]) -> None:
+        with self._engine.connect() as connection:
+            for context in self._contexts:
+                _sign_in(connection, context, batch)
+
+
+def is_suitable(context: Context) -> bool:
+    """Whether a generation's documents can be signed before its build: all of them, from their texts."""
+    return (
+        context.generation.stage == "sign"
+        and context.retained_seconds is None
+        and not context.encoder.takes_vectors
+    )
+
+
+def _sign_in(connection: Connection, context: Context, batch: Sequence[StoredDocument]) -> None:
+    rows = steps.sign_documents(context, batch)
+    if generations.lock_signing(connection, context.generation):
+        context.sample_texts(batch)
+        signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+    connection.commit()
