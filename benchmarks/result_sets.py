@@ -68,7 +68,7 @@ def make_sets(rows: Rows, clusters: Sequence[Rows], count: int, seed: int) -> li
 def read_rows(index: Index) -> tuple[Rows, list[Rows]]:
     """Return all documents, and those of each cluster."""
     with index.database.engine.connect() as connection:
-        found = connection.exec_driver_sql(
+        found = connection.execute(
             "SELECT doc_id, revision, coalesce(cluster_id, 0) FROM nearsim.document "
             "LEFT JOIN nearsim.cluster_member USING (doc_id) ORDER BY 3, 1"
         )
@@ -230,7 +230,7 @@ def measure_kernels(index: Index, sets: Sequence[Rows], rounds: int = 15) -> dic
 
 def _read_sketches(index: Index, family: Family, rows: Rows) -> NDArray[np.generic]:
     with index.database.engine.connect() as connection:
-        blobs = connection.exec_driver_sql(
+        blobs = connection.execute(
             "SELECT sketch FROM nearsim.signature WHERE doc_id = ANY(%s) AND feature_count >= 128",
             (rows[:, 0].tolist(),),
         )

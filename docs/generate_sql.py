@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, text
-
 from benchmarks.own_server import binaries_by_major, own_server
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 
 DOCS = Path(__file__).parent
@@ -20,7 +19,7 @@ SELECT relname, coalesce(obj_description(pg_class.oid, 'pg_class'), obj_descript
     array_agg(ARRAY[CAST(attname AS text), format_type(atttypid, atttypmod), col_description(pg_class.oid, attnum)]
         ORDER BY attnum)
 FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
-WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = ANY(:kinds) AND NOT relispartition
+WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = ANY(%(kinds)s) AND NOT relispartition
     AND relname <> 'alembic_version'
 GROUP BY pg_class.oid ORDER BY relname
 """
@@ -35,7 +34,7 @@ ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) 
 def render(connection: Connection, page: str) -> str:
     """Return the page with its generated parts replaced from the schema."""
     functions: dict[bool, list[str]] = {True: [], False: []}
-    for is_called, *described in connection.execute(text(_FUNCTIONS)):
+    for is_called, *described in connection.execute(_FUNCTIONS):
         functions[is_called].append(_function(*described))
     parts = {
         "views": _relations(connection, ["v"]),
@@ -60,7 +59,7 @@ def query(path: Path) -> str:
 
 
 def _relations(connection: Connection, kinds: Sequence[str]) -> str:
-    found = connection.execute(text(_RELATIONS), {"kinds": list(kinds)})
+    found = connection.execute(_RELATIONS, {"kinds": list(kinds)})
     return "\n\n".join(
         f"### nearsim.{name}\n\n{comment}.\n\n" + _table(("column", "type", "what it is"), columns)
         for name, comment, columns in found

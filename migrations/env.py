@@ -4,7 +4,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.schema import baseline, migration_locks, revisions, tables
+from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions, tables
 
 # `nearsim db init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
 _WAIT_MILLISECONDS = 400
@@ -32,11 +32,10 @@ def run_command(url: str) -> None:
     engine = open_engine(url)
     with revisions.upgrade_lock(engine, _PATIENCE_SECONDS):
         with engine.begin() as connection:
-            revisions.ensure_namespace(connection)
+            baseline.ensure_namespace(connection)
             revisions.refuse_development_version(connection)
-        with migration_locks.separate_session(engine) as connection:
-            migration_locks.set_upgrade_limits(connection, _WAIT_MILLISECONDS)
-            connection.commit()
+        with alembic_runs.separate_session(engine) as connection:
+            alembic_runs.limit_waits(connection, _WAIT_MILLISECONDS)
             run(connection, transaction_per_migration=True, patience_seconds=_PATIENCE_SECONDS)
         migration_locks.validate_constraints(engine, _PATIENCE_SECONDS)
     engine.dispose()

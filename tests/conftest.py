@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import Connection, Engine
 from xdist.scheduler import LoadScopeScheduling
 
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
 from tests.servers.databases import Server, Servers

@@ -12,7 +12,6 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from sqlalchemy import Connection
 
 from benchmarks.living.script import Text
 from benchmarks.reindexing.searching import Search, search
@@ -25,6 +24,7 @@ from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
 from nearsim_db.store import generations
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation, State
 
 COLLECTION, PROFILE = "living", "benchmark"

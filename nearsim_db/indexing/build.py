@@ -254,7 +254,7 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
         "pairs": ["similar_pair"],
         "clusters": ["cluster_member"],
     }
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         for parent in loaded[stage]:
             partitions.vacuum(connection, context.leaves, parent)
         if stage == "clusters":

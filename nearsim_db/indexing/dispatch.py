@@ -44,6 +44,6 @@ def discard_indexed_changes(engine: Engine, generation: Generation) -> int:
         discarded = retry_conflicts(connection, discard)
         connection.commit()
     if discarded >= _VACUUM_FROM:
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)
     return discarded

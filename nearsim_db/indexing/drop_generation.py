@@ -49,7 +49,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
     """Drop the tables of an abandoned generation, unless sessions still read them after `patience_seconds`."""
-    autocommit = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    autocommit = engine.connect(autocommit=True)
     with translate_errors(), autocommit as connection:
         try:
             _retry_for(patience_seconds, partial(_detach, connection, generation))

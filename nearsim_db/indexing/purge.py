@@ -117,7 +117,7 @@ def purge(
         if removed.first_builds:
             finish_builds()
             removed.add(run(partial(_purge_built, connection, collection_id, removed, contexts)))
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
     rejected = {external_id for found in in_rejects.values() for external_id in found.external_ids}
     return Purged(

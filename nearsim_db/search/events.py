@@ -122,11 +122,7 @@ class Follower:
     def _batches(self) -> Generator[list[Event], None, None]:
         if self._stopping():
             return
-        autocommit = {"isolation_level": "AUTOCOMMIT"}
-        with (
-            translate_errors(),
-            self._database.engine.connect().execution_options(**autocommit) as connection,
-        ):
+        with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
             notify.listen(connection)
             while not self._stopping():
                 before = self.after

@@ -6,10 +6,10 @@ from typing import Literal
 
 from psycopg import errors as pg
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement

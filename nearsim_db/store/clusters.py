@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.records import Cluster, CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows

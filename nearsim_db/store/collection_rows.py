@@ -4,12 +4,12 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.dialects.postgresql import insert as upsert
-
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
-from nearsim_db.store.schema import tables
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value
+from nearsim_db.store.driver.statements import statement
 
 _FORBIDDEN_CATEGORIES = {
     "Cc",
@@ -31,13 +31,7 @@ class Collection:
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
     """Return the collection of that name, or None."""
-    table = tables.collection
-    row = connection.execute(
-        select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at).where(
-            table.c.name == name
-        )
-    ).first()
-    return None if row is None else Collection(*row)
+    return fetch_first(connection, Collection, statement("find_collection"), {"name": name})
 
 
 def get_collection(connection: Connection, name: str) -> Collection:
@@ -51,26 +45,12 @@ def get_collection(connection: Connection, name: str) -> Collection:
 
 def list_collections(connection: Connection, *, temporary: bool = False) -> list[Collection]:
     """Return all collections by name, either the permanent or the temporary ones."""
-    table = tables.collection
-    rows = connection.execute(
-        select(table.c.collection_id, table.c.name, table.c.temporary, table.c.created_at)
-        .where(table.c.temporary.is_(temporary))
-        .order_by(table.c.name)
-    )
-    return [Collection(*row) for row in rows]
+    return fetch_all(connection, Collection, statement("list_collections"), {"temporary": temporary})
 
 
 def list_unindexed(connection: Connection) -> list[Collection]:
     """Return the permanent collections with documents and without a profile."""
-    profile, document = tables.profile, tables.document
-    profiled = set(connection.execute(select(profile.c.collection_id).distinct()).scalars())
-    bare = [one for one in list_collections(connection) if one.collection_id not in profiled]
-    has_documents = select(document.c.doc_id).limit(1)
-    return [
-        one
-        for one in bare
-        if connection.execute(has_documents.where(document.c.collection_id == one.collection_id)).first()
-    ]
+    return fetch_all(connection, Collection, statement("list_unindexed_collections"))
 
 
 def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
@@ -103,29 +83,21 @@ def _refuse_name(name: str) -> None:
 
 def _insert_collection(connection: Connection, name: str, *, temporary: bool) -> bool:
     _refuse_name(name)
-    table = tables.collection
-    made = upsert(table).values(name=name, temporary=temporary).on_conflict_do_nothing()
-    return connection.execute(made.returning(table.c.collection_id)).first() is not None
+    parameters = {"name": name, "temporary": temporary}
+    return fetch_value(connection, statement("create_collection"), parameters) is not None
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
-    connection.execute(
-        delete(tables.collection).where(tables.collection.c.collection_id == collection.collection_id)
-    )
+    parameters = {"collection_id": collection.collection_id}
+    driver(connection).execute(statement("delete_collection"), parameters)
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:
     """Return the number of documents in a collection."""
-    table = tables.document
-    counted = select(func.count()).select_from(table).where(table.c.collection_id == collection_id)
-    return connection.execute(counted).scalar_one()
+    return int(fetch_value(connection, statement("count_documents"), {"collection_id": collection_id}))
 
 
 def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
     """Return the time of the last purge per collection that had any."""
-    table = tables.collection
-    rows = connection.execute(
-        select(table.c.collection_id, table.c.purged_at).where(table.c.purged_at.is_not(None))
-    )
-    return {CollectionId(row[0]): row[1] for row in rows}
+    return {CollectionId(row[0]): row[1] for row in fetch_rows(connection, statement("list_purges"))}

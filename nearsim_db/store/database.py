@@ -10,12 +10,11 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Self, TypeVar
 
-from sqlalchemy import Connection, Engine
-
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
 from nearsim_db.store.collection_rows import Collection
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import (
     check_server,
     is_missing_table,
@@ -63,16 +62,23 @@ class Database:
         settings = from_environment()
         database = cls(open_engine(url or database_url()), settings)
         try:
-            if url is None and settings.database_url is None:
-                with translate_errors():
-                    revisions.upgrade(database.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
-            with database.transaction() as connection:
-                check_server(connection)
-                revisions.check(connection)
+            with translate_errors():
+                database._prepare_schema(may_upgrade=url is None and settings.database_url is None)
         except NearsimError:
             database.close()
             raise
         return database
+
+    def _prepare_schema(self, *, may_upgrade: bool) -> None:
+        """Check the server and the schema, which is created or upgraded if it may be."""
+        with self.engine.connect(autocommit=True) as connection:
+            check_server(connection)
+            if not may_upgrade:
+                revisions.check(connection)
+                return
+            state = revisions.read_state(connection)
+        if state is None or not revisions.is_done(state):
+            revisions.upgrade(self.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
 
     @staticmethod
     def initialise(
@@ -137,7 +143,7 @@ class Database:
         try:
             connection = self._reading.pop()
         except IndexError:
-            connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            connection = self.engine.connect(autocommit=True)
         try:
             yield connection
         except BaseException:

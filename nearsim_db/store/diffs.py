@@ -12,9 +12,9 @@ from operator import itemgetter
 from uuid import UUID
 
 from psycopg import sql
-from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import ConflictError
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver, is_missing_table, translate_errors
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows
@@ -149,8 +149,7 @@ class DiffDocument:
 @contextmanager
 def comparing(engine: Engine) -> Iterator[Connection]:
     """Connect with a snapshot of the database; temporary tables last as long as the block."""
-    reading = engine.connect().execution_options(isolation_level="REPEATABLE READ")
-    with translate_errors(), reading as connection:
+    with translate_errors(), engine.snapshot(read_only=False) as connection:
         driver(connection).execute(statement("raise_work_mem"))
         try:
             yield connection

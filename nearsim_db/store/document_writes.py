@@ -8,14 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
-from sqlalchemy import Connection, delete
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value
+from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.driver.vectors import array_content, array_literal
-from nearsim_db.store.schema import tables
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 Ids = NDArray[np.int64]
@@ -127,13 +126,8 @@ def delete_documents(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> list[str]:
     """Delete documents by external id; return the ids of those that existed."""
-    table = tables.document
-    deleted = connection.execute(
-        delete(table)
-        .where(table.c.collection_id == collection_id, table.c.external_id.in_(external_ids))
-        .returning(table.c.external_id)
-    )
-    return [row.external_id for row in deleted]
+    parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
+    return fetch_values(connection, statement("delete_documents"), parameters)
 
 
 def _parameters(collection_id: CollectionId, document: Document) -> dict[str, object]:

@@ -7,17 +7,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from sqlalchemy import Connection, select
+from psycopg.rows import dict_row
 
 from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.driver.vectors import load_vectors
-from nearsim_db.store.schema import tables
 
 Ids = NDArray[np.int64]
 
@@ -232,17 +232,12 @@ def find_document(
     connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any] | None:
     """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
-    table = tables.document
-    row = connection.execute(
-        select(table).where(table.c.collection_id == collection_id, table.c.external_id == external_id)
-    ).mappings()
-    found = row.first()
-    if found is None:
+    parameters = {"collection_id": collection_id, "external_id": external_id}
+    with driver(connection).cursor(row_factory=dict_row) as cursor:
+        stored = cursor.execute(statement("read_document"), parameters).fetchone()
+    if stored is None:
         return None
-    # SQLAlchemy's column names are a subclass of str.
-    stored = {str(name): value for name, value in found.items()}
-    del stored["body_length"]
-    if stored.pop("body_digest") is not None and with_text:
+    if stored.pop("is_attached") and with_text:
         source = source_rows.find_source(connection, collection_id)
         stored["body"] = (
             None if source is None else source_rows.read_body(connection, source, stored["doc_id"])
@@ -252,6 +247,4 @@ def find_document(
 
 def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has documents."""
-    table = tables.document
-    one = select(table.c.doc_id).where(table.c.collection_id == collection_id).limit(1)
-    return connection.execute(one).first() is not None
+    return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))

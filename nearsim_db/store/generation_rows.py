@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
-from sqlalchemy import Connection, delete, insert, literal, select, true, update
 
 from nearsim_db.errors import NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
-from nearsim_db.store.schema import tables
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
@@ -84,54 +84,23 @@ def create_generation(
     detached: bool = False,
 ) -> Generation:
     """Create a generation of a profile, in state `building`, beside the one it is to replace."""
-    made = insert(tables.generation).values(
-        profile_id=profile_id, **asdict(built), replaces=replaces, detached=detached
-    )
-    generation_id = connection.execute(made.returning(tables.generation.c.generation_id)).scalar_one()
-    return get_generation(connection, GenerationId(generation_id))
+    parameters = asdict(built) | {
+        "profile_id": profile_id,
+        "recipe": Jsonb(built.recipe),
+        "replaces": replaces,
+        "detached": detached,
+    }
+    return get_generation(connection, fetch_value(connection, statement("create_generation"), parameters))
 
 
 def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """Return the generations of a collection's profiles, or of all, in the order of profile names and age."""
-    generation, profile, collection = tables.generation, tables.profile, tables.collection
-    chosen = true() if collection_id is None else profile.c.collection_id == collection_id
-    rows = connection.execute(
-        select(
-            generation.c.generation_id,
-            generation.c.profile_id,
-            profile.c.name,
-            profile.c.collection_id,
-            collection.c.name,
-            collection.c.temporary,
-            generation.c.state,
-            generation.c.stage,
-            generation.c.verified_through,
-            generation.c.recipe,
-            generation.c.fingerprint,
-            generation.c.figures,
-            generation.c.created_at,
-            generation.c.live_at,
-            generation.c.bands,
-            generation.c.rows,
-            generation.c.replaces,
-            generation.c.detached,
-            generation.c.dropping,
-            generation.c.ready_at,
-            generation.c.retired_at,
-        )
-        .join_from(generation, profile, generation.c.profile_id == profile.c.profile_id)
-        .join(collection, collection.c.collection_id == profile.c.collection_id)
-        .where(chosen)
-        .order_by(profile.c.name, generation.c.generation_id)
-    )
-    return [Generation(*tuple(row)) for row in rows]
+    return _select(connection, collection_id=collection_id)
 
 
 def list_live(connection: Connection) -> set[GenerationId]:
     """Return the live generations."""
-    table = tables.generation
-    live = select(table.c.generation_id).where(table.c.state == "live")
-    return {GenerationId(one) for one in connection.execute(live).scalars()}
+    return set(fetch_values(connection, statement("list_live_generations")))
 
 
 def reread(connection: Connection, generation: Generation) -> Generation:
@@ -141,31 +110,37 @@ def reread(connection: Connection, generation: Generation) -> Generation:
 
 def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
     """Return the generation of that number. Raises NotFoundError."""
-    for one in list_generations(connection):
-        if one.generation_id == generation_id:
-            return one
+    for one in _select(connection, generation_id=generation_id):
+        return one
     raise NotFoundError(f"generation {generation_id} does not exist")
+
+
+def _select(
+    connection: Connection,
+    *,
+    collection_id: CollectionId | None = None,
+    generation_id: GenerationId | None = None,
+) -> list[Generation]:
+    parameters = {"collection_id": collection_id, "generation_id": generation_id}
+    return fetch_all(connection, Generation, statement("list_generations"), parameters)
 
 
 def set_stage(
     connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0
 ) -> None:
     """Record the progress of a build."""
-    connection.execute(
-        update(tables.generation)
-        .where(tables.generation.c.generation_id == generation.generation_id)
-        .values(stage=stage, verified_through=verified_through)
-    )
+    parameters = {
+        "generation_id": generation.generation_id,
+        "stage": stage,
+        "verified_through": verified_through,
+    }
+    driver(connection).execute(statement("set_stage"), parameters)
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """Add figures of a build to those recorded."""
-    table = tables.generation
-    connection.execute(
-        update(table)
-        .where(table.c.generation_id == generation.generation_id)
-        .values(figures=table.c.figures.op("||")(literal(figures, table.c.figures.type)))
-    )
+    parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
+    driver(connection).execute(statement("add_figures"), parameters)
 
 
 def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
@@ -178,6 +153,5 @@ def count_up(connection: Connection, generation: Generation, counted: dict[str, 
 def drop_generation(connection: Connection, generation: Generation) -> None:
     """Drop a generation, its tables and its queue."""
     partitions.drop(connection, generation.leaves)
-    connection.execute(
-        delete(tables.generation).where(tables.generation.c.generation_id == generation.generation_id)
-    )
+    parameters = {"generation_id": generation.generation_id}
+    driver(connection).execute(statement("delete_generation"), parameters)

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, func, select, update
-
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import generation_rows
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.generation_rows import Generation, State
-from nearsim_db.store.schema import tables
 
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
 MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
@@ -32,16 +30,25 @@ _WORDS: dict[State | None, str] = {
 
 
 def change_state(
-    connection: Connection, generation: Generation, state: State, before: Sequence[State], **values: object
+    connection: Connection,
+    generation: Generation,
+    state: State,
+    before: Sequence[State],
+    *,
+    first_live: bool = False,
+    caught_up: bool = False,
+    drop: bool | None = None,
 ) -> None:
     """Move a generation from one of some states to another. Raises ConflictError if it is in none of them."""
-    table = tables.generation
-    moved = (
-        update(table)
-        .where(table.c.generation_id == generation.generation_id, table.c.state.in_(before))
-        .values(state=state, **values)
-    )
-    if connection.execute(moved).rowcount != 1:
+    parameters = {
+        "generation_id": generation.generation_id,
+        "state": state,
+        "before": list(before),
+        "first_live": first_live,
+        "caught_up": caught_up,
+        "drop": drop,
+    }
+    if fetch_value(connection, statement("change_state"), parameters) is None:
         _refuse(connection, generation, read_state(connection, generation), before)
 
 
@@ -77,7 +84,7 @@ def remedy(generation: Generation, *, attended: bool) -> str:
 def finish_build(connection: Connection, generation: Generation) -> None:
     """Make the first generation of a profile live after its build; another one catches up with the documents."""
     if generation.replaces is None:
-        change_state(connection, generation, "live", ["building"], live_at=func.now())
+        change_state(connection, generation, "live", ["building"], first_live=True)
     else:
         change_state(connection, generation, "catching_up", ["building"])
 
@@ -89,14 +96,13 @@ def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
 
 def make_ready(connection: Connection, generation: Generation) -> None:
     """Mark a generation as ready to be promoted. Raises ConflictError if it is not catching up."""
-    change_state(connection, generation, "ready", ["catching_up"], ready_at=func.clock_timestamp())
+    change_state(connection, generation, "ready", ["catching_up"], caught_up=True)
 
 
 def read_state(connection: Connection, generation: Generation) -> State | None:
     """Return its present state; None if it was dropped."""
-    table = tables.generation
-    chosen = select(table.c.state).where(table.c.generation_id == generation.generation_id)
-    found: State | None = connection.execute(chosen).scalar_one_or_none()
+    parameters = {"generation_id": generation.generation_id}
+    found: State | None = fetch_value(connection, statement("read_generation_state"), parameters)
     return found
 
 
@@ -126,9 +132,8 @@ def find_unattended(connection: Connection, collection_id: CollectionId | None =
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
     """Leave a build to the workers, or take it from them."""
-    table = tables.generation
-    chosen = table.c.generation_id == generation.generation_id
-    connection.execute(update(table).where(chosen).values(detached=detached))
+    parameters = {"generation_id": generation.generation_id, "detached": detached}
+    driver(connection).execute(statement("set_detached"), parameters)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
@@ -155,12 +160,11 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
 
 def mark_abandoned(connection: Connection, stopped: Sequence[Generation]) -> None:
     """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
-    table = tables.generation
-    ids = [one.generation_id for one in stopped]
-    connection.execute(update(table).where(table.c.generation_id.in_(ids)).values(state="abandoned"))
+    parameters = {"generation_ids": [one.generation_id for one in stopped]}
+    driver(connection).execute(statement("mark_abandoned"), parameters)
 
 
 def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
-    change_state(connection, generation, "abandoned", before, dropping=drop)
+    change_state(connection, generation, "abandoned", before, drop=drop)
     driver(connection).execute(statement("clear_queue", generation.leaves))

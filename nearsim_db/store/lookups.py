@@ -8,10 +8,10 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import Signatures
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketches_from, to_bigint
 from nearsim_db.store.driver.rows import fetch_rows

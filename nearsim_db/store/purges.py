@@ -7,9 +7,9 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, driver, is_missing_table

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.source_rows import find_source
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver, translate_errors
 from nearsim_db.store.driver.rows import fetch_all, fetch_one, fetch_rows, stream_rows
@@ -126,8 +126,7 @@ class Featureless:
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Connect with a read-only snapshot of the database."""
-    reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    with translate_errors(), reading as connection:
+    with translate_errors(), engine.snapshot() as connection:
         driver(connection).execute(statement("raise_work_mem"))
         yield connection
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_first, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement

@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import errors as pg
-from sqlalchemy import Connection
 
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId, Verdict
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.rows import fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement

@@ -8,9 +8,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import driver

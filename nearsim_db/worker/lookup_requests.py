@@ -64,8 +64,7 @@ class LookupRequestService:
         self._pool.shutdown()
 
     def _run(self) -> None:
-        engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
-        with translate_errors(), engine.connect() as connection:
+        with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
             notify.listen(connection)
             self._load_kernels()
             while not self._stopped.is_set():

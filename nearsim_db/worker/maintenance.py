@@ -29,7 +29,7 @@ def prune_events(engine: Engine, age_seconds: int | None) -> None:
 
 def analyze_tables(engine: Engine) -> None:
     """Update the planner's statistics once the tables of generations have doubled."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         partitions.analyze_if_stale(connection)
 
 

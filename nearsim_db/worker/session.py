@@ -137,7 +137,7 @@ def open_session(
         translate_errors(),
         ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim") as pool,
         engine.connect() as leasing,
-        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as listening,
+        engine.connect(autocommit=True) as listening,
     ):
         notify.listen(listening)
         scope = Scope(database, options.collection, Contexts(database.settings, pool), stopping)

@@ -122,7 +122,7 @@ def check_kept(database: Database) -> None:
 
 
 def _check_table(database: Database, kept: int) -> None:
-    with application(database.engine.url.set(drivername="postgresql").render_as_string(False)) as app:
+    with application(database.engine.url) as app:
         assert (
             ask(app, "SELECT count(*) FROM pg_trigger WHERE tgrelid = CAST('public.story' AS regclass)") == 0
         )

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 import pytest
-from sqlalchemy import Connection, Engine, text
 
 from nearsim_db import Document, Index
 from nearsim_db.analysis.report import Options, gather
@@ -15,6 +14,7 @@ from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import reports
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import Leaves
 from tests.builders.followed_table import words
 from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents
@@ -256,4 +256,4 @@ def test_texts_of_an_attached_table_are_read_from_the_table(story: Index, databa
 
 def test_a_snapshot_writes_nothing(engine: Engine) -> None:
     with pytest.raises(DatabaseError, match="read-only"), reports.snapshot(engine) as connection:
-        connection.execute(text("DELETE FROM nearsim.document"))
+        connection.execute("DELETE FROM nearsim.document")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.indexing import profiles
 from nearsim_db.indexing.context import Context
@@ -15,6 +14,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, pairs, partitions, signatures
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from tests.builders.plain_clusters import Evidence, Tie
 

@@ -7,10 +7,10 @@ from itertools import combinations, product
 from uuid import UUID
 
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.records import GenerationId
 from nearsim_db.store import pairs, partitions, signatures
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import Leaves
 

@@ -76,7 +76,7 @@ def twin(database: Database, app: Application) -> Index:
     """A collection that ingested the rows of the table."""
     rows = app.execute("SELECT id, headline, body FROM story ORDER BY id").fetchall()
     name = f"twin-{random.random()}"
-    with Database.connect(database.engine.url.render_as_string(hide_password=False)) as other:
+    with Database.connect(database.engine.url) as other:
         index = Index(other, name)
         index.create_profile("default", RECIPE)
         index.add(Document(str(number), str(title), str(body)) for number, title, body in rows)

@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, event
+
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.connection import Backend
+from tests.builders.engine_hooks import in_transaction, on_connect
 
 _POLL_SECONDS = 0.002
 _STUCK_SECONDS = 60.0
 
 State = Literal["running", "paused", "ended"]
-Backend = psycopg.Connection[tuple[Any, ...]]
 
 
 class Killed(BaseException):
@@ -93,30 +94,35 @@ def _pause(backend: Backend, about_to: object) -> None:
             raise
 
 
+class _SteppedConnection(Connection):
+    """A connection whose commits are steps of its actor, who is known by the sessions that it has."""
+
+    def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
+        super().__init__(backend, give_back)
+        self._actor = threading.current_thread()
+        if isinstance(self._actor, Actor):
+            self._actor.backends.add(backend.info.backend_pid)
+
+    def commit(self) -> None:
+        if in_transaction(self):
+            _pause(self.backend, "COMMIT")
+        super().commit()
+
+    def close(self) -> None:
+        backend = self._backend
+        super().close()
+        if isinstance(self._actor, Actor) and backend is not None and not backend.closed:
+            self._actor.backends.discard(backend.info.backend_pid)
+
+
 def step_through(engine: Engine) -> None:
     """Make the statements and commits of actors on this engine their steps."""
 
-    @event.listens_for(engine, "connect")
-    def connected(backend: Backend, record: object) -> None:
+    def connected(backend: Backend) -> None:
         backend.cursor_factory = _SteppedCursor
 
-    @event.listens_for(engine, "checkout")
-    def checked_out(backend: Backend, record: object, proxy: object) -> None:
-        actor = threading.current_thread()
-        if isinstance(actor, Actor):
-            actor.backends.add(backend.info.backend_pid)
-
-    @event.listens_for(engine, "checkin")
-    def returned(backend: Backend | None, record: object) -> None:
-        actor = threading.current_thread()
-        if isinstance(actor, Actor) and backend is not None and not backend.closed:
-            actor.backends.discard(backend.info.backend_pid)
-
-    @event.listens_for(engine, "commit")
-    def committing(connection: Connection) -> None:
-        backend: Any = connection.connection.driver_connection
-        if backend.info.transaction_status != TransactionStatus.IDLE:
-            _pause(backend, "COMMIT")
+    on_connect(engine, connected)
+    engine.connection_type = _SteppedConnection
 
 
 class Schedule:

@@ -1,14 +1,15 @@
 """Temporary users of a server; the roles of nearsim are shared by all its databases."""
 
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import make_url
 
 from nearsim_db import Document, Index
+from nearsim_db.store.driver.address import parse_url
 
 ROLES = ["nearsim_reader", "nearsim_writer", "nearsim_admin"]
 TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for a week", "pears are late"]
@@ -32,12 +33,12 @@ def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
 
 def as_user(url: str, name: str) -> str:
     """The same URL with another user."""
-    return make_url(url).set(username=name).render_as_string(hide_password=False)
+    return re.sub(r"(?<=://)[^@/]*(?=@)", name, url)
 
 
 def user_of(url: str) -> str:
     """The user of a URL."""
-    return make_url(url).username or ""
+    return parse_url(url).get("user", "")
 
 
 def fill(url: str, collection: str = "news") -> None:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from itertools import combinations
 
 import psycopg
-from sqlalchemy import text
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store import generation_rows
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.relations import identifier
 
@@ -51,9 +51,9 @@ def jaccard_pairs(texts: dict[str, str], threshold: float) -> set[tuple[str, str
 
 def texts_of(database: Database, collection: str = "default") -> dict[str, str]:
     """The texts of all documents of a collection."""
-    query = text(
+    query = (
         "SELECT external_id, body FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
-        "WHERE name = :name"
+        "WHERE name = %(name)s"
     )
     with database.transaction() as connection:
         return {str(row[0]): str(row[1]) for row in connection.execute(query, {"name": collection})}
@@ -61,15 +61,15 @@ def texts_of(database: Database, collection: str = "default") -> dict[str, str]:
 
 def pairs_of(database: Database, generation_id: int) -> set[tuple[str, str]]:
     """The pairs of one generation, live or not, twins expanded."""
-    query = text(
-        "WITH member AS (SELECT head_id, external_id FROM nearsim.signature JOIN nearsim.document USING (doc_id) "
-        "    WHERE generation_id = :id), "
-        "linked AS (SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = :id "
-        "    UNION ALL SELECT head_id, head_id FROM member GROUP BY head_id) "
-        'SELECT DISTINCT least(l.external_id COLLATE "C", r.external_id), '
-        '    greatest(l.external_id COLLATE "C", r.external_id) FROM linked '
-        "JOIN member AS l ON l.head_id = left_id JOIN member AS r ON r.head_id = right_id "
-        "WHERE l.external_id <> r.external_id"
+    query = (
+        b"WITH member AS (SELECT head_id, external_id FROM nearsim.signature JOIN nearsim.document USING (doc_id) "
+        b"    WHERE generation_id = %(id)s), "
+        b"linked AS (SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = %(id)s "
+        b"    UNION ALL SELECT head_id, head_id FROM member GROUP BY head_id) "
+        b'SELECT DISTINCT least(l.external_id COLLATE "C", r.external_id), '
+        b'    greatest(l.external_id COLLATE "C", r.external_id) FROM linked '
+        b"JOIN member AS l ON l.head_id = left_id JOIN member AS r ON r.head_id = right_id "
+        b"WHERE l.external_id <> r.external_id"
     )
     with database.transaction() as connection:
         return {(str(row[0]), str(row[1])) for row in connection.execute(query, {"id": generation_id})}
@@ -89,12 +89,12 @@ def coming(database: Database) -> Generation:
 
 def leaf_tables(database: Database) -> int:
     """How many tables of generations there are, detached ones included."""
-    query = text(
+    query = (
         "SELECT count(*) FROM pg_class WHERE relnamespace = CAST('nearsim_index' AS regnamespace) "
         "AND relname ~ '_[0-9]+$' AND relkind = 'r'"
     )
     with database.transaction() as connection:
-        return int(connection.execute(query).scalar_one())
+        return int(fetch_value(connection, query))
 
 
 class Killed(Exception):

@@ -3,9 +3,11 @@
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, event
 
+from nearsim_db.store.driver import Engine
+from nearsim_db.store.driver.connection import Backend
 from nearsim_db.store.embedded.cluster import Cluster
+from tests.builders.engine_hooks import before_commits, on_connect
 
 
 def kill(cluster: Cluster) -> None:
@@ -32,13 +34,11 @@ class ServerKill:
                 self._step()
                 return super().execute(*arguments, **parameters)
 
-        @event.listens_for(engine, "connect")
-        def connected(backend: "psycopg.Connection[Any]", record: object) -> None:
+        def connected(backend: Backend) -> None:
             backend.cursor_factory = Cursor
 
-        @event.listens_for(engine, "commit")
-        def committing(connection: Connection) -> None:
-            self._step()
+        on_connect(engine, connected)
+        before_commits(engine, self._step)
 
     def _step(self) -> None:
         self._left -= 1

@@ -4,7 +4,6 @@ import math
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import text
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity import lsh
@@ -67,8 +66,8 @@ def test_candidate_rates_agree_with_the_algebra(database_url: str) -> None:
         index.add(documents[-LATE:])
         with index.database.engine.connect() as connection:
             rows = connection.execute(
-                text("SELECT profile, left_external_id, right_external_id FROM nearsim.pairs")
-            ).all()
+                "SELECT profile, left_external_id, right_external_id FROM nearsim.pairs"
+            ).fetchall()
         for generation, profile in index.profiles():
             found = {(left, right) for name, left, right in rows if name == generation.profile}
             check_against_definition(Encoder(profile), documents, found)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some_combinations
 

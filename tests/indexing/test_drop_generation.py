@@ -1,19 +1,20 @@
 """Dropping an index: sessions do not wait, and nothing stays behind."""
 
 import pytest
-from sqlalchemy import Engine, text
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing.collections import delete_collection, open_database, temporary_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
+from nearsim_db.store.driver import Engine
+from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.generation_rows import list_generations
 
 pytestmark = pytest.mark.each_major
 
 STORIES = [Document(f"d{number}", body="one two three four five six seven") for number in range(4)]
-LEAVES = text(
+LEAVES = (
     "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = 'nearsim_index' AND relname ~ '_[0-9]+$' AND relkind = 'r'"
 )
@@ -22,7 +23,7 @@ LEAVES = text(
 def leaf_tables(engine: Engine) -> int:
     """How many tables of generations there are."""
     with engine.connect() as connection:
-        return int(connection.execute(LEAVES).scalar_one())
+        return int(fetch_value(connection, LEAVES))
 
 
 def test_deleting_a_profile_keeps_documents_and_other_profiles(database_url: str, engine: Engine) -> None:
@@ -46,7 +47,7 @@ def test_deleting_a_collection_removes_everything_in_it(database_url: str, engin
         assert leaf_tables(engine) == 4
         assert len(list(other.pairs())) == 6
         with engine.connect() as connection:
-            assert connection.execute(text("SELECT count(*) FROM nearsim.document")).scalar_one() == 4
+            assert fetch_value(connection, "SELECT count(*) FROM nearsim.document") == 4
 
 
 def test_deletion_does_not_wait_for_readers_of_other_collections(database_url: str, engine: Engine) -> None:
@@ -64,7 +65,7 @@ def test_an_interrupted_drop_is_finished(database_url: str, engine: Engine) -> N
         index.add(STORIES)
         with index.database.transaction() as connection:
             (generation,) = list_generations(connection, index._get_collection().collection_id)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with engine.connect(autocommit=True) as connection:
             partitions.detach(connection, generation.leaves)
         index.delete_profile("default")
         assert leaf_tables(engine) == 0
@@ -74,13 +75,11 @@ def test_leftovers_of_killed_runs_are_removed(database_url: str, engine: Engine)
     with Database.connect(database_url) as database:
         with engine.begin() as connection:
             connection.execute(
-                text(
-                    "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
-                )
+                "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
             )
         with temporary_collection(database, "dedupe-of-a-live-run"), open_database(database_url):
             with engine.connect() as connection:
-                names = connection.execute(text("SELECT name FROM nearsim.collection")).scalars().all()
+                names = fetch_values(connection, "SELECT name FROM nearsim.collection")
             assert names == ["dedupe-of-a-live-run"]
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT count(*) FROM nearsim.collection")).scalar_one() == 0
+        assert fetch_value(connection, "SELECT count(*) FROM nearsim.collection") == 0

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel, sql
 from psycopg.errors import DeadlockDetected, SerializationFailure
-from sqlalchemy import Connection, text
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import profiles
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.work import queue
 from tests.builders.selection import some
@@ -66,7 +66,7 @@ def assert_holds_the_documents(index: Index) -> None:
 
 def read(connection: Connection, query: str) -> list[tuple[Any, ...]]:
     """The result of a query."""
-    return [tuple(row) for row in connection.execute(text(query))]
+    return [tuple(row) for row in connection.execute(query.encode())]
 
 
 def write(backend: Backend, rng: random.Random) -> None:
@@ -176,7 +176,7 @@ def test_changes_dispatched_before_the_generation_are_in_its_snapshot(
 ) -> None:
     """The dispatching statement began before the generation was committed; its transaction ends after."""
     with index.database.transaction() as writer:
-        writer.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
+        writer.execute("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'")
     taken, everything = queue.dispatch(connection, 100)
     assert (taken, everything) == (1, False)
     profile = resolve(override(Recipe(), [RECIPES["words"]]))
@@ -192,9 +192,9 @@ def test_changes_dispatched_before_the_generation_are_in_its_snapshot(
 def test_changes_invisible_to_a_dispatcher_are_left_to_the_next(index: Index, connection: Connection) -> None:
     """A change that commits after the dispatching statement began stays queued, even if an older one is taken."""
     with index.database.transaction() as open_writer:
-        open_writer.execute(text("UPDATE nearsim.document SET body = 'first' WHERE external_id = 'd1'"))
+        open_writer.execute("UPDATE nearsim.document SET body = 'first' WHERE external_id = 'd1'")
         with index.database.transaction() as writer:
-            writer.execute(text("UPDATE nearsim.document SET body = 'second' WHERE external_id = 'd2'"))
+            writer.execute("UPDATE nearsim.document SET body = 'second' WHERE external_id = 'd2'")
         assert queue.dispatch(connection, 100) == (1, False)
     assert queue.dispatch(connection, 100) == (1, False)  # with a smaller change_id than that before
     connection.rollback()
@@ -206,7 +206,7 @@ def test_changes_invisible_to_a_dispatcher_are_left_to_the_next(index: Index, co
 def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Connection) -> None:
     profile = resolve(override(Recipe(), [RECIPES["words"]]))
     generation = profiles.create(connection, index._get_collection().collection_id, "words", profile)
-    connection.execute(text("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'"))
+    connection.execute("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'")
     connection.commit()
     dispatch_changes(index.database.engine)
     assert queue.count_work(connection, generation.leaves) == (1, 0)

@@ -83,7 +83,7 @@ def assert_bands_are_exact(index: Index) -> None:
             "SELECT doc_id, sketch FROM nearsim.signature WHERE head_id = doc_id ORDER BY doc_id"
         ).fetchall()
         for doc_id, sketch in signatures:
-            row = np.frombuffer(sketch, np.uint32).reshape(1, -1)  # type: ignore[call-overload]
+            row = np.frombuffer(sketch, np.uint32).reshape(1, -1)
             expected += [(key, doc_id) for key in to_bigint(context.encoder.band_keys(row))[0].tolist()]
         stored = inner.execute("SELECT bucket_hash, doc_id FROM nearsim.band").fetchall()
     assert sorted(stored) == sorted(expected)

@@ -141,10 +141,8 @@ def test_changes_of_what_is_not_signed_are_dispatched(index: Index) -> None:
     index.add([*documents(ALIKE, ALIKE), Document("c", body=ALIKE, published_at=old)])
     assert pairs(index) == {frozenset("ab")}
     with index.database.transaction() as connection:
-        rows = connection.exec_driver_sql(
-            "SELECT doc_id FROM nearsim.change UNION SELECT doc_id FROM nearsim.work"
-        )
-        assert rows.all() == []
+        rows = connection.execute("SELECT doc_id FROM nearsim.change UNION SELECT doc_id FROM nearsim.work")
+        assert rows.fetchall() == []
 
 
 class FirstBuild(World):

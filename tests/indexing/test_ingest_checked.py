@@ -53,7 +53,7 @@ def index(database_url: str) -> Iterator[Index]:
 
 def names(index: Index) -> list[str]:
     with index.database.transaction() as connection:
-        rows = connection.exec_driver_sql("SELECT external_id FROM nearsim.document ORDER BY 1").fetchall()
+        rows = connection.execute("SELECT external_id FROM nearsim.document ORDER BY 1").fetchall()
     return [row[0] for row in rows]
 
 
@@ -333,7 +333,7 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
         assert held == (2,)
         lookups.lock_stripes(two, leaves, apart)
         two.rollback()
-        two.exec_driver_sql("SET LOCAL lock_timeout = '50ms'")
+        two.execute("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             lookups.lock_stripes(two, leaves, shared)
         two.rollback()

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import Engine, text
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps
@@ -12,6 +11,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.driver import Engine
 
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
 
@@ -33,7 +33,7 @@ def pairs(index: Index) -> set[tuple[str, str]]:
 def run(engine: Engine, command: str) -> None:
     """Run a statement as another application."""
     with engine.begin() as connection:
-        connection.execute(text(command))
+        connection.execute(command.encode())
 
 
 def test_rows_are_inserted_updated_and_deleted(index: Index, engine: Engine) -> None:

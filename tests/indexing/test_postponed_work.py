@@ -1,8 +1,7 @@
 """A command that catches up waits for work that is postponed for a moment."""
 
-from sqlalchemy import Connection, text
-
 from nearsim_db import Document, Index
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
 
 
@@ -12,7 +11,7 @@ def test_build_waits_for_postponed_work(database_url: str, connection: Connectio
         index.add([Document("a", None, body), Document("b", None, body.replace("master", "office"))])
         (before,) = index.pairs()
         ((generation, _),) = index.profiles()
-        connection.execute(text("DELETE FROM nearsim.similar_pair"))
+        connection.execute("DELETE FROM nearsim.similar_pair")
         queue.queue_work(connection, generation.leaves, "search", [1, 2], 0.3)
         connection.commit()
         assert list(index.pairs()) == []

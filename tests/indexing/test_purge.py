@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
@@ -20,6 +19,7 @@ from nearsim_db.records import GenerationId, silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import documents, generation_rows
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Stage
@@ -207,10 +207,8 @@ def test_interrupted_build_is_purged_and_completed(
         index.add(with_secret())
         doc_id = doc_id_of(database_url, NAME)
         with index.database.transaction() as connection:
-            connection.exec_driver_sql(
-                "INSERT INTO nearsim.profile (collection_id, name) VALUES (1, 'second')"
-            )
-            connection.exec_driver_sql(
+            connection.execute("INSERT INTO nearsim.profile (collection_id, name) VALUES (1, 'second')")
+            connection.execute(
                 "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint, bands, rows) "
                 "SELECT (SELECT max(profile_id) FROM nearsim.profile), recipe, fingerprint, bands, rows "
                 "FROM nearsim.generation"
@@ -277,7 +275,7 @@ def queued(database_url: str) -> Iterator[Index]:
         index.delete(["first"])
         with index.database.transaction() as connection:
             for one in with_secret():
-                connection.exec_driver_sql(
+                connection.execute(
                     "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
                     (one.external_id, one.title, one.body),
                 )

@@ -8,7 +8,6 @@ from itertools import combinations, product
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, event
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
@@ -18,8 +17,10 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
+from tests.builders.engine_hooks import before_commits
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.selection import some
 from tests.indexing.test_index_model import (
@@ -200,11 +201,11 @@ def test_interrupted_sweep_is_completed_by_the_next(
         context, engine = context_of(index), open_engine(database_url)
         commits = iter(range(1, 99))
 
-        @event.listens_for(engine, "commit")
-        def committing(connection: object) -> None:
+        def interrupt() -> None:
             if next(commits) == crash_at:
                 raise InterruptedError
 
+        before_commits(engine, interrupt)
         with pytest.raises(InterruptedError):
             retention.sweep(engine, context)
         engine.dispose()

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps, work_queue
@@ -17,6 +16,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.work.queue import Stage
 from tests.builders.cluster_world import MAY, World

@@ -1,6 +1,8 @@
 """Every object in the schema has a comment."""
 
-from sqlalchemy import Connection, text
+from psycopg.rows import dict_row
+
+from nearsim_db.store.driver import Connection
 
 UNTOLD = """
 SELECT objects.kind, objects.name
@@ -62,14 +64,15 @@ CALLED = {
 
 
 def test_every_table_column_view_and_function_has_a_comment(connection: Connection) -> None:
-    assert connection.execute(text(UNTOLD)).all() == []
+    assert connection.execute(UNTOLD.encode()).fetchall() == []
 
 
 def test_public_functions_are_listed(connection: Connection) -> None:
-    rows = connection.execute(text("SELECT * FROM nearsim.functions")).all()
-    assert {row.name for row in rows} == CALLED
+    with connection.backend.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute("SELECT * FROM nearsim.functions").fetchall()
+    assert {row["name"] for row in rows} == CALLED
     (by_name,) = (
-        row for row in rows if row.name == "similar_to" and row.arguments.startswith("external_id text")
+        row for row in rows if row["name"] == "similar_to" and row["arguments"].startswith("external_id text")
     )
-    assert by_name.returns.endswith("similar_document") and "external_id" in by_name.comment
-    assert [row.name for row in rows if row.returns is None] == ["similar_to_text"]
+    assert by_name["returns"].endswith("similar_document") and "external_id" in by_name["comment"]
+    assert [row["name"] for row in rows if row["returns"] is None] == ["similar_to_text"]

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, text
-from sqlalchemy.exc import IntegrityError
+from psycopg import IntegrityError
 
 from nearsim_db import Document, Index
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.driver.rows import fetch_row, fetch_value
 from tests.servers.databases import Server
 
 FILL = [
@@ -68,36 +69,34 @@ def filled(server: Server) -> Iterator[Engine]:
 @pytest.mark.parametrize("name", list(BREAKING))
 def test_database_refuses(filled: Engine, name: str) -> None:
     with filled.connect() as connection, pytest.raises(IntegrityError, match=name):
-        connection.execute(text(BREAKING[name]))
+        connection.execute(BREAKING[name].encode())
 
 
 def test_band_number_is_the_top_byte(filled: Engine) -> None:
     with filled.connect() as connection:
-        wrong = connection.execute(
-            text("SELECT count(*) FROM nearsim.band WHERE band_no <> (bucket_hash >> 56) & 255")
-        ).scalar_one()
-        numbers = connection.execute(text("SELECT count(DISTINCT band_no) FROM nearsim.band")).scalar_one()
+        wrong = fetch_value(
+            connection, "SELECT count(*) FROM nearsim.band WHERE band_no <> (bucket_hash >> 56) & 255"
+        )
+        numbers = fetch_value(connection, "SELECT count(DISTINCT band_no) FROM nearsim.band")
     assert (wrong, numbers) == (0, 20)
 
 
 def test_revision_increases_only_with_a_change(filled: Engine) -> None:
-    read = text("SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'")
+    read = "SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'"
     with filled.connect() as connection:
-        before = connection.execute(read).one()
-        connection.execute(text("UPDATE nearsim.document SET title = title"))
-        assert connection.execute(read).one() == before
+        before = fetch_row(connection, read)
+        connection.execute("UPDATE nearsim.document SET title = title")
+        assert fetch_row(connection, read) == before
         connection.commit()
-        connection.execute(text("UPDATE nearsim.document SET title = 'Other' WHERE external_id = 'a'"))
-        revision, later = connection.execute(read).one()
+        connection.execute("UPDATE nearsim.document SET title = 'Other' WHERE external_id = 'a'")
+        revision, later = fetch_row(connection, read)
         assert revision > before[0] and later
 
 
 def test_deleting_a_signature_deletes_its_pairs(filled: Engine) -> None:
     with filled.connect() as connection:
         connection.execute(
-            text(
-                "DELETE FROM nearsim.signature USING nearsim.document "
-                "WHERE document.doc_id = signature.doc_id AND external_id = 'b'"
-            )
+            "DELETE FROM nearsim.signature USING nearsim.document "
+            "WHERE document.doc_id = signature.doc_id AND external_id = 'b'"
         )
-        assert connection.execute(text("SELECT count(*) FROM nearsim.similar_pair")).scalar_one() == 0
+        assert fetch_value(connection, "SELECT count(*) FROM nearsim.similar_pair") == 0

@@ -128,8 +128,7 @@ def test_owner_with_createrole_creates_roles_and_keeps_its_rights(bare: Bare) ->
         with Database.connect(owner) as database:
             assert access.revoke(database, user_of(second), "admin")
         engine = open_engine(owner)
-        with engine.begin() as connection:
-            revisions.downgrade(connection, "base")
+        revisions.downgrade(engine, "base")
         assert bare.roles() == set()
         revisions.upgrade(engine)
         engine.dispose()
@@ -160,8 +159,7 @@ def test_existing_schemas_are_used_if_the_owner_may_not_create_them(bare: Bare, 
         with Index.connect(url, collection="news") as index:
             assert len(list(index.pairs())) == 1
         engine = open_engine(url)
-        with engine.begin() as transaction:
-            revisions.downgrade(transaction, "base")
+        revisions.downgrade(engine, "base")
         engine.dispose()
         install(url)
         fill(url)

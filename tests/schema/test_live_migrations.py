@@ -8,12 +8,12 @@ from queue import Queue
 import psycopg
 import pytest
 from psycopg import IsolationLevel, sql
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import SchemaError
 from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.schema import migration_locks, revisions

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import CheckConstraint, DefaultClause, Engine, inspect, text
+from sqlalchemy import CheckConstraint, DefaultClause, inspect
 
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.schema import migration_locks, revisions, tables
+from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.schema import alembic_runs, migration_locks, revisions, tables
 
 ROOT = Path(__file__).parents[2]
 REVISION_DEFAULT = ("modify_default", "nearsim", "document", "revision")
@@ -21,12 +23,13 @@ REVISION_DEFAULT = ("modify_default", "nearsim", "document", "revision")
 
 def table_names(engine: Engine) -> set[str]:
     """The tables of the schema, Alembic's own left out."""
-    return set(inspect(engine).get_table_names(schema=tables.SCHEMA)) - {"alembic_version"}
+    with alembic_runs.separate_session(engine) as connection:
+        return set(inspect(connection).get_table_names(schema=tables.SCHEMA)) - {"alembic_version"}
 
 
 @pytest.mark.each_major
 def test_metadata_equals_the_migrated_schema(engine: Engine) -> None:
-    with engine.connect() as connection:
+    with alembic_runs.separate_session(engine) as connection:
         context = MigrationContext.configure(
             connection,
             opts={
@@ -38,10 +41,11 @@ def test_metadata_equals_the_migrated_schema(engine: Engine) -> None:
             },
         )
         differences = compare_metadata(context, tables.metadata)
+        found = inspect(connection).get_columns("document", tables.SCHEMA)
     # Alembic compares defaults by evaluating them, and a sequence never gives the same value twice.
     revision = [one for one in differences if isinstance(one, list) and one[0][:4] == REVISION_DEFAULT]
     assert differences == revision
-    columns = {found["name"]: found for found in inspect(engine).get_columns("document", tables.SCHEMA)}
+    columns = {column["name"]: column for column in found}
     declared = tables.document.c.revision.server_default
     assert isinstance(declared, DefaultClause)
     assert columns["revision"]["default"] == str(declared.arg)
@@ -49,19 +53,19 @@ def test_metadata_equals_the_migrated_schema(engine: Engine) -> None:
 
 @pytest.mark.each_major
 def test_check_constraints_of_metadata_equal_the_database(engine: Engine) -> None:
-    inspector = inspect(engine)
-    for table in tables.metadata.tables.values():
-        stored = {found["name"] for found in inspector.get_check_constraints(table.name, tables.SCHEMA)}
-        declared = {str(found.name) for found in table.constraints if isinstance(found, CheckConstraint)}
-        assert declared == stored, table.name
+    with alembic_runs.separate_session(engine) as connection:
+        inspector = inspect(connection)
+        for table in tables.metadata.tables.values():
+            stored = {found["name"] for found in inspector.get_check_constraints(table.name, tables.SCHEMA)}
+            declared = {str(found.name) for found in table.constraints if isinstance(found, CheckConstraint)}
+            assert declared == stored, table.name
 
 
 @pytest.mark.each_major
 def test_downgrade_and_upgrade(engine: Engine) -> None:
     before = table_names(engine)
     assert before == {table.name for table in tables.metadata.tables.values()}
-    with engine.begin() as connection:
-        revisions.downgrade(connection, "base")
+    revisions.downgrade(engine, "base")
     assert table_names(engine) == set()
     assert revisions.upgrade(engine) == revisions.newest_revision()
     with engine.begin() as connection:
@@ -76,7 +80,7 @@ def test_second_upgrade_changes_nothing(engine: Engine) -> None:
 
 def test_missing_schema_names_the_command_to_run(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
+        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
         with pytest.raises(SchemaError, match="nearsim db init"):
             revisions.check(connection)
 
@@ -84,9 +88,9 @@ def test_missing_schema_names_the_command_to_run(engine: Engine) -> None:
 def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
     """Change the schema as a newer version would."""
     with engine.begin() as connection:
-        connection.execute(text("UPDATE nearsim.alembic_version SET version_num = :to"), {"to": revision})
+        connection.execute("UPDATE nearsim.alembic_version SET version_num = %(to)s", {"to": revision})
         connection.execute(
-            text("UPDATE nearsim.schema_floor SET oldest_revision = :to"), {"to": oldest_revision}
+            "UPDATE nearsim.schema_floor SET oldest_revision = %(to)s", {"to": oldest_revision}
         )
 
 
@@ -113,16 +117,42 @@ def test_newer_schema_is_used_while_it_allows_this_version(database_url: str) ->
 @pytest.mark.each_major
 def test_other_schemas_are_not_changed(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE public.document (id int)"))
+        connection.execute("CREATE TABLE public.document (id int)")
     assert not tables.is_ours("public", "schema", {})
+    revisions.downgrade(engine, "base")
     with engine.begin() as connection:
-        revisions.downgrade(connection, "base")
-        assert connection.execute(text("SELECT to_regclass('public.document')")).scalar_one() is not None
+        assert fetch_value(connection, "SELECT to_regclass('public.document')") is not None
 
 
-def test_alembic_command(database_url: str, engine: Engine) -> None:
+CATALOG = """
+SELECT 'column', attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull::text
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND attnum > 0
+UNION ALL
+SELECT 'relation', oid::regclass::text, relkind::text, relacl::text, obj_description(oid)
+FROM pg_class WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
+UNION ALL
+SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), NULL
+FROM pg_constraint WHERE connamespace = 'nearsim'::regnamespace
+UNION ALL
+SELECT 'function', oid::regprocedure::text, md5(prosrc), proacl::text, obj_description(oid)
+FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace
+UNION ALL
+SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), NULL FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL
+SELECT 'content', version_num, oldest_revision, baseline_digest, NULL FROM nearsim.alembic_version, nearsim.schema_floor
+"""
+
+
+def catalog(connection: Connection) -> set[tuple[object, ...]]:
+    """What is in the schemas."""
+    return set(connection.execute(CATALOG).fetchall())
+
+
+def test_alembic_command_makes_the_same_schema(database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
+        installed = catalog(connection)
+        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
     done = subprocess.run(
         [sys.executable, "-m", "alembic", "upgrade", "head"],
         cwd=ROOT,
@@ -135,12 +165,14 @@ def test_alembic_command(database_url: str, engine: Engine) -> None:
     with engine.connect() as connection:
         assert revisions.check(connection) == revisions.newest_revision()
         assert not migration_locks.count_unvalidated(connection)
+        made = catalog(connection)
+    assert made == installed and len(installed) > 300
 
 
 @pytest.mark.slow("builds a wheel")
 def test_installed_wheel_contains_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA nearsim, nearsim_index CASCADE"))
+        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import event
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
+from tests.builders.engine_hooks import count_transactions
 
 
 @pytest.fixture
@@ -22,25 +22,19 @@ def index(database_url: str) -> Iterator[Index]:
         yield index
 
 
-def count_transactions(index: Index) -> list[object]:
-    begun: list[object] = []
-    event.listen(index.database.engine, "begin", begun.append)
-    return begun
-
-
 def test_similar_answers_from_one_transaction(index: Index) -> None:
-    begun = count_transactions(index)
+    ended = count_transactions(index.database.engine)
     found = index.similar("a")
-    assert len(begun) == 1
+    assert len(ended) == 1
     assert [one.external_id for one in found] == ["b"]
     assert found.metric == index.metric() == "jaccard"
 
 
 def test_similar_names_a_missing_document_in_one_transaction(index: Index) -> None:
-    begun = count_transactions(index)
+    ended = count_transactions(index.database.engine)
     with pytest.raises(NotFoundError, match="collection 'default' has no document 'c'"):
         index.similar("c")
-    assert len(begun) == 1
+    assert len(ended) == 1
 
 
 def test_a_lookup_has_the_metric_of_its_matches(index: Index) -> None:

@@ -202,7 +202,7 @@ def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
         index.create_profile("p", recipe(threshold=threshold))
         index.add(Document(name, body=body) for name, body in texts.items())
         names.append({one.external_id for one in index.check(question)})
-        with Index.connect(str(index.database.engine.url.render_as_string(False))) as other:
+        with Index.connect(index.database.engine.url) as other:
             other.delete_profile("p")
         with pytest.raises(NotFoundError, match="no profile"):
             index.check(question)

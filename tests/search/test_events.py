@@ -7,13 +7,13 @@ from threading import Thread
 
 import psycopg
 import pytest
-from sqlalchemy import event as hooks
 
 from nearsim_db import Document, Index
 from nearsim_db.search.events import Event
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
+from tests.builders.engine_hooks import before_commits
 from tests.builders.event_world import Watcher, snapshot, told
 from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
 from tests.builders.selection import some
@@ -80,7 +80,7 @@ def test_every_commit_of_a_live_index_is_published(index: Index, database_url: s
         watcher = Watcher(database, writing)
         watcher.catch_up()
         # It is called before each commit, and so looks at the one before.
-        hooks.listen(index.database.engine, "commit", watcher.look)
+        before_commits(index.database.engine, watcher.look)
         for number in range(6):
             for _ in range(rng.choice([1, 3, 6])):
                 write_somewhere(writing, rng)
@@ -91,7 +91,6 @@ def test_every_commit_of_a_live_index_is_published(index: Index, database_url: s
             index.build()
             watcher.look()
         assert {"pair_found", "pair_gone", "cluster_merged", "cluster_split"} <= watcher.kinds
-        hooks.remove(index.database.engine, "commit", watcher.look)
         watcher.catch_up()
 
 

@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import text
 
 from nearsim_db import Deduper, Document, Index, Judgement
 from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
@@ -64,7 +63,7 @@ def fill(index: Index, texts: dict[str, str], family: str = "bottom_k", k: int =
 def rows_of(index: Index) -> dict[str, tuple[int, int]]:
     """The doc_id and the revision of every document."""
     with index.database.engine.connect() as connection:
-        rows = connection.execute(text("SELECT external_id, doc_id, revision FROM nearsim.document"))
+        rows = connection.execute("SELECT external_id, doc_id, revision FROM nearsim.document")
         return {name: (doc_id, revision) for name, doc_id, revision in rows}
 
 
@@ -295,7 +294,7 @@ def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
     ids = fill(index, texts)
     deduper = Deduper(index, recheck_seconds=3_600)
     before = asked(deduper, ids, list(texts))
-    with Index.connect(str(index.database.engine.url.render_as_string(False))) as other:
+    with Index.connect(index.database.engine.url) as other:
         other.delete_profile("p")
         with pytest.raises(NotFoundError, match="no profile"):
             deduper.dedupe(list(ids.values()))

@@ -7,13 +7,13 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
-from sqlalchemy import Connection
 
 from nearsim_db import Index
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import RULES, World, write_documents
 

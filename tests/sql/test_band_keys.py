@@ -6,11 +6,11 @@ import numpy as np
 import psycopg
 import pytest
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.sketch import band_keys
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some

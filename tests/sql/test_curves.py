@@ -5,10 +5,10 @@ import math
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import Connection
 
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.sketch import make_family
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 
 BANDINGS = [(1, 1), (4, 4), (20, 5), (25, 2), (32, 4), (40, 3), (256, 16), (128, 1)]

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, world
 from tests.sql.test_similar import decide

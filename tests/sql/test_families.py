@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from nearsim_db.similarity import profile
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.similarity.sketch import FAMILIES
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import driver
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import RULES, World
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine, text
 
 from docs.generate_sql import PAGE, QUERIES, render
 from nearsim_db import Document, Index
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import driver
 
 pytestmark = pytest.mark.each_major
@@ -43,7 +43,7 @@ def stories() -> list[Document]:
 @pytest.fixture
 def demo(engine: Engine, stories: list[Document]) -> Iterator[Connection]:
     """The demonstration's collection, with one document that waits."""
-    url = engine.url.render_as_string(hide_password=False)
+    url = engine.url
     with Index.connect(url, collection="demo") as index:
         index.add(stories)
     with engine.connect() as connection:
@@ -76,14 +76,12 @@ def test_page_agrees_with_the_schema(connection: Connection) -> None:
 def test_page_has_every_comment_in_full(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
     comments = connection.execute(
-        text(
-            "SELECT description FROM pg_description LEFT JOIN pg_class ON pg_class.oid = objoid "
-            "AND classoid = CAST('pg_class' AS regclass) "
-            "LEFT JOIN pg_proc ON pg_proc.oid = objoid AND classoid = CAST('pg_proc' AS regclass) "
-            "WHERE CAST('nearsim' AS regnamespace) IN (relnamespace, pronamespace)"
-        )
-    ).scalars()
-    longest = {told.replace("|", "\\|") for told in comments if len(told) > 63}
+        "SELECT description FROM pg_description LEFT JOIN pg_class ON pg_class.oid = objoid "
+        "AND classoid = CAST('pg_class' AS regclass) "
+        "LEFT JOIN pg_proc ON pg_proc.oid = objoid AND classoid = CAST('pg_proc' AS regclass) "
+        "WHERE CAST('nearsim' AS regnamespace) IN (relnamespace, pronamespace)"
+    )
+    longest = {told.replace("|", "\\|") for (told,) in comments if len(told) > 63}
     assert len(longest) > 50
     assert not [told for told in longest if told not in page]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some
 from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, World, world
@@ -226,7 +226,7 @@ def test_ambiguous_ids_need_a_collection(several: Engine) -> None:
 @pytest.fixture
 def several(engine: Engine) -> Engine:
     """Two collections with a document a, the first with the profiles p and q (not live); one without a profile."""
-    url = engine.url.render_as_string(hide_password=False)
+    url = engine.url
     with Index.connect(url, profile="p") as index:
         index.create_profile("p", override(Recipe(), RULES))
         index.create_profile("q", Recipe())

@@ -6,11 +6,11 @@ from typing import Any, LiteralString, cast
 
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection
 
 from docs.generate_sql import QUERIES
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, partitions
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
 from tests.servers.databases import Server
@@ -59,7 +59,7 @@ SELECT n, n - n % 20, n % 20 = 0 FROM generate_series(1, 6000) AS n
 def fill(url: str) -> None:
     """A collection with a retired generation whose statistics are those of the live one."""
     engine = open_engine(url)
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         inner = driver(connection)
         inner.execute(NAMES)
         for leaves in (LIVE, RETIRED):
@@ -80,7 +80,7 @@ def analyst(server: Server) -> Iterator[Connection]:
     """A session as analysts have it."""
     with server.database(fill) as url:
         engine = open_engine(url)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with engine.connect(autocommit=True) as connection:
             inner = driver(connection)
             inner.execute("RESET ALL")
             # It changes no plan, and compiling one takes longer than all of these queries.

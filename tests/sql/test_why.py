@@ -8,12 +8,12 @@ from itertools import combinations
 
 import psycopg
 import pytest
-from sqlalchemy import Connection
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.similarity import lsh, presets
 from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
-from sqlalchemy import Connection, text
 
 from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
@@ -14,7 +13,9 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
 
@@ -53,9 +54,9 @@ def write(index: Index, *bodies: str) -> None:
     with index.database.transaction() as connection:
         for body in bodies:
             connection.execute(
-                text(
+                (
                     "INSERT INTO nearsim.document (collection_id, external_id, body)"
-                    " VALUES (:collection_id, gen_random_uuid(), :body)"
+                    " VALUES (%(collection_id)s, gen_random_uuid(), %(body)s)"
                 ),
                 {"collection_id": collection_id, "body": body},
             )
@@ -64,20 +65,20 @@ def write(index: Index, *bodies: str) -> None:
 
 def edit(index: Index, body: str) -> None:
     """Change the text of every document, and dispatch the changes."""
-    run(index, "UPDATE nearsim.document SET body = :body", body=body)
+    run(index, "UPDATE nearsim.document SET body = %(body)s", body=body)
     dispatch_changes(index.database.engine)
 
 
 def run(index: Index, command: str, **values: object) -> None:
     """Run a statement and commit."""
     with index.database.transaction() as connection:
-        connection.execute(text(command), values)
+        connection.execute(command.encode(), values)
 
 
 def read(index: Index, command: str, **values: object) -> list[tuple[object, ...]]:
     """The result of a query."""
     with index.database.transaction() as connection:
-        return [tuple(row) for row in connection.execute(text(command), values)]
+        return [tuple(row) for row in connection.execute(command.encode(), values)]
 
 
 def signed(index: Index) -> int:
@@ -109,7 +110,7 @@ def test_concurrent_workers_take_disjoint_batches(
 def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES)
     lease_id = leases.open_lease(connection, "taken for dead")
-    connection.execute(text("DELETE FROM nearsim.lease"))
+    connection.execute("DELETE FROM nearsim.lease")
     assert take(connection, leaves, lease_id) == []
     assert not leases.renew_lease(connection, lease_id)
 
@@ -193,8 +194,8 @@ def test_dispatcher_loses_no_change_whatever_the_state_of_work(
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
     for _ in range(len(queue.DELAYS_SECONDS)):
         queue.fail(connection, leaves, "sign", lease_id, [1], "bad")
-        connection.execute(text("UPDATE nearsim.work SET due_at = now() WHERE doc_id = 1"))
-        connection.execute(text("UPDATE nearsim.work SET lease_id = :id WHERE doc_id = 1"), {"id": lease_id})
+        connection.execute("UPDATE nearsim.work SET due_at = now() WHERE doc_id = 1")
+        connection.execute("UPDATE nearsim.work SET lease_id = %(id)s WHERE doc_id = 1", {"id": lease_id})
     assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == [1]  # set aside
     queue.fail(connection, leaves, "sign", lease_id, [2], "bad")  # waits
     connection.commit()
@@ -216,24 +217,22 @@ def test_failed_work_backs_off_and_is_set_aside_with_its_error(
     for _ in queue.DELAYS_SECONDS:
         assert take(connection, leaves, lease_id) == [[1]]
         assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == []
-        rows = connection.execute(
-            text("SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work")
-        )
-        waits.append(float(rows.scalar_one()))
-        connection.execute(text("UPDATE nearsim.work SET due_at = clock_timestamp()"))
+        wait = "SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work"
+        waits.append(float(fetch_value(connection, wait)))
+        connection.execute("UPDATE nearsim.work SET due_at = clock_timestamp()")
     assert waits == list(queue.DELAYS_SECONDS)
     assert take(connection, leaves, lease_id) == [[1]]
     assert queue.fail(connection, leaves, "sign", lease_id, [1], "worse") == [1]
     assert take(connection, leaves, lease_id) == []
     assert queue.count_work(connection, leaves) == (0, 1)
-    assert connection.execute(text("SELECT error FROM nearsim.work")).scalar_one() == "worse"
+    assert fetch_value(connection, "SELECT error FROM nearsim.work") == "worse"
 
 
 def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES * 20)
     lease_id = leases.open_lease(connection, "one")
-    connection.execute(text("UPDATE nearsim.work SET attempts = 1 WHERE doc_id > 10"))
-    connection.execute(text("UPDATE nearsim.work SET attempts = 2 WHERE doc_id > 40"))
+    connection.execute("UPDATE nearsim.work SET attempts = 1 WHERE doc_id > 10")
+    connection.execute("UPDATE nearsim.work SET attempts = 2 WHERE doc_id > 40")
     taken = take(connection, leaves, lease_id, 160)
     assert taken == [list(range(1, 11)), list(range(11, 21)), [41]]
 
@@ -274,11 +273,11 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
     connection.commit()
     run(index, "UPDATE nearsim.work SET error = 'moved behind the others' WHERE doc_id = 1")
-    pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+    pid = fetch_value(connection, "SELECT pg_backend_pid()")
     queue.queue_work(other, leaves, "sign", [1])
     closing = threading.Thread(target=leases.close_lease, args=(connection, lease_id))
     closing.start()
-    while not read(index, "SELECT WHERE pg_blocking_pids(:pid) <> '{}'", pid=pid):
+    while not read(index, "SELECT WHERE pg_blocking_pids(%(pid)s) <> '{}'", pid=pid):
         pass
     queue.queue_work(other, leaves, "sign", [2, 3])
     other.commit()
@@ -329,10 +328,10 @@ def test_frozen_worker_does_not_block_others(
     write(index, *_BODIES)
     frozen = leases.open_lease(connection, "frozen")
     take(connection, leaves, frozen)
-    connection.execute(text("UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'"))
+    connection.execute("UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
     connection.commit()
     assert queue.finish(connection, leaves, "sign", frozen, [1]) == [1]
-    other.execute(text("SET lock_timeout = '100ms'"))
+    other.execute("SET lock_timeout = '100ms'")
     assert leases.release_lost_work(other) == 2
     assert read(index, "SELECT count(*) FROM nearsim.lease") == [(1,)]
     other.commit()
@@ -345,6 +344,6 @@ def test_frozen_worker_does_not_block_others(
 def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connection) -> None:
     take_transaction_lock(connection, Lock.STORE, 1)
     shown = "SHOW idle_in_transaction_session_timeout"
-    assert connection.execute(text(shown)).scalar_one() == "1min"
+    assert fetch_value(connection, shown.encode()) == "1min"
     connection.rollback()
-    assert connection.execute(text(shown)).scalar_one() == "0"
+    assert fetch_value(connection, shown.encode()) == "0"

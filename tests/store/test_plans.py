@@ -8,11 +8,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine, text
 
 from nearsim_db import Index
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, pairs, partitions, signatures
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from tests.servers.databases import Server
@@ -56,7 +56,7 @@ def load(url: str) -> None:
         bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
         bands.index_bands(connection, LEAVES)
         connection.commit()
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         partitions.vacuum(connection, LEAVES, "band")
     engine.dispose()
 
@@ -185,14 +185,14 @@ def test_deleting_bands_uses_the_index(loaded: Connection) -> None:
 
 @pytest.mark.parametrize("name", ["take_work", "find_work"])
 def test_unanalyzed_queue_is_read_only_as_far_as_needed(engine: Engine, name: str) -> None:
-    with Index.connect(engine.url.render_as_string(hide_password=False)) as index:
+    with Index.connect(engine.url) as index:
         index.add([])
         ((generation, _),) = index.profiles()
         with index.database.transaction() as connection:
             connection.execute(
-                text(
+                (
                     "INSERT INTO nearsim.work (generation_id, stage, doc_id, lease_id, attempts, set_aside_at) "
-                    "SELECT :generation, 'sign', n, CASE WHEN n <= 1000 THEN 1 END, "
+                    "SELECT %(generation)s, 'sign', n, CASE WHEN n <= 1000 THEN 1 END, "
                     "CASE WHEN n <= 20000 THEN 5 ELSE 0 END, CASE WHEN n <= 20000 THEN now() END "
                     "FROM generate_series(1, 50000) AS n"
                 ),

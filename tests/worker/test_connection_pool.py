@@ -15,6 +15,7 @@ from nearsim_db import Index
 from nearsim_db.errors import PoolError
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.embedded.account import server_account
 from nearsim_db.store.embedded.processes import wait_until
 from tests.builders.workers import IDLE, WorkerProcess, application, running
@@ -108,4 +109,4 @@ def test_a_pool_in_session_mode_is_accepted(database_url: str, size: int) -> Non
         Database.connect(url) as database,
         database.transaction() as connection,
     ):
-        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+        assert fetch_value(connection, "SELECT 1") == 1

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing.collections import delete_collection
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store import lookup_requests
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.worker.worker import Worker

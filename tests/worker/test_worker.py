@@ -4,12 +4,12 @@ import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
-from sqlalchemy import Engine
 
 from nearsim_db import Index
 from nearsim_db.errors import FingerprintError, NearsimError
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.driver import Engine
 from nearsim_db.store.work import leases, queue, work_items
 from nearsim_db.store.work.work_items import WorkItem
 from nearsim_db.worker.state_log import StateLog

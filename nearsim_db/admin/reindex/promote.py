@@ -26,8 +26,7 @@ def promote(database: Database, generation: Generation, states: Sequence[State])
     )
 
     def attempt() -> GenerationId | None:
-        autocommit = {"isolation_level": "AUTOCOMMIT"}
-        with database.engine.connect().execution_options(**autocommit) as connection:
+        with database.engine.connect(autocommit=True) as connection:
             return generations.promote(connection, generation, states)
 
     with translate_errors():

@@ -37,8 +37,7 @@ class IndexChecker:
     def check(self, generation: Generation) -> tuple[IndexCheck, Findings]:
         """Check a generation once, in read-only snapshots that block no writer."""
         findings = Findings(generation)
-        snapshots = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        with translate_errors(), self.database.engine.connect().execution_options(**snapshots) as connection:
+        with translate_errors(), self.database.engine.snapshot() as connection:
             try:
                 self._check(connection, findings)
             except Exception as error:

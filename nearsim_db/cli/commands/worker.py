@@ -67,8 +67,6 @@ def worker(
     if keep_events is not None:
         kept_seconds(keep_events)
 
-    # A lost connection is one log record; the pool would add the traceback of each of its connections.
-    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     process = Worker(collection=collection, keep_events=keep_events)
     served = nullcontext() if http is None else metrics_server.serve(process.monitor, http_host, http)
     handler = stderr_handler(as_json=as_json)

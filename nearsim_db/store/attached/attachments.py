@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_values
 from nearsim_db.store.driver.statements import statement

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
@@ -18,6 +17,7 @@ from nearsim_db.store.attached.tables import (
     type_of,
     unreadable,
 )
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Literal, cast
 
 from psycopg import sql
-from sqlalchemy import Connection
 
 from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_first, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, statement

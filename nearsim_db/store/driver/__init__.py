@@ -1,5 +1,5 @@
 """The database driver below the store; other packages import Connection and Engine from here."""
 
-from sqlalchemy import Connection, Engine
+from nearsim_db.store.driver.connection import Connection, Engine
 
 __all__ = ["Connection", "Engine"]

@@ -1,4 +1,4 @@
-"""Engines, the psycopg connections below SQLAlchemy's, and translation of driver errors."""
+"""Opening engines, and translation of driver errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import Dialect, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from psycopg.types.json import set_json_loads
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+from nearsim_db.store.driver.address import parse_url
+from nearsim_db.store.driver.connection import Backend, Connection, Engine
 from nearsim_db.store.driver.json_values import parse_json
 from nearsim_db.store.driver.moments import load_moments
 from nearsim_db.store.driver.pool_mode import refuse_transaction_pool
@@ -30,73 +30,45 @@ def open_engine(url: str) -> Engine:
 
     `postgresql://` and `postgres://` select psycopg. Raises NearsimError for another kind of URL.
     """
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise NearsimError(
-            "NEARSIM_DATABASE_URL is not a database URL; expected something like postgresql://user@host/database"
-        ) from error
-    if parsed.get_backend_name() not in ("postgresql", "postgres"):
-        raise NearsimError(f"nearsim needs PostgreSQL; the URL names {parsed.get_backend_name()}")
-    engine = create_engine(
-        parsed.set(drivername="postgresql+psycopg"),
-        pool_pre_ping=True,
-        # A thread holding one connection may need another: with a limit, threads could wait for each other.
-        max_overflow=-1,
-        json_deserializer=parse_json,
-        connect_args={"application_name": "nearsim", "connect_timeout": 10},
-    )
-    event.listen(engine, "do_connect", _Connector().connect)
-    return engine
+    parameters: dict[str, Any] = {**parse_url(url), "application_name": "nearsim", "connect_timeout": 10}
+    plain = "postgresql://" + url.partition("://")[2]
+    return Engine(plain, _Connector(partial(psycopg.connect, **parameters, autocommit=True)).connect)
 
 
 class _Connector:
-    """Opens the connections of an engine; the first of them tells whether the address is of a usable pool."""
+    """Opens the sessions of an engine; the first of them tells whether the address is of a usable pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, connect: Callable[[], Backend]) -> None:
+        self._connect = connect
         self._is_checked = False
 
-    def connect(
-        self, dialect: Dialect, record: object, arguments: list[Any], parameters: dict[str, Any]
-    ) -> "psycopg.Connection[tuple[object, ...]]":
+    def connect(self) -> Backend:
         """Connect, and set what every session of nearsim relies on. Raises PoolError."""
-        connection = psycopg.connect(*arguments, **parameters, autocommit=True)
+        connection = self._connect()
         try:
             if not self._is_checked:
                 # Settings would reach other clients of a pool in transaction mode.
-                refuse_transaction_pool(
-                    connection, partial(psycopg.connect, *arguments, **parameters, autocommit=True)
-                )
+                refuse_transaction_pool(connection, self._connect)
                 self._is_checked = True
             connection.execute(statement("begin_session"))
             connection.autocommit = False
             load_moments(connection)
+            set_json_loads(parse_json, connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def driver(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
+def driver(connection: Connection) -> Backend:
     """Return the psycopg connection that works in the same transaction."""
-    inner = _inner(connection)
-    # SQLAlchemy begins a transaction at its first own statement, psycopg at any.
-    if not inner.autocommit and not connection.in_transaction():
-        connection.begin()
-    return inner
+    return connection.backend
 
 
-def autocommitting(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
+def autocommitting(connection: Connection) -> Backend:
     """Return the psycopg connection below one in autocommit, for commands that must not run in a transaction."""
-    inner = _inner(connection)
-    assert inner.autocommit
-    return inner
-
-
-def _inner(connection: Connection) -> "psycopg.Connection[tuple[object, ...]]":
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)
-    return inner
+    assert connection.backend.autocommit
+    return connection.backend
 
 
 def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
@@ -112,54 +84,48 @@ def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Res
 
 
 def _is_conflict(error: BaseException) -> bool:
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    match cause:
+    match error:
         case pg.DeadlockDetected() | pg.SerializationFailure():
             return True
         case pg.UniqueViolation():  # another session signed the document concurrently
-            return (cause.diag.table_name or "").startswith("signature_")
+            return (error.diag.table_name or "").startswith("signature_")
         case pg.ForeignKeyViolation():  # the generation was dropped concurrently
-            return cause.diag.constraint_name == "work_generation_fkey"
+            return error.diag.constraint_name == "work_generation_fkey"
         case _:
             return False
 
 
 def is_lock_timeout(error: BaseException) -> bool:
     """Whether an error is a lock wait that exceeded its limit."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return isinstance(cause, pg.LockNotAvailable)
+    return isinstance(error, pg.LockNotAvailable)
 
 
 def is_lock_conflict(error: BaseException) -> bool:
     """Whether a change of the schema failed because of another transaction, and can be retried."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
-        return (cause.diag.source_function or "").startswith("simple_heap_")  # in any language
-    return is_lock_timeout(error) or isinstance(cause, pg.DeadlockDetected)
+    if isinstance(error, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
+        return (error.diag.source_function or "").startswith("simple_heap_")  # in any language
+    return is_lock_timeout(error) or isinstance(error, pg.DeadlockDetected)
 
 
 def is_missing_table(error: Exception) -> bool:
     """Whether a statement named a table that does not exist, such as one of a dropped generation."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return isinstance(cause, pg.UndefinedTable)
+    return isinstance(error, pg.UndefinedTable)
 
 
 def corruption_message(error: BaseException) -> str | None:
     """Return the server's message about corrupt data; None for any other error."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
     damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
-    if isinstance(cause, psycopg.Error) and isinstance(cause, damage):
-        return cause.diag.message_primary or str(cause)
+    if isinstance(error, psycopg.Error) and isinstance(error, damage):
+        return error.diag.message_primary or str(error)
     return None
 
 
 def is_transient(error: Exception) -> bool:
     """Whether an error is of the server or the connection, not of the data being processed."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
     # A value that is too large or a query that takes too long may be due to the data.
-    if isinstance(cause, pg.ProgramLimitExceeded | pg.QueryCanceled):
+    if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
-    return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def check_server(connection: Connection) -> int:
@@ -183,9 +149,6 @@ def translate_errors() -> Iterator[None]:
     """Translate driver errors inside the block into NearsimError."""
     try:
         yield
-    except DBAPIError as error:
-        cause = error.orig
-        raise _translate(cause if isinstance(cause, psycopg.Error) else psycopg.Error(str(error))) from error
     except psycopg.Error as error:
         raise _translate(error) from error
 

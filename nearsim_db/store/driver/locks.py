@@ -5,8 +5,7 @@ All end with their connection, so that no killed process ever holds one.
 
 from enum import Enum
 
-from sqlalchemy import Connection, text
-
+from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import statement
@@ -35,14 +34,14 @@ class Lock(Enum):
 
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:
     """Take a lock for the session; without `wait` return False if another session holds it."""
-    command = "SELECT pg_advisory_lock(:kind, :id)" if wait else "SELECT pg_try_advisory_lock(:kind, :id)"
-    taken = connection.execute(text(command), {"kind": kind.value, "id": id}).scalar_one()
+    name = "lock_session" if wait else "try_lock_session"
+    taken = fetch_value(connection, statement(name), {"kind": kind.value, "id": id})
     return wait or bool(taken)
 
 
 def release_lock(connection: Connection, kind: Lock, id: int) -> None:
     """Release a session's lock."""
-    connection.execute(text("SELECT pg_advisory_unlock(:kind, :id)"), {"kind": kind.value, "id": id})
+    driver(connection).execute(statement("unlock_session"), {"kind": kind.value, "id": id})
 
 
 def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:

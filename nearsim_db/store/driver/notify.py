@@ -3,9 +3,8 @@
 from contextlib import suppress
 
 import psycopg
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
+from nearsim_db.store.driver.connection import Connection, Engine
 from nearsim_db.store.driver.engine import autocommitting, driver
 
 
@@ -21,6 +20,6 @@ def await_notice(connection: Connection, seconds: float) -> bool:
 
 def send(engine: Engine) -> None:
     """Wake idle workers after a commit; database errors are ignored."""
-    with suppress(DBAPIError, psycopg.Error), engine.connect() as connection:
+    with suppress(psycopg.Error), engine.connect() as connection:
         driver(connection).execute("NOTIFY nearsim")
         connection.commit()

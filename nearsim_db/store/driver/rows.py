@@ -5,8 +5,8 @@ from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
 from psycopg.rows import args_row, scalar_row
-from sqlalchemy import Connection
 
+from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.engine import driver
 
 Row = TypeVar("Row")

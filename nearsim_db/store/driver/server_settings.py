@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
+from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import statement
 

@@ -1,10 +1,16 @@
-"""The baseline of the schema: where its files are, their digest, and the digest that a database was made from."""
+"""The baseline of the schema: its files, their digest, and its installation in a database."""
 
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from sqlalchemy import Connection, text
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import statement
+
+REVISION = "0001"
 
 
 def migrations_directory() -> Path:
@@ -30,11 +36,26 @@ def compute_digest(migrations: Path) -> str:
     return digest.hexdigest()
 
 
-def read_digest(connection: Connection) -> str | None:
-    """Return the digest of the files that a database was made from; None where none is stored."""
-    if connection.scalar(text("SELECT to_regclass('nearsim.schema_floor')")) is None:
-        return None
-    # As JSON, because a database made before digests were stored lacks the column.
-    stored = "SELECT to_jsonb(floor) ->> 'baseline_digest' FROM nearsim.schema_floor AS floor"
-    found = connection.scalar(text(stored))
-    return None if found is None else str(found)
+def list_files(migrations: Path) -> Iterator[Path]:
+    """Yield the files that create the objects, in the order in which they are applied."""
+    folder = migrations / "schema"
+    for line in (folder / "order.txt").read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield folder / f"{line}.sql"
+
+
+def install(connection: Connection) -> None:
+    """Create the whole schema as the first revision does, in one round trip and in the caller's transaction."""
+    migrations = migrations_directory()
+    ensure_namespace(connection)
+    driver(connection).execute(statement("create_version_table"))
+    script = "\n;\n".join(path.read_text("utf-8") for path in list_files(migrations))
+    driver(connection).execute(script.encode())
+    parameters = {"revision": REVISION, "digest": compute_digest(migrations)}
+    driver(connection).execute(statement("record_baseline"), parameters)
+
+
+def ensure_namespace(connection: Connection) -> None:
+    """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
+    if fetch_value(connection, statement("find_schema")) is None:
+        driver(connection).execute(statement("create_schema"))

@@ -1,32 +1,20 @@
 """Migrations of tables in use: short lock waits, concurrent indexes, and validation after the last revision."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from collections.abc import Mapping
+from contextlib import nullcontext
 
-from alembic import op
 from psycopg import sql
-from sqlalchemy import Connection, Engine
 
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.connection import Backend
 from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.locks import Lock
 from nearsim_db.store.driver.statements import statement
 
 
-@contextmanager
-def separate_session(engine: Engine, **options: Any) -> Iterator[Connection]:
-    """A connection that is closed after the block, so that its session settings do not persist."""
-    with engine.connect().execution_options(**options) as connection:
-        try:
-            yield connection
-        finally:
-            connection.invalidate()
-
-
-def set_upgrade_limits(connection: Connection, milliseconds: int) -> None:
+def set_upgrade_limits(session: Backend, milliseconds: int) -> None:
     """Limit the session's lock waits."""
-    parameters = {"milliseconds": str(milliseconds)}
-    driver(connection).execute(statement("set_upgrade_limits"), parameters)
+    session.execute(statement("set_upgrade_limits"), {"milliseconds": str(milliseconds)})
 
 
 def build_indexes(commands: Mapping[str, str]) -> None:
@@ -35,12 +23,16 @@ def build_indexes(commands: Mapping[str, str]) -> None:
     Earlier statements of the migration are committed first, so they must be repeatable. A first installation is one
     transaction with empty tables; there indexes are built without CONCURRENTLY.
     """
+    from alembic import op
+
+    from nearsim_db.store.schema.alembic_runs import backend_of
+
     if not _is_live():
         for command in commands.values():
             op.execute(command.replace(" CONCURRENTLY", ""))
         return
     with op.get_context().autocommit_block():
-        connection = autocommitting(op.get_bind())
+        connection = backend_of(op.get_bind())
         before = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
         # No session queues behind this, so it may wait.
         patience = int(op.get_context().opts["patience_seconds"] * 1000)
@@ -59,18 +51,26 @@ def build_indexes(commands: Mapping[str, str]) -> None:
 
 def commit_so_far() -> None:
     """Commit the migration so far and release its locks; the migration must be able to start again after this point."""
+    from alembic import op
+
     with op.get_context().autocommit_block() if _is_live() else nullcontext():
         pass
 
 
 def validate_constraints(engine: Engine, patience_seconds: float) -> None:
     """Validate constraints that were added NOT VALID; waits only for VACUUM and schema changes."""
-    with separate_session(engine, isolation_level="AUTOCOMMIT") as connection:
+    with engine.connect(autocommit=True) as connection:
         inner = autocommitting(connection)
-        set_upgrade_limits(connection, max(int(patience_seconds * 1000), 1))
-        for schema, table, name in inner.execute(statement("list_unvalidated")).fetchall():
-            place, constraint = sql.Identifier(str(schema), str(table)), sql.Identifier(str(name))
-            inner.execute(statement("validate_constraint", table=place, constraint=constraint))
+        unvalidated = inner.execute(statement("list_unvalidated")).fetchall()
+        if not unvalidated:
+            return
+        set_upgrade_limits(inner, max(int(patience_seconds * 1000), 1))
+        try:
+            for schema, table, name in unvalidated:
+                place, constraint = sql.Identifier(str(schema), str(table)), sql.Identifier(str(name))
+                inner.execute(statement("validate_constraint", table=place, constraint=constraint))
+        finally:
+            connection.invalidate()
 
 
 def count_unvalidated(connection: Connection) -> int:
@@ -91,4 +91,6 @@ def find_upgrader(connection: Connection) -> str:
 
 
 def _is_live() -> bool:
+    from alembic import op
+
     return bool(op.get_context().opts["transaction_per_migration"])

@@ -1,16 +1,13 @@
 """Revisions of the schema: upgrade, downgrade, and check whether this code may work with it."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
 from tenacity import (
     RetryCallState,
     RetryError,
@@ -22,10 +19,12 @@ from tenacity import (
 )
 
 from nearsim_db.errors import SchemaError
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import check_server, is_lock_conflict
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_value
+from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import baseline, migration_locks
-from nearsim_db.store.schema.tables import SCHEMA
 
 PATIENCE_SECONDS = 300.0
 
@@ -37,10 +36,14 @@ _PAUSE_SECONDS = 0.2, 0.5
 Report = Callable[[str], None]
 
 
-def ensure_namespace(connection: Connection) -> None:
-    """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
-    if connection.scalar(text("SELECT to_regnamespace(:name)"), {"name": SCHEMA}) is None:
-        connection.execute(text("CREATE SCHEMA nearsim"))
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """Revision of a database, the digest of its baseline, and the oldest revision whose code may use it."""
+
+    revision: str
+    digest: str | None
+    oldest_revision: str
+    has_unvalidated: bool
 
 
 def upgrade(
@@ -56,73 +59,116 @@ def upgrade(
     """
     with engine.connect() as connection:
         check_server(connection)
-        if _is_done(connection):
-            return current_revision(connection) or ""
+        state = read_state(connection)
+    if state is not None and is_done(state):
+        return state.revision
     with upgrade_lock(engine, patience_seconds, _without_repeats(report)):
-        with engine.begin() as connection:
-            refuse_development_version(connection)
-            found = current_revision(connection)
-            is_newer = found is not None and _is_newer(connection, found)
-            if found is None:
-                ensure_namespace(connection)
-                command.upgrade(_config(connection), revision)
-        if found is not None and not is_newer:
-            for script in reversed(
-                list(_scripts(baseline.migrations_directory()).iterate_revisions(revision, found))
-            ):
-                _apply(engine, script.revision, patience_seconds, _without_repeats(report))
+        found = _install(engine)
+        if not _is_newer(found):
+            for number in _known_revisions():
+                if found.revision < number and (revision == "head" or number <= revision):
+                    _apply(engine, number, patience_seconds, _without_repeats(report))
         migration_locks.validate_constraints(engine, patience_seconds)
         with engine.connect() as connection:
             return current_revision(connection) or ""
 
 
-def downgrade(connection: Connection, revision: str) -> None:
-    """Downgrade the schema to a revision (`base` drops everything), in the caller's transaction."""
-    command.downgrade(_config(connection), revision)
+def _install(engine: Engine) -> SchemaState:
+    """Create the schema unless there is one; return its state."""
+    with engine.begin() as connection:
+        found = read_state(connection)
+        if found is None:
+            baseline.install(connection)
+            found = read_state(connection)
+        assert found is not None
+        _refuse_development_version(found)
+        return found
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Downgrade the schema to a revision (`base` drops everything)."""
+    from nearsim_db.store.schema import alembic_runs
+
+    alembic_runs.downgrade(engine, revision)
 
 
 def check(connection: Connection) -> str:
     """Return the revision of the schema. Raises SchemaError unless this code may work with it."""
-    found = current_revision(connection)
-    if found is None:
+    state = read_state(connection)
+    if state is None:
         raise SchemaError("the database has no nearsim schema yet; run: nearsim db init")
-    refuse_development_version(connection)
-    if not _is_newer(connection, found) and found != newest_revision():
+    if not is_compatible(state):
         raise SchemaError(
-            f"the schema is at revision {found}, this version of nearsim needs {newest_revision()}; "
+            f"the schema is at revision {state.revision}, this version of nearsim needs {newest_revision()}; "
             "run: nearsim db init"
         )
-    return found
+    return state.revision
+
+
+def is_compatible(state: SchemaState) -> bool:
+    """Whether this code may work with the schema; False if it must be upgraded. Raises SchemaError if it cannot be."""
+    _refuse_development_version(state)
+    return _is_newer(state) or state.revision == newest_revision()
+
+
+def is_done(state: SchemaState) -> bool:
+    """Whether there is nothing to upgrade. Raises SchemaError if the schema cannot be upgraded."""
+    return is_compatible(state) and (_is_newer(state) or not state.has_unvalidated)
 
 
 def refuse_development_version(connection: Connection) -> None:
     """Raise SchemaError if the schema was made from another baseline than the one that this code ships."""
-    found = current_revision(connection)
-    if found is None:
-        return
-    if baseline.read_digest(connection) != baseline.compute_digest(baseline.migrations_directory()):
+    state = read_state(connection)
+    if state is not None:
+        _refuse_development_version(state)
+
+
+def _refuse_development_version(state: SchemaState) -> None:
+    if state.digest != baseline.compute_digest(baseline.migrations_directory()):
         raise SchemaError(
-            f"the schema (revision {found}) was made by a development version of nearsim and cannot be upgraded; "
-            "export your documents, drop the schemas nearsim and nearsim_index, and run: nearsim db init"
+            f"the schema (revision {state.revision}) was made by a development version of nearsim and cannot be "
+            "upgraded; export your documents, drop the schemas nearsim and nearsim_index, and run: nearsim db init"
         )
+
+
+def read_state(connection: Connection) -> SchemaState | None:
+    """Return the state of the schema; None if nearsim is not installed."""
+    has_versions, has_floor = fetch_row(connection, statement("find_version_table"))
+    if not has_versions:
+        return None
+    if has_floor:
+        return fetch_first(connection, SchemaState, statement("read_schema_state"))
+    revision = fetch_value(connection, statement("read_revision"))
+    return None if revision is None else SchemaState(revision, None, revision, False)
 
 
 def current_revision(connection: Connection) -> str | None:
     """Return the revision of the database; None if nearsim is not installed."""
-    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    return context.get_current_revision()
+    has_versions, _ = fetch_row(connection, statement("find_version_table"))
+    return fetch_value(connection, statement("read_revision")) if has_versions else None
+
+
+@cache
+def _revisions_in(migrations: Path) -> tuple[str, ...]:
+    names = (path.name for path in (migrations / "versions").iterdir())
+    return tuple(sorted(name[:4] for name in names if re.fullmatch(r"\d{4}_\w+\.py", name)))
+
+
+def _known_revisions() -> tuple[str, ...]:
+    """Return the revisions that this code ships, which follow one another, by the names of their files."""
+    return _revisions_in(baseline.migrations_directory())
 
 
 def newest_revision() -> str:
     """Return the revision that this code was written for."""
-    head = _scripts(baseline.migrations_directory()).get_current_head()
-    assert head is not None
-    return head
+    return _known_revisions()[-1]
 
 
 def oldest_revision(connection: Connection) -> str:
     """Return the oldest revision whose code may work with this schema."""
-    return str(connection.scalar(text("SELECT oldest_revision FROM nearsim.schema_floor")))
+    state = read_state(connection)
+    assert state is not None
+    return state.oldest_revision
 
 
 @contextmanager
@@ -139,7 +185,7 @@ def upgrade_lock(
             f"waiting for another upgrade by {migration_locks.find_upgrader(connection)}"
         ),
     )
-    autocommit = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    autocommit = engine.connect(autocommit=True)
     with autocommit as connection:
         try:
             attempts(take_lock, connection, Lock.UPGRADE, 0, wait=False)
@@ -156,6 +202,8 @@ def upgrade_lock(
 
 def _apply(engine: Engine, revision: str, patience_seconds: float, report: Report) -> None:
     """Apply one revision, with retries until it gets its locks."""
+    from nearsim_db.store.schema import alembic_runs
+
     report(f"applying revision {revision}")
 
     def report_wait(state: RetryCallState) -> None:
@@ -169,21 +217,12 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
     )
     waits = chain(_WAITS_MILLISECONDS, repeat(_WAITS_MILLISECONDS[-1]))
     try:
-        attempts(lambda: _attempt(engine, revision, next(waits), patience_seconds))
+        attempts(lambda: alembic_runs.upgrade(engine, revision, next(waits), patience_seconds))
     except RetryError as error:
         raise SchemaError(
             f"revision {revision} was not applied: it waited {patience_seconds:g} s for {_list_blockers(engine)}; "
             "end these sessions, then run the same command again to continue"
         ) from error
-
-
-def _attempt(engine: Engine, revision: str, milliseconds: int, patience_seconds: float) -> None:
-    with migration_locks.separate_session(engine) as connection:
-        migration_locks.set_upgrade_limits(connection, milliseconds)
-        connection.commit()
-        config = _config(connection)
-        config.attributes |= {"transaction_per_migration": True, "patience_seconds": patience_seconds}
-        command.upgrade(config, revision)
 
 
 def _list_blockers(engine: Engine) -> str:
@@ -194,23 +233,13 @@ def _list_blockers(engine: Engine) -> str:
         )
 
 
-def _is_done(connection: Connection) -> bool:
-    found = current_revision(connection)
-    if found is None:
-        return False
-    refuse_development_version(connection)
-    if _is_newer(connection, found):
-        return True
-    return found == newest_revision() and not migration_locks.count_unvalidated(connection)
-
-
-def _is_newer(connection: Connection, found: str) -> bool:
+def _is_newer(state: SchemaState) -> bool:
     """Whether the schema is newer than this code but compatible. Raises SchemaError if it is not compatible."""
-    newest = newest_revision()
-    if found in {script.revision for script in _scripts(baseline.migrations_directory()).walk_revisions()}:
+    found, newest = state.revision, newest_revision()
+    if found in _known_revisions():
         return False
     # Revisions are numbers of four digits.
-    if found > newest and oldest_revision(connection) <= newest:
+    if found > newest and state.oldest_revision <= newest:
         return True
     raise SchemaError(
         f"the schema is at revision {found}, which this version of nearsim does not know (its newest is {newest}): "
@@ -228,16 +257,3 @@ def _without_repeats(report: Report) -> Report:
         last = message
 
     return report_changes
-
-
-@cache
-def _scripts(migrations: Path) -> ScriptDirectory:
-    return ScriptDirectory(str(migrations))
-
-
-def _config(connection: Connection | None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(baseline.migrations_directory()).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    return config

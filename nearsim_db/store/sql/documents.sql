@@ -174,3 +174,19 @@ SELECT CAST(document.attributes ->> 'part' AS integer) AS part,
 FROM nearsim.document LEFT JOIN {cluster_member} AS member USING (doc_id)
 WHERE document.collection_id = %(collection_id)s AND member.is_survivor IS NOT FALSE
 ORDER BY part, position
+
+-- name: read_document
+-- A whole document by its external id. Relies on document_external_id_key.
+SELECT doc_id, collection_id, external_id, title, body, vector, source, url, published_at, attributes, revision,
+    created_at, updated_at, body_digest IS NOT NULL AS is_attached
+FROM nearsim.document WHERE collection_id = %(collection_id)s AND external_id = %(external_id)s
+
+-- name: has_documents
+-- Whether a collection has documents. Relies on document_collection_doc.
+SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
+
+-- name: delete_documents
+-- Delete documents by external id; returns those that existed. Relies on document_external_id_key.
+DELETE FROM nearsim.document
+WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
+RETURNING external_id

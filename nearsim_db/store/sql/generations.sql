@@ -34,3 +34,59 @@ UPDATE nearsim.generation SET figures = figures || (
     SELECT jsonb_object_agg(key, coalesce(CAST(figures ->> key AS bigint), 0) + CAST(value AS bigint))
     FROM jsonb_each_text(%(counted)s))
 WHERE generation_id = %(generation_id)s
+
+-- name: create_generation
+-- Create a generation, in state building.
+INSERT INTO nearsim.generation
+    (profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
+VALUES
+    (%(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+RETURNING generation_id
+
+-- name: list_generations
+-- One generation, those of a collection, or all, by profile and age. Reads all generations.
+SELECT generation_id, profile_id, profile.name, collection_id, collection.name, temporary, state, stage,
+    verified_through, recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
+    dropping, ready_at, retired_at
+FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+WHERE (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
+    AND (CAST(%(generation_id)s AS integer) IS NULL OR generation_id = %(generation_id)s)
+ORDER BY profile.name, generation_id
+
+-- name: list_live_generations
+-- The live generations. Relies on generation_one_live.
+SELECT generation_id FROM nearsim.generation WHERE state = 'live'
+
+-- name: read_generation_state
+-- State of a generation. Relies on generation_pkey.
+SELECT state FROM nearsim.generation WHERE generation_id = %(generation_id)s
+
+-- name: change_state
+-- Move a generation from one of some states to another; no row if it is in none of them. Relies on generation_pkey.
+UPDATE nearsim.generation SET state = %(state)s,
+    live_at = CASE WHEN %(first_live)s THEN now() ELSE live_at END,
+    ready_at = CASE WHEN %(caught_up)s THEN clock_timestamp() ELSE ready_at END,
+    dropping = coalesce(CAST(%(drop)s AS boolean), dropping)
+WHERE generation_id = %(generation_id)s AND state = ANY(CAST(%(before)s AS text[]))
+RETURNING generation_id
+
+-- name: mark_abandoned
+-- Mark generations as abandoned. Relies on generation_pkey.
+UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = ANY(CAST(%(generation_ids)s AS integer[]))
+
+-- name: set_detached
+-- Leave a build to the workers, or take it from them. Relies on generation_pkey.
+UPDATE nearsim.generation SET detached = %(detached)s WHERE generation_id = %(generation_id)s
+
+-- name: set_stage
+-- Record the progress of a build. Relies on generation_pkey.
+UPDATE nearsim.generation SET stage = %(stage)s, verified_through = %(verified_through)s
+WHERE generation_id = %(generation_id)s
+
+-- name: add_figures
+-- Add figures to those of a generation. Relies on generation_pkey.
+UPDATE nearsim.generation SET figures = figures || %(figures)s WHERE generation_id = %(generation_id)s
+
+-- name: delete_generation
+-- Delete the row of a generation. Relies on generation_pkey.
+DELETE FROM nearsim.generation WHERE generation_id = %(generation_id)s

@@ -58,3 +58,42 @@ FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
 WHERE locktype = 'advisory' AND pg_locks.granted AND objsubid = 2
     AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND classid = CAST(CAST(%(kind)s AS bigint) AS oid) AND objid = 0
+
+-- name: find_schema
+-- The schema nearsim, NULL if it does not exist. Catalog only.
+SELECT CAST(to_regnamespace('nearsim') AS text)
+
+-- name: create_schema
+-- Create the schema that holds Alembic's version table.
+CREATE SCHEMA nearsim
+
+-- name: create_version_table
+-- Create the table in which Alembic keeps the revision, as Alembic would; a downgrade to base leaves it empty.
+CREATE TABLE IF NOT EXISTS nearsim.alembic_version (
+    version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY
+)
+
+-- name: record_baseline
+-- Record the revision, and the digest of the files that it was made from.
+WITH floor AS (
+    INSERT INTO nearsim.schema_floor (oldest_revision, baseline_digest) VALUES (%(revision)s, %(digest)s)
+)
+INSERT INTO nearsim.alembic_version (version_num) VALUES (%(revision)s)
+
+-- name: find_version_table
+-- Whether Alembic's version table exists, and the table of the digest. Catalog only.
+SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim.schema_floor') IS NOT NULL
+
+-- name: read_revision
+-- Revision of the schema.
+SELECT version_num FROM nearsim.alembic_version
+
+-- name: read_schema_state
+-- Revision of the schema, the digest that it was made from, the oldest revision whose code may work with it, and whether
+-- constraints are not yet validated. The digest is read as JSON, because a database made before digests were stored
+-- lacks the column. Small tables and catalog.
+SELECT version.version_num, to_jsonb(floor) ->> 'baseline_digest', floor.oldest_revision,
+    EXISTS (
+        SELECT FROM pg_constraint
+        WHERE connamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND NOT convalidated)
+FROM nearsim.alembic_version AS version LEFT JOIN nearsim.schema_floor AS floor ON true

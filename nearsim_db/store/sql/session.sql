@@ -54,6 +54,18 @@ SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3
 
+-- name: lock_session
+-- Take an advisory lock until the session ends or releases it.
+SELECT pg_advisory_lock(%(kind)s, %(id)s)
+
+-- name: try_lock_session
+-- Try to take an advisory lock until the session ends or releases it.
+SELECT pg_try_advisory_lock(%(kind)s, %(id)s)
+
+-- name: unlock_session
+-- Release an advisory lock of the session.
+SELECT pg_advisory_unlock(%(kind)s, %(id)s)
+
 -- name: lock_shared
 -- Take a shared advisory lock until the transaction ends; the server ends the session if the transaction is idle for
 -- too long.

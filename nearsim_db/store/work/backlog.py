@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_row, fetch_value
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work.queue import STAGES, Stage

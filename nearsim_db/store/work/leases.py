@@ -1,7 +1,6 @@
 """Worker leases. A lease is valid while its session holds an advisory lock and sends heartbeats."""
 
-from sqlalchemy import Connection
-
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_value, fetch_values

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection
-
 from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_values, stream_rows
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work.queue import Stage

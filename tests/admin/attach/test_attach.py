@@ -15,6 +15,8 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (
     LATER_PARTITION,
@@ -191,7 +193,7 @@ def test_rows_with_unusable_ids_are_skipped(app: Application, database: Database
 def assert_as_ingested_but(index: Index, others: set[str]) -> None:
     """Assert that the index equals that of an ingest, apart from some documents."""
     with index.database.transaction() as connection:
-        ids = {row[0] for row in connection.exec_driver_sql("SELECT external_id FROM nearsim.document")}
+        ids = {row[0] for row in connection.execute("SELECT external_id FROM nearsim.document")}
     assert ids == {*map(str, range(1, 11)), *others}
 
 
@@ -306,12 +308,9 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
     story.sweep()
     app.execute("ANALYZE nearsim.document")
     with database.transaction() as connection:
-        collection_id = connection.exec_driver_sql(
-            "SELECT collection_id FROM nearsim.collection"
-        ).scalar_one()
+        collection_id = fetch_value(connection, "SELECT collection_id FROM nearsim.collection")
         source = source_rows.get_source(connection, collection_id)
-        inner = connection.connection.driver_connection
-        assert isinstance(inner, psycopg.Connection)
+        inner = driver(connection)
         statements: dict[str, dict[str, object]] = {
             "read_source_documents": {"doc_ids": list(range(1, 900)), "age": None},
             "read_unsigned_source_documents": {"after": 0, "through": 9999, "age": None, "amount": 500},

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from sqlalchemy import Engine
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import attach
@@ -12,7 +11,9 @@ from nearsim_db.errors import ConflictError, InputError, NearsimError
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Engine
 from tests.builders.followed_table import COLUMNS, PLAIN, attached
+from tests.builders.logins import as_user
 from tests.builders.workers import Application, ask
 
 REFUSED = {
@@ -66,7 +67,7 @@ def test_invalid_calls_are_refused(app: Application, database: Database) -> None
 def test_missing_rights(database_url: str, engine: Engine, app: Application) -> None:
     app.execute("CREATE ROLE keeper LOGIN IN ROLE nearsim_admin")
     try:
-        url = engine.url.set(username="keeper").render_as_string(hide_password=False)
+        url = as_user(engine.url, "keeper")
         with Database.connect(url) as database:
             with pytest.raises(InputError, match="only its owner can create triggers that always fire"):
                 attach.attach_table(database, "story", COLUMNS)

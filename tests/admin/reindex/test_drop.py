@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from sqlalchemy import text
 
 from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
 from nearsim_db.store import generation_rows, partitions
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
 from tests.builders.relations import identifier
@@ -53,10 +53,10 @@ def retired(database: Database) -> Generation:
 
 def nothing_is_left(database: Database) -> bool:
     """Whether only the live generation is there, with its four tables, and nothing is queued for another."""
-    rest = text("SELECT count(*) FROM nearsim.work WHERE generation_id = 1")
-    pending = text("SELECT count(*) FROM pg_inherits WHERE inhdetachpending")
+    rest = "SELECT count(*) FROM nearsim.work WHERE generation_id = 1"
+    pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
     with database.transaction() as connection:
-        counts = [connection.execute(query).scalar_one() for query in (rest, pending)]
+        counts = [fetch_value(connection, query) for query in (rest, pending)]
     return states(database) == {2: "live"} and leaf_tables(database) == 4 and counts == [0, 0]
 
 
@@ -110,9 +110,9 @@ def test_an_interrupted_detach_is_finished_by_the_next_drop(url: str, database: 
 def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute(
-            text("UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE generation_id = 1")
+            "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE generation_id = 1"
         )
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with database.engine.connect(autocommit=True) as connection:
         partitions.detach(connection, retired(database).leaves)
         partitions.detach(connection, retired(database).leaves)
     assert leaf_tables(database) == 8

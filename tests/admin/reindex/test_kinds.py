@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
+from nearsim_db.store.driver.rows import fetch_value
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application
@@ -41,7 +41,7 @@ def test_a_new_retention_is_applied(filled: Database) -> None:
         "WHERE external_id IN ('d0', 'd1', 'd4')"
     )
     with filled.transaction() as connection:
-        connection.execute(text(old))
+        connection.execute(old.encode())
     Reindex(filled, "default").start(settings=[*LOWER, "retain.age=30 days"])
     texts = {name: body for name, body in texts_of(filled).items() if name not in ("d0", "d1", "d4")}
     assert pairs_of(filled, 2) == jaccard_pairs(texts, 0.3)
@@ -67,4 +67,4 @@ def test_tables_of_a_new_generation_are_logged(filled: Database) -> None:
     Reindex(filled, "default").start(detached=False)
     unlogged = "SELECT count(*) FROM pg_class WHERE relname ~ '_2$' AND relpersistence <> 'p'"
     with filled.transaction() as connection:
-        assert connection.execute(text(unlogged)).scalar_one() == 0
+        assert fetch_value(connection, unlogged.encode()) == 0

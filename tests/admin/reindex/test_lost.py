@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from threading import Thread
+from typing import LiteralString
 
 import pytest
-from sqlalchemy import TextClause, text
 
 from nearsim_db import Database, Index
 from nearsim_db.admin import doctor
@@ -13,6 +13,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import BuildStoppedError, NotFoundError
 from nearsim_db.indexing import build
 from nearsim_db.records import GenerationId
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
 from tests.builders.reindex_world import (
@@ -40,7 +41,7 @@ def run(database: Database, *commands: str) -> None:
     """Run a statement in one transaction."""
     with database.transaction() as connection:
         for command in commands:
-            connection.execute(text(command))
+            connection.execute(command.encode())
 
 
 @pytest.mark.parametrize("how", ["paused", "killed"])
@@ -68,7 +69,7 @@ def test_documents_changed_during_verification_are_searched_again(
             Reindex(database, "default", progress=progress).start(settings=LOWER)
         assert (coming(database).stage, coming(database).verified_through > 1) == ("pairs", True)
         with database.transaction() as connection:
-            back = text("UPDATE nearsim.document SET body = :was WHERE external_id = 'd0'")
+            back = "UPDATE nearsim.document SET body = %(was)s WHERE external_id = 'd0'"
             connection.execute(back, {"was": was})
         reindex.resume()
         assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
@@ -78,7 +79,7 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
     with opened(url) as (database, _), database.engine.connect() as holding:
         doc_id = doc_id_of(url, "d0")
         # The last thing that a purge does is to write down when it was.
-        holding.execute(text("SELECT FROM nearsim.collection FOR NO KEY UPDATE"))
+        holding.execute("SELECT FROM nearsim.collection FOR NO KEY UPDATE")
 
         def purge() -> None:
             with Index.connect(url) as index:
@@ -92,7 +93,7 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
                 purging.join()
 
         purging.start()
-        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         while not run_one(database, waiting):
             pass
         Reindex(database, "default", progress=progress).start(settings=LOWER)
@@ -100,10 +101,10 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
         assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
 
 
-def run_one(database: Database, query: TextClause) -> int:
+def run_one(database: Database, query: LiteralString) -> int:
     """The number that a query returns."""
     with database.transaction() as connection:
-        return int(connection.execute(query).scalar_one())
+        return int(fetch_value(connection, query))
 
 
 def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:
@@ -161,7 +162,7 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
             assert not backlog.has_remaining_work(connection, None, [])
             assert list(work_items.stream_work(connection, None, None, failed=False)) == []
-        assert run_one(database, text("SELECT count(*) FROM nearsim.backlog")) == 0
+        assert run_one(database, "SELECT count(*) FROM nearsim.backlog") == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
@@ -39,14 +38,14 @@ def reindex(database: Database) -> Reindex:
 
 def url_of(database: Database) -> str:
     """The URL of the database."""
-    return database.engine.url.render_as_string(hide_password=False)
+    return database.engine.url
 
 
 def write(database: Database, edition: int, count: int = 8) -> None:
     """Change the first documents without indexing them."""
     with database.transaction() as connection:
         for document in stories(count, edition):
-            change = text("UPDATE nearsim.document SET body = :body WHERE external_id = :id")
+            change = "UPDATE nearsim.document SET body = %(body)s WHERE external_id = %(id)s"
             connection.execute(change, {"body": document.body, "id": document.external_id})
 
 
@@ -199,7 +198,7 @@ def test_an_empty_collection_is_reindexed(database: Database) -> None:
 
 def test_an_irreproducible_generation_is_replaced(database: Database) -> None:
     with database.transaction() as connection:
-        connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'of another scheme'"))
+        connection.execute("UPDATE nearsim.generation SET fingerprint = 'of another scheme'")
     warned: list[str] = []
     one = Reindex(database, "default", warn=warned.append)
     one.start()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from threading import Thread
 
 import pytest
-from sqlalchemy import Connection, text
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
@@ -17,6 +16,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generations
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
@@ -170,15 +170,15 @@ def test_work_that_waits_for_a_build_is_not_backlog(url: str) -> None:
             Reindex(database, "default", progress=StoppedAt("candidates")).start(settings=LOWER)
         reindex.pause()
         with database.transaction() as connection:
-            connection.execute(text("UPDATE nearsim.document SET body = body || ' more' WHERE doc_id < 10"))
+            connection.execute("UPDATE nearsim.document SET body = body || ' more' WHERE doc_id < 10")
         Worker(url).drain()
         with database.transaction() as connection:
-            connection.execute(text("UPDATE nearsim.work SET queued_at = now() - interval '1 hour'"))
+            connection.execute("UPDATE nearsim.work SET queued_at = now() - interval '1 hour'")
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 9, 0)
             items = list(work_items.stream_work(connection, None, None, failed=False))
             assert {item.state for item in items} == {"held"}
-            view = text("SELECT waiting, due, state FROM nearsim.backlog")
+            view = "SELECT waiting, due, state FROM nearsim.backlog"
             assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]
             generations.change_state(connection, coming(database), "catching_up", ["paused"])
             waiting = backlog.read_backlog(connection, None)
@@ -204,7 +204,7 @@ def test_an_irreproducible_generation_is_readable(url: str) -> None:
 
         before = answers()
         with index.database.transaction() as connection:
-            connection.execute(text("UPDATE nearsim.generation SET fingerprint = 'another'"))
+            connection.execute("UPDATE nearsim.generation SET fingerprint = 'another'")
         assert answers() == before
         with pytest.raises(FingerprintError, match="reindex start"):
             index.similar_to_text(words(1))

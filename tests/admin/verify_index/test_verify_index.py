@@ -63,7 +63,7 @@ def _run(database: Database, *commands: LiteralString, generation: int = 1) -> N
 
 
 def _plain(database: Database) -> psycopg.Connection[tuple[Any, ...]]:
-    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    url = database.engine.url
     return psycopg.connect(url)
 
 

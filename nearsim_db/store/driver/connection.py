@@ -1,0 +1,199 @@
+"""Pooled sessions of a database, with psycopg below them."""
+
+import select
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, LiteralString, Self
+
+import psycopg
+from psycopg import IsolationLevel, sql
+from psycopg.pq import TransactionStatus
+
+Backend = psycopg.Connection[tuple[Any, ...]]
+Query = LiteralString | bytes | sql.SQL | sql.Composed
+
+_KEPT_SESSIONS = 5
+_TRUSTED_SECONDS = 30.0
+
+
+class Engine:
+    """Opens sessions of one database and keeps some of them for reuse; thread-safe.
+
+    `open_session` connects and sets what every session relies on. There is no limit: a thread that holds one session
+    may need another, so threads could wait for each other.
+    """
+
+    def __init__(self, url: str, open_session: Callable[[], Backend]) -> None:
+        self.url = url
+        self.open_session = open_session
+        self.connection_type: type[Connection] = Connection
+        self._kept: deque[tuple[Backend, float]] = deque()
+        self._epoch = 0
+        weakref.finalize(self, _close_all, self._kept)
+
+    def connect(self, *, autocommit: bool = False) -> "Connection":
+        """Return a session, to be closed; its first statement begins a transaction, unless in autocommit."""
+        return self._connect(autocommit, None, None)
+
+    def snapshot(self, *, read_only: bool = True) -> "Connection":
+        """Return a session, to be closed, in which every statement of a transaction sees the same data."""
+        return self._connect(False, IsolationLevel.REPEATABLE_READ, read_only)
+
+    def _connect(
+        self, autocommit: bool, isolation_level: IsolationLevel | None, read_only: bool | None
+    ) -> "Connection":
+        backend = self._take() or self.open_session()
+        if backend.autocommit != autocommit:
+            backend.autocommit = autocommit
+        if backend.isolation_level != isolation_level:
+            backend.isolation_level = isolation_level
+        if backend.read_only != read_only:
+            backend.read_only = read_only
+        return self.connection_type(backend, partial(self._keep, epoch=self._epoch))
+
+    @contextmanager
+    def begin(self) -> Iterator["Connection"]:
+        """Return a session for the block, whose transaction is committed at its end."""
+        with self.connect() as connection:
+            yield connection
+            connection.commit()
+
+    def dispose(self) -> None:
+        """Close the sessions that are not in use, and those in use once they are returned."""
+        self._epoch += 1
+        _close_all(self._kept)
+
+    def _keep(self, backend: Backend, epoch: int) -> None:
+        """Keep a session for the next use, without its transaction, or close it."""
+        status = backend.pgconn.transaction_status
+        try:
+            if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                backend.rollback()
+            elif status != TransactionStatus.IDLE:  # a rollback beside a running COPY would wait for ever
+                backend.close()
+        except psycopg.Error:
+            backend.close()
+        if epoch == self._epoch and not backend.closed and len(self._kept) < _KEPT_SESSIONS:
+            self._kept.append((backend, time.monotonic()))
+        else:
+            backend.close()
+
+    def _take(self) -> Backend | None:
+        """Return the session that was used last, if it is alive."""
+        for backend, since in _taken(self._kept):
+            if _is_alive(backend, time.monotonic() - since):
+                return backend
+            backend.close()
+        return None
+
+
+class Connection:
+    """A session of the database; closing it rolls back, and returns it to its engine."""
+
+    def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
+        self._backend: Backend | None = backend
+        self._give_back = give_back
+        self._savepoints = 0
+
+    @property
+    def backend(self) -> Backend:
+        """Return the psycopg connection. Raises InterfaceError once this one is closed."""
+        if self._backend is None:
+            raise psycopg.InterfaceError("this connection was returned to its engine")
+        return self._backend
+
+    def execute(self, query: Query, parameters: Any = None) -> "psycopg.Cursor[tuple[Any, ...]]":
+        """Execute one statement."""
+        return self.backend.execute(query, parameters)
+
+    def commit(self) -> None:
+        """Commit the transaction, if one has begun."""
+        self.backend.commit()
+
+    def rollback(self) -> None:
+        """Roll the transaction back, if one has begun."""
+        self.backend.rollback()
+
+    def begin_nested(self) -> "Savepoint":
+        """Set a savepoint in the transaction, which begins if none has."""
+        self._savepoints += 1
+        return Savepoint(self.backend, sql.Identifier(f"nearsim_{self._savepoints}"))
+
+    def invalidate(self) -> None:
+        """Close the session, so that settings made in it are gone."""
+        self.backend.close()
+
+    def close(self) -> None:
+        """Return the session to its engine; without effect if that was done."""
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            self._give_back(backend)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Savepoint:
+    """A savepoint: as a block it is released at the end, and rolled back to after an error."""
+
+    def __init__(self, backend: Backend, name: sql.Identifier) -> None:
+        self._backend, self._name = backend, name
+        self._run("SAVEPOINT {}")
+
+    def commit(self) -> None:
+        """Release the savepoint and keep what followed it."""
+        self._run("RELEASE {}")
+
+    def rollback(self) -> None:
+        """Undo what followed the savepoint, and release the locks taken since."""
+        self._run("ROLLBACK TO {name}; RELEASE {name}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()
+        elif not self._backend.closed:
+            self.rollback()
+
+    def _run(self, command: LiteralString) -> None:
+        self._backend.execute(sql.SQL(command).format(self._name, name=self._name))
+
+
+def _taken(kept: deque[tuple[Backend, float]]) -> Iterator[tuple[Backend, float]]:
+    """Yield what was kept, the last first, each taken out before other threads can."""
+    with suppress(IndexError):
+        while True:
+            yield kept.pop()
+
+
+def _close_all(kept: deque[tuple[Backend, float]]) -> None:
+    for backend, _ in _taken(kept):
+        backend.close()
+
+
+def _is_alive(backend: Backend, idle_seconds: float) -> bool:
+    """Whether the server still has a session: a closed socket is readable; one idle for long is asked."""
+    try:
+        inner = backend.pgconn
+        while select.select([inner.socket], [], [], 0)[0]:
+            inner.consume_input()
+        if idle_seconds > _TRUSTED_SECONDS:
+            backend.autocommit = True
+            backend.execute("")
+    except (psycopg.Error, OSError, ValueError):
+        return False
+    return not backend.closed

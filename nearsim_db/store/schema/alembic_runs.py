@@ -1,0 +1,62 @@
+"""Alembic's runs of revisions, through SQLAlchemy on a session of nearsim; imported only to apply one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection as AlchemyConnection
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from nearsim_db.store.driver import Engine
+from nearsim_db.store.driver.connection import Backend
+from nearsim_db.store.schema import baseline, migration_locks
+
+
+@contextmanager
+def separate_session(engine: Engine) -> Iterator[AlchemyConnection]:
+    """A session that is closed after the block, so that its settings do not persist; errors are those of psycopg."""
+    over = create_engine("postgresql+psycopg://", creator=engine.open_session, poolclass=NullPool)
+    try:
+        with over.connect() as connection:
+            yield connection
+    except DBAPIError as error:
+        raise (error.orig if isinstance(error.orig, psycopg.Error) else error) from error
+
+
+def backend_of(connection: AlchemyConnection) -> Backend:
+    """Return the psycopg connection below SQLAlchemy's."""
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)
+    return inner
+
+
+def upgrade(engine: Engine, revision: str, wait_milliseconds: int, patience_seconds: float) -> None:
+    """Upgrade to a revision, each in a transaction with short lock waits."""
+    with separate_session(engine) as connection:
+        limit_waits(connection, wait_milliseconds)
+        config = _config(connection)
+        config.attributes |= {"transaction_per_migration": True, "patience_seconds": patience_seconds}
+        command.upgrade(config, revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Downgrade to a revision in one transaction."""
+    with separate_session(engine) as connection, connection.begin():
+        command.downgrade(_config(connection), revision)
+
+
+def limit_waits(connection: AlchemyConnection, milliseconds: int) -> None:
+    """Limit the session's lock waits."""
+    migration_locks.set_upgrade_limits(backend_of(connection), milliseconds)
+    backend_of(connection).commit()
+
+
+def _config(connection: AlchemyConnection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(baseline.migrations_directory()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,51 @@
+-- name: find_collection
+-- A collection by its name. Relies on collection_name_key.
+SELECT collection_id, name, temporary, created_at FROM nearsim.collection WHERE name = %(name)s
+
+-- name: list_collections
+-- The permanent collections, or the temporary ones, by name. Reads all collections.
+SELECT collection_id, name, temporary, created_at FROM nearsim.collection
+WHERE temporary = %(temporary)s ORDER BY name
+
+-- name: list_unindexed_collections
+-- Permanent collections with documents and without a profile, by name. Reads all collections; relies on
+-- document_collection_doc.
+SELECT collection_id, name, temporary, created_at FROM nearsim.collection
+WHERE NOT temporary
+    AND NOT EXISTS (SELECT FROM nearsim.profile WHERE profile.collection_id = collection.collection_id)
+    AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
+ORDER BY name
+
+-- name: create_collection
+-- Create a collection; no row if its name is taken.
+INSERT INTO nearsim.collection (name, temporary) VALUES (%(name)s, %(temporary)s)
+ON CONFLICT DO NOTHING RETURNING collection_id
+
+-- name: delete_collection
+-- Delete a collection with its documents and profiles. Relies on collection_pkey.
+DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
+
+-- name: count_documents
+-- Number of documents of a collection. Relies on document_collection_doc.
+SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s
+
+-- name: list_purges
+-- Time of the last purge of each collection that had any. Reads all collections.
+SELECT collection_id, purged_at FROM nearsim.collection WHERE purged_at IS NOT NULL
+
+-- name: create_profile
+-- Create a profile; no row if its name is taken.
+INSERT INTO nearsim.profile (collection_id, name) VALUES (%(collection_id)s, %(name)s)
+ON CONFLICT DO NOTHING RETURNING profile_id
+
+-- name: list_profile_names
+-- Names of a collection's profiles, also of those without a generation. Relies on profile_name_key.
+SELECT name FROM nearsim.profile WHERE collection_id = %(collection_id)s
+
+-- name: find_default_profile
+-- The profile that is used when none is named. Relies on profile_name_key.
+SELECT nearsim.default_profile(%(collection_id)s)
+
+-- name: delete_profile
+-- Delete a profile. Relies on profile_name_key.
+DELETE FROM nearsim.profile WHERE collection_id = %(collection_id)s AND name = %(name)s
