@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import psycopg
@@ -20,6 +20,7 @@ from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import driver
 
+_TABLES_PER_SESSION = 100
 _SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _PIECES = [
     "a",
@@ -99,21 +100,31 @@ def _rows(rng: random.Random, kind: str) -> dict[str | None, str | None]:
 @contextmanager
 def open_attach() -> Iterator[Check]:
     """Start a server; the check attaches each table, writes to it, and compares the documents with its rows."""
-    with (
-        own_server(max(binaries_by_major()), _SETTINGS) as cluster,
-        Database.connect(cluster.dsn()) as database,
-        psycopg.connect(cluster.dsn(), autocommit=True) as application,
-    ):
-        application.execute("CREATE SCHEMA application; SET search_path = application")
+    with own_server(max(binaries_by_major()), _SETTINGS) as cluster, ExitStack() as sessions:
+        database, application = _open_sessions(sessions, cluster.dsn())
+        checked = 0
 
         def check(tables: Sequence[Table], rng: random.Random) -> None:
+            nonlocal database, application, checked
             for table in tables:
+                # A session keeps the compiled triggers of every table that it ever wrote to.
+                if checked % _TABLES_PER_SESSION == _TABLES_PER_SESSION - 1:
+                    sessions.close()
+                    database, application = _open_sessions(sessions, cluster.dsn())
+                checked += 1
                 try:
                     _check(database, application, table)
                 finally:
                     application.execute("DROP SCHEMA application CASCADE; CREATE SCHEMA application")
 
         yield check
+
+
+def _open_sessions(stack: ExitStack, dsn: str) -> tuple[Database, psycopg.Connection]:
+    database = stack.enter_context(Database.connect(dsn))
+    application = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+    application.execute("CREATE SCHEMA IF NOT EXISTS application; SET search_path = application")
+    return database, application
 
 
 def _check(database: Database, application: psycopg.Connection, table: Table) -> None:
