@@ -55,10 +55,10 @@ def runs(leaves: Leaves, bucket_limit: int) -> dict[str, Run]:
     """Return the statements by name: a build's with the limit and without, and those of analysts."""
     build = statement("find_candidates", leaves)
     return {
-        _BUILD: Run(build, {"bucket_limit": bucket_limit, "after": 0}),
+        _BUILD: Run(build, {"bucket_limit": bucket_limit, "low": -(2**63), "high": 2**63 - 1}),
         "nearsim.candidates": Run(sql.SQL("SELECT * FROM nearsim.candidates('demo', 'default')")),
         "self_join.sql": Run(sql.SQL(_QUERY.rstrip().rstrip(";"))),
-        _UNLIMITED: Run(build, {"bucket_limit": 0, "after": 0}),
+        _UNLIMITED: Run(build, {"bucket_limit": 0, "low": -(2**63), "high": 2**63 - 1}),
         _JOIN: Run(sql.SQL(_JOINED).format(generation=sql.Literal(leaves.generation_id))),
     }
 

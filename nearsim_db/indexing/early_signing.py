@@ -36,7 +36,7 @@ class EarlySigning:
     def __enter__(self) -> Self:
         for context in self._contexts:
             with self._engine.begin() as connection:
-                partitions.create(connection, context.leaves)
+                partitions.create(connection, context.leaves, temporary=context.generation.temporary)
         return self
 
     def __exit__(

@@ -1,6 +1,7 @@
 """Band rows of one generation, and the candidates they yield."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +20,57 @@ Ids = NDArray[np.int64]
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
 
+@dataclass(frozen=True, slots=True)
+class FullBuckets:
+    """Buckets over the limit, sorted, each with its last anchor: int64 of n."""
+
+    hashes: Ids
+    last_anchors: Ids
+
+    def between(self, low: int, high: int) -> "FullBuckets":
+        """Return those of a range, with both ends."""
+        inside = (self.hashes >= low) & (self.hashes <= high)
+        return FullBuckets(self.hashes[inside], self.last_anchors[inside])
+
+    def links(self, hashes: Ids, left: Ids) -> NDArray[np.bool_]:
+        """Whether each of some buckets links a pair of its members of which `left` is the smaller."""
+        if not len(self.hashes):
+            return np.ones(len(hashes), bool)
+        at = np.searchsorted(self.hashes, hashes).clip(max=len(self.hashes) - 1)
+        linked: NDArray[np.bool_] = (self.hashes[at] != hashes) | (left <= self.last_anchors[at])
+        return linked
+
+
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     """Empty the band table."""
     driver(connection).execute(statement("truncate_bands", leaves))
 
 
-def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
-    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+def write_bands(
+    connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64], *, freeze: bool = False
+) -> int:
+    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64.
+
+    With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
+    """
     if not len(doc_ids):
         return 0
     hashes = to_bigint(keys.reshape(-1))
     owners = np.repeat(doc_ids, keys.shape[1])
     order = np.lexsort((owners, hashes))
     columns = [("bucket_hash", hashes[order]), ("doc_id", owners[order])]
-    return copy_columns(driver(connection), leaves.table("band"), columns)
+    return copy_columns(driver(connection), leaves.table("band"), columns, freeze=freeze)
 
 
 def index_bands(connection: Connection, leaves: Leaves) -> None:
     """Create the band table's only index."""
     name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
     driver(connection).execute(statement("index_bands", leaves, band_index=name))
+
+
+def analyze_bands(connection: Connection, leaves: Leaves) -> None:
+    """Update the planner statistics of loaded bands."""
+    driver(connection).execute(statement("analyze_bands", leaves))
 
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
@@ -53,11 +85,11 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDA
 
 
 def stream_candidates(
-    connection: Connection, leaves: Leaves, bucket_limit: int, after: int, batch: int
-) -> Iterator[NDArray[np.int64]]:
-    """Yield the candidates of a whole generation with left above `after`, sorted, as (m, 2) int64 blocks."""
+    connection: Connection, leaves: Leaves, bucket_limit: int, buckets: tuple[int, int], batch: int
+) -> Generator[NDArray[np.int64], None, None]:
+    """Yield the candidates of a range of buckets, with both ends, sorted and distinct, as (m, 2) int64 blocks."""
     with driver(connection).cursor(name="nearsim_candidates", binary=True) as cursor:
-        parameters = {"bucket_limit": bucket_limit, "after": after}
+        parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
         cursor.execute(statement("find_candidates", leaves), parameters)
         while rows := cursor.fetchmany(batch):
             yield np.array(rows, np.int64)
@@ -117,6 +149,19 @@ def read_anchors(
     rows = fetch_rows(connection, statement("read_anchors", leaves), parameters)
     full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
     return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)
+
+
+def find_full_buckets(
+    connection: Connection, leaves: Leaves, bucket_limit: int
+) -> tuple[FullBuckets, dict[str, int]]:
+    """Return the buckets over the limit, and the figures BUCKET_FIGURES."""
+    parameters = {"bucket_limit": bucket_limit}
+    buckets, largest, hashes, sizes, last_anchors = fetch_row(
+        connection, statement("find_full_buckets", leaves), parameters
+    )
+    left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in sizes)
+    figures = dict(zip(BUCKET_FIGURES, (buckets, largest, len(hashes), left_out), strict=True))
+    return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
 
 def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:

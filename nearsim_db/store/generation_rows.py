@@ -46,7 +46,6 @@ class Generation:
     temporary: bool
     state: State
     stage: Stage
-    verified_through: int
     recipe: dict[str, Any]
     fingerprint: str
     figures: dict[str, Any]
@@ -125,15 +124,9 @@ def _select(
     return fetch_all(connection, Generation, statement("list_generations"), parameters)
 
 
-def set_stage(
-    connection: Connection, generation: Generation, stage: Stage, verified_through: int = 0
-) -> None:
+def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:
     """Record the progress of a build."""
-    parameters = {
-        "generation_id": generation.generation_id,
-        "stage": stage,
-        "verified_through": verified_through,
-    }
+    parameters = {"generation_id": generation.generation_id, "stage": stage}
     driver(connection).execute(statement("set_stage"), parameters)
 
 

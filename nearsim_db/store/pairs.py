@@ -11,6 +11,7 @@ from nearsim_db.records import Match, Pair
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.copying import Column, copy_columns
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -40,6 +41,25 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
     }
     rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
     return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> None:
+    """Load pairs that are not stored yet, of heads that no other process may remove meanwhile."""
+    if not len(pairs.left):
+        return
+    columns: list[Column] = [
+        ("left_id", pairs.left),
+        ("right_id", pairs.right),
+        ("shared_bands", pairs.shared_bands.astype(np.int16)),
+        ("estimate", pairs.estimate.astype(np.float32)),
+        ("similarity", pairs.similarity),
+    ]
+    if pairs.intersection is not None and pairs.union is not None:
+        columns.append(("intersection_size", pairs.intersection.astype(np.int32)))
+        columns.append(("union_size", pairs.union.astype(np.int32)))
+    if pairs.distance is not None:
+        columns.append(("distance", pairs.distance))
+    copy_columns(driver(connection), leaves.table("similar_pair"), columns)
 
 
 def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:

@@ -90,7 +90,7 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
 def stream_head_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
-    """Yield doc_ids and sketches of all heads, `batch` at a time, unordered."""
+    """Yield doc_ids and sketches of all heads in order, `batch` at a time."""
     with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):

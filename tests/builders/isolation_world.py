@@ -27,7 +27,7 @@ FOREIGN = re.compile(r"\b177\d{7}\b|secret")
 ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
 
 # Tables that isolation hides completely.
-HIDDEN = {"change", "pending_event", "lease", "work"}
+HIDDEN = {"build_slice", "change", "pending_event", "lease", "work"}
 
 
 def tenant(url: str, name: str, word: str) -> dict[str, object]:

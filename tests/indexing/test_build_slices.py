@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import psycopg
+import pytest
+from psycopg import sql
 
 from nearsim_db import Index
-from nearsim_db.indexing import build, steps
+from nearsim_db.indexing import band_keys, build, build_plan, build_slices, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
@@ -16,11 +18,12 @@ from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, storie
 COUNT = 40
 
 
-def fill(url: str) -> None:
-    """Documents of a collection with a profile that is not built."""
+def fill(url: str, recipe: list[str] = RECIPE) -> None:
+    """Documents of a collection with a profile that is not built, one of them twice."""
     with Index.connect(url) as index:
-        index.create_profile("default", override(Recipe(), RECIPE))
-    rows = [(one.external_id, one.body) for one in stories(COUNT)]
+        index.create_profile("default", override(Recipe(), recipe))
+    rows = [(one.external_id, one.body) for one in stories(COUNT - 1)]
+    rows.append(("copy", rows[5][1]))
     with psycopg.connect(url) as connection:
         connection.cursor().executemany(
             "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)", rows
@@ -51,3 +54,81 @@ def test_a_build_signs_what_is_not_signed_yet(database_url: str) -> None:
         build.build(index.database.engine, context, silent)
         assert pairs_of(index.database, 1) == jaccard_pairs(texts_of(index.database), 0.5)
         assert index.stats()["indexed"] == COUNT
+
+
+def rows_of(url: str, generation_id: int) -> dict[str, list[tuple[object, ...]]]:
+    """Everything that a build stores, but for when it was verified."""
+    columns = {
+        "signature": "doc_id, feature_count, feature_digest, sketch, numbers_digest, head_id",
+        "band": "bucket_hash, doc_id",
+        "similar_pair": "left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size",
+        "cluster_member": "doc_id, cluster_id, is_survivor",
+    }
+    with psycopg.connect(url) as connection:
+        return {
+            table: connection.execute(
+                sql.SQL("SELECT {} FROM nearsim.{} WHERE generation_id = %s ORDER BY 1, 2").format(
+                    sql.SQL(names), sql.Identifier(table)
+                ),
+                [generation_id],
+            ).fetchall()
+            for table, names in columns.items()
+        }
+
+
+def figures_of(url: str, generation_id: int) -> dict[str, object]:
+    """What a build counted."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT figures - ARRAY['began', 'seconds', 'done', 'total'] FROM nearsim.generation "
+            "WHERE generation_id = %s",
+            [generation_id],
+        ).fetchone()
+        assert row is not None
+        return dict(row[0])
+
+
+def add_profile(url: str, name: str, source: int = 1) -> None:
+    """A profile with the recipe of another, not built."""
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO nearsim.profile (collection_id, name) VALUES (1, %s)", [name])
+        connection.execute(
+            "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint, bands, rows, expected_recall) "
+            "SELECT (SELECT max(profile_id) FROM nearsim.profile), recipe, fingerprint, bands, rows, expected_recall "
+            "FROM nearsim.generation WHERE generation_id = %s",
+            [source],
+        )
+
+
+def small_slices(monkeypatch: pytest.MonkeyPatch, documents_each: int, rows_each: int) -> None:
+    """Divide a small collection into many slices."""
+    monkeypatch.setattr(build_plan, "_DOCUMENTS_PER_SLICE", documents_each)
+    monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", rows_each)
+    monkeypatch.setattr(build_plan, "_MOST_ROWS_PER_SLICE", rows_each)
+    monkeypatch.setattr(build_slices, "_CANDIDATES_PER_BATCH", 50)
+
+
+RECIPES = {
+    "fast_similarity": [*RECIPE, "match.threshold=0.3", "match.bucket_limit=2"],
+    "bottom_k": ["shingle.k=1", "match.threshold=0.3", "sketch.family=bottom_k", "match.bucket_limit=2"],
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
+@pytest.mark.parametrize("kept_bytes", [1 << 20, 0])
+def test_any_number_of_slices_gives_the_same_index(
+    database_url: str, recipe: list[str], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(database_url, [*recipe, "sketch.k=128"])
+    monkeypatch.setattr(band_keys, "_KEPT_BYTES", kept_bytes)
+    with Index.connect(database_url) as index:
+        build.build(index.database.engine, context_of(index), silent)
+        add_profile(database_url, "sliced")
+        small_slices(monkeypatch, 7, 300)
+        build.build(index.database.engine, context_of(index), silent)
+    whole, sliced = rows_of(database_url, 1), rows_of(database_url, 2)
+    assert len(whole["similar_pair"]) > 25
+    assert sliced == whole
+    figures = figures_of(database_url, 1)
+    assert figures_of(database_url, 2) == figures
+    assert int(str(figures["buckets_over_limit"])) > 10

@@ -139,7 +139,7 @@ def compared(index: Index) -> Candidates:
     live = index.serving()
     with index.database.engine.begin() as connection:
         blocks = bands.stream_candidates(
-            connection, live.context.leaves, live.context.bucket_limit, 0, 10_000
+            connection, live.context.leaves, live.context.bucket_limit, (-(2**63), 2**63 - 1), 10_000
         )
         linked = np.concatenate([np.zeros((0, 2), np.int64), *blocks])
     rows = np.searchsorted(doc_ids, linked)

@@ -28,8 +28,8 @@ $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
     'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
 
--- Under isolation readers read tables with a policy. Tables without one are hidden: work, change, lease and
--- pending_event.
+-- Under isolation readers read tables with a policy. Tables without one are hidden: work, change, lease,
+-- build_slice and pending_event.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

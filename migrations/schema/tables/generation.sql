@@ -5,7 +5,6 @@ CREATE TABLE nearsim.generation (
         REFERENCES nearsim.profile ON DELETE CASCADE,
     state text NOT NULL DEFAULT 'building',
     stage text NOT NULL DEFAULT 'sign',
-    verified_through bigint NOT NULL DEFAULT 0,
     recipe jsonb NOT NULL,
     fingerprint text NOT NULL,
     figures jsonb NOT NULL DEFAULT '{}',
@@ -39,7 +38,6 @@ COMMENT ON COLUMN nearsim.generation.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.generation.state IS
     'building, catching_up, ready, live (answers queries), retired, paused or abandoned';
 COMMENT ON COLUMN nearsim.generation.stage IS 'Stage of its build: sign, bands, pairs, clusters, done';
-COMMENT ON COLUMN nearsim.generation.verified_through IS 'doc_id up to which the build has verified pairs';
 COMMENT ON COLUMN nearsim.generation.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.generation.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
 COMMENT ON COLUMN nearsim.generation.figures IS 'Build statistics';

@@ -1,7 +1,7 @@
 -- All generations, whatever their state.
 CREATE VIEW nearsim.generations WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, profile.profile_id,
-    generation.generation_id, generation.state, generation.stage, generation.verified_through,
+    generation.generation_id, generation.state, generation.stage,
     generation.bands, generation.rows, generation.created_at, generation.live_at, generation.expired_through,
     generation.fingerprint, generation.figures, generation.recipe,
     generation.replaces, generation.detached, generation.dropping, generation.ready_at, generation.retired_at
@@ -19,7 +19,6 @@ COMMENT ON COLUMN nearsim.generations.generation_id IS
     'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.generations.state IS 'building, catching_up, ready, live, retired, paused or abandoned';
 COMMENT ON COLUMN nearsim.generations.stage IS 'Stage of its build: sign, bands, pairs, clusters, done';
-COMMENT ON COLUMN nearsim.generations.verified_through IS 'doc_id up to which the build has verified pairs';
 COMMENT ON COLUMN nearsim.generations.bands IS 'Number of bands of a sketch';
 COMMENT ON COLUMN nearsim.generations.rows IS 'Number of sketch positions per band';
 COMMENT ON COLUMN nearsim.generations.created_at IS 'When it was created';

@@ -8,7 +8,7 @@ from nearsim_db.admin.reindex.estimate import StageProgress, estimate, seconds_b
 from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
-from nearsim_db.store import collection_rows, generation_rows, partitions, signatures
+from nearsim_db.store import build_slices, collection_rows, generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED, PENDING, is_attended, is_unattended, state_label
@@ -103,11 +103,11 @@ def _count_done(connection: Connection, generation: Generation) -> tuple[int | N
     if generation.state not in ("building", "paused") or "began" not in figures:
         return None, None
     match generation.stage:
-        case "sign" | "bands":
+        case "bands":
             return figures.get("done"), figures.get("total")
-        case "pairs":
-            verified = signatures.count_heads(connection, generation.leaves, generation.verified_through)
-            return verified, signatures.count_heads(connection, generation.leaves)
+        case "sign" | "pairs":
+            slices = build_slices.read_progress(connection, generation.leaves, generation.stage)
+            return (slices.done, slices.documents) if slices.slices else (None, None)
         case _:
             return None, None
 

@@ -16,15 +16,22 @@ Column = tuple[str, NDArray[np.generic]]
 
 
 def copy_columns(
-    connection: "psycopg.Connection[tuple[object, ...]]", table: sql.Composable, columns: Sequence[Column]
+    connection: "psycopg.Connection[tuple[object, ...]]",
+    table: sql.Composable,
+    columns: Sequence[Column],
+    *,
+    freeze: bool = False,
 ) -> int:
     """Load columns of equal length into a table; return the number of rows.
+
+    With `freeze`, for a table that this transaction has truncated, VACUUM has nothing left to do.
 
     A column is (name, values): int16, int32, int64, float32, float64, bool or void of fixed size (bytea, uuid).
     """
     rows = len(columns[0][1])
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
-    command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(table, names)
+    options = sql.SQL("FORMAT binary, FREEZE" if freeze else "FORMAT binary")
+    command = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(table, names, options)
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         copy.write(_HEADER)
         for part in _packed(columns, rows):

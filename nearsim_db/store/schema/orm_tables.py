@@ -73,7 +73,6 @@ class Generation(Base):
     profile_id: Mapped[int]
     state: Mapped[str]
     stage: Mapped[str]
-    verified_through: Mapped[int]
     recipe: Mapped[dict[str, Any]]
     fingerprint: Mapped[str]
     figures: Mapped[dict[str, Any]]

@@ -245,7 +245,6 @@ class Generations(View):
     generation_id: Mapped[_Key]
     state: Mapped[str]
     stage: Mapped[str]
-    verified_through: Mapped[_Big]
     bands: Mapped[_Small | None]
     rows: Mapped[_Small | None]
     created_at: Mapped[datetime]

@@ -15,7 +15,7 @@ USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[]))
 WHERE band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: find_candidates
--- The candidate relation over a whole generation: two heads that share a bucket in which one of them is among the
+-- The candidate relation over a range of buckets: two heads that share a bucket in which one of them is among the
 -- first bucket_limit by doc_id (0: no limit). One index-only pass in (bucket_hash, doc_id) order numbers the members
 -- and drops buckets of one; the rest is joined with itself. Relies on the index on (bucket_hash, doc_id).
 WITH member AS MATERIALIZED (
@@ -23,14 +23,15 @@ WITH member AS MATERIALIZED (
         SELECT bucket_hash, doc_id,
             row_number() OVER in_bucket AS place,
             lead(doc_id) OVER in_bucket AS next_id
-        FROM {band} WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
+        FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+        WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
     ) AS numbered
     WHERE place > 1 OR next_id IS NOT NULL
 )
 SELECT DISTINCT anchor.doc_id AS left_id, other.doc_id AS right_id
 FROM member AS anchor JOIN member AS other
     ON other.bucket_hash = anchor.bucket_hash AND other.doc_id > anchor.doc_id
-WHERE (%(bucket_limit)s = 0 OR anchor.place <= %(bucket_limit)s) AND anchor.doc_id > %(after)s
+WHERE %(bucket_limit)s = 0 OR anchor.place <= %(bucket_limit)s
 ORDER BY left_id, right_id
 
 -- name: look_up_candidates
@@ -73,6 +74,30 @@ CROSS JOIN LATERAL (
     SELECT doc_id FROM {band} WHERE bucket_hash = bucket.bucket_hash
     ORDER BY doc_id LIMIT %(bucket_limit)s
 ) AS anchor
+
+-- name: find_full_buckets
+-- Bucket count, largest size, and the buckets over the limit in order, each with its size and its last anchor. Reads
+-- the whole index on (bucket_hash, doc_id).
+WITH bucket AS MATERIALIZED (
+    SELECT count(*) AS buckets, max(members) AS largest,
+        array_agg(bucket_hash ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
+            AS hashes,
+        array_agg(members ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
+            AS sizes
+    FROM (SELECT bucket_hash, count(*) AS members FROM {band} GROUP BY bucket_hash) AS counted
+)
+SELECT buckets, coalesce(largest, 0), coalesce(hashes, '{{}}'), coalesce(sizes, '{{}}'), ARRAY(
+    SELECT anchor.doc_id FROM unnest(hashes) WITH ORDINALITY AS full_bucket (bucket_hash, place)
+    CROSS JOIN LATERAL (
+        SELECT doc_id FROM {band} WHERE bucket_hash = full_bucket.bucket_hash
+        ORDER BY doc_id OFFSET %(bucket_limit)s - 1 LIMIT 1
+    ) AS anchor
+    ORDER BY full_bucket.place)
+FROM bucket
+
+-- name: analyze_bands
+-- Planner statistics after the load; its rows are frozen, so that nothing is left for VACUUM.
+ANALYZE {band}
 
 -- name: count_buckets
 -- Bucket count, largest size, buckets over the limit and links left out (a pair counts once per bucket). Reads the

@@ -46,7 +46,7 @@ RETURNING generation_id
 -- name: list_generations
 -- One generation, those of a collection, or all, by profile and age. Reads all generations.
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, temporary, state, stage,
-    verified_through, recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
+    recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
     dropping, ready_at, retired_at
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 WHERE (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
@@ -80,7 +80,7 @@ UPDATE nearsim.generation SET detached = %(detached)s WHERE generation_id = %(ge
 
 -- name: set_stage
 -- Record the progress of a build. Relies on generation_pkey.
-UPDATE nearsim.generation SET stage = %(stage)s, verified_through = %(verified_through)s
+UPDATE nearsim.generation SET stage = %(stage)s
 WHERE generation_id = %(generation_id)s
 
 -- name: add_figures

@@ -34,8 +34,8 @@ UPDATE {signature} AS signature SET head_id = twins.first_id
 FROM twins WHERE signature.doc_id = twins.doc_id AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: read_head_sketches
--- Sketches of all heads, for their band rows. Reads the whole table.
-SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id
+-- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
+SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
 
 -- name: sample_sketches
 -- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.

@@ -12,13 +12,14 @@ from nearsim_db.store.schema.tables.generations import (
     similar_pair,
 )
 from nearsim_db.store.schema.tables.schema_floor import schema_floor
-from nearsim_db.store.schema.tables.work import change, lease, work
+from nearsim_db.store.schema.tables.work import build_slice, change, lease, work
 
 __all__ = [
     "INDEX_SCHEMA",
     "SCHEMA",
     "attachment",
     "band",
+    "build_slice",
     "change",
     "cluster_member",
     "collection",

@@ -73,13 +73,6 @@ generation = Table(
         server_default=text("'sign'"),
         comment="Stage of its build: sign, bands, pairs, clusters, done",
     ),
-    Column(
-        "verified_through",
-        BigInteger,
-        nullable=False,
-        server_default=text("0"),
-        comment="doc_id up to which the build has verified pairs",
-    ),
     Column("recipe", JSONB, nullable=False, comment="The complete recipe, including defaults"),
     Column(
         "fingerprint",

@@ -1,6 +1,7 @@
-"""Captured changes, the work queue and its leases."""
+"""Captured changes, the work queue with its leases, and the slices of builds."""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from nearsim_db.store.schema.tables.base import metadata, timestamp_column
 
@@ -101,6 +103,56 @@ work = Table(
         postgresql_where=text("set_aside_at IS NOT NULL"),
     ),
     comment="Work queue of a generation: sign, search and link, with leases, retries and errors",
+)
+
+build_slice = Table(
+    "build_slice",
+    metadata,
+    Column(
+        "generation_id",
+        Integer,
+        ForeignKey(
+            "nearsim.generation.generation_id", name="build_slice_generation_fkey", ondelete="CASCADE"
+        ),
+        nullable=False,
+        comment="The generation",
+    ),
+    Column(
+        "stage", Text, nullable=False, comment="sign (a range of documents) or pairs (a range of buckets)"
+    ),
+    Column(
+        "slice_no",
+        Integer,
+        nullable=False,
+        comment="Number of the slice in its stage, from 0, in the order of the ranges",
+    ),
+    Column("low", BigInteger, nullable=False, comment="First doc_id or bucket_hash"),
+    Column("high", BigInteger, nullable=False, comment="Last doc_id or bucket_hash"),
+    Column(
+        "documents",
+        BigInteger,
+        nullable=False,
+        comment="Documents to sign, or this slice's share of the documents with bands",
+    ),
+    Column("done", Boolean, nullable=False, server_default=text("false"), comment="Whether it is done"),
+    Column("counts", JSONB, nullable=False, server_default=text("'{}'"), comment="What was counted in it"),
+    Column(
+        "full_buckets",
+        ARRAY(BigInteger),
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="Buckets over the limit in this range",
+    ),
+    Column(
+        "last_anchors",
+        ARRAY(BigInteger),
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="The last anchor of each",
+    ),
+    PrimaryKeyConstraint("generation_id", "stage", "slice_no", name="build_slice_pkey"),
+    CheckConstraint("stage IN ('sign', 'pairs')", name="build_slice_stage_known"),
+    comment="Slices of a running build, which any number of processes take; deleted when the build is done",
 )
 
 change = Table(

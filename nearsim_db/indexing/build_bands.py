@@ -1,0 +1,86 @@
+"""The stage of a build that loads the band rows of all heads, in one transaction."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.indexing import build_progress, shingle_length
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import Progress
+from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.store import bands, generation_rows, signatures
+from nearsim_db.store.driver import Connection, Engine
+
+_SKETCHES_PER_BATCH = 20_000
+_BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
+
+
+def load(engine: Engine, context: Context, progress: Progress) -> None:
+    """Load the band rows and index them; nothing is kept of an attempt that was interrupted."""
+    family, generation = context.encoder.family, context.generation
+    with engine.connect() as reading, engine.connect() as writing:
+        _forecast(writing, context)
+        build_progress.commit(writing, generation)
+        heads, total = 0, signatures.count_heads(writing, context.leaves)
+        bands.truncate_bands(writing, context.leaves)
+        sketches = signatures.stream_head_sketches(
+            reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
+        )
+        for doc_ids, keys in _band_keys(context, sketches):
+            bands.write_bands(writing, context.leaves, doc_ids, keys, freeze=True)
+            heads += len(doc_ids)
+            build_progress.check_not_stopped(writing, generation)
+            build_progress.record(engine, generation, heads, total)
+            progress("bands", heads, total)
+        reading.rollback()
+        bands.index_bands(writing, context.leaves)
+        bands.analyze_bands(writing, context.leaves)
+        generation_rows.set_stage(writing, generation, "pairs")
+        build_progress.commit(writing, generation)
+
+
+def _forecast(connection: Connection, context: Context) -> None:
+    """Record and warn of the expected number of candidates before the long stage."""
+    family = context.encoder.family
+    sample = signatures.sample_sketches(
+        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
+    )
+    expected = candidate_forecast.candidates_per_document(
+        context.encoder.band_keys(sample),
+        context.encoder.profile.amplification,
+        signatures.count_heads(connection, context.leaves),
+    )
+    generation_rows.add_figures(
+        connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
+    )
+    profile = context.encoder.profile
+    sizes = recipe_warnings.FeatureTotals(*signatures.count_features(connection, context.leaves))
+    _warn(context, recipe_warnings.of_features(profile, sizes) + recipe_warnings.of_sketches(profile, sample))
+    # A build parses each page once; profile create and doctor check shingles of HTML.
+    if not profile.recipe.normalise.html:
+        short = shingle_length.warn_of_index(connection, context.generation, profile)
+        _warn(context, [short] if short is not None else [])
+    _warn(context, [advice] if (advice := candidate_forecast.warning(expected)) else [])
+
+
+def _warn(context: Context, warnings: list[str]) -> None:
+    for one in warnings:
+        context.warn(f"profile {context.generation.profile}: {one}")
+
+
+def _band_keys(
+    context: Context, sketches: Iterator[tuple[NDArray[np.int64], NDArray[np.generic]]]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+    """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
+    run: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
+    rows = 0
+    for doc_ids, block in chain(sketches, [(None, None)]):
+        if doc_ids is not None and block is not None:
+            keys = context.encoder.band_keys(block)
+            run.append((doc_ids, keys))
+            rows += keys.size
+        if run and (doc_ids is None or rows >= _BAND_ROWS_PER_COPY):
+            yield np.concatenate([ids for ids, _ in run]), np.concatenate([keys for _, keys in run])
+            run, rows = [], 0

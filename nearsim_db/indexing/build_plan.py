@@ -1,0 +1,79 @@
+"""Before and after the slices of a stage: how the work is divided, and what completes it."""
+
+import numpy as np
+
+from nearsim_db.indexing import build_progress
+from nearsim_db.indexing.context import Context
+from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.store import (
+    bands,
+    build_slices,
+    collection_rows,
+    documents,
+    generation_rows,
+    partitions,
+    retention,
+    signatures,
+)
+from nearsim_db.store.attached import attachments
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.work import queue
+
+_DOCUMENTS_PER_SLICE = 4_000
+_LEAST_ROWS_PER_SLICE = 100_000
+_SLICES = 16
+_MOST_ROWS_PER_SLICE = 2_500_000
+
+
+def plan_signing(connection: Connection, context: Context) -> None:
+    """Divide the documents to sign into slices, unless that is done."""
+    generation, leaves, age = context.generation, context.leaves, context.retained_seconds
+    partitions.create(connection, leaves, temporary=generation.temporary)
+    connection.commit()
+    retention.begin(connection, leaves, age)
+    connection.commit()
+    if not build_slices.read_progress(connection, leaves, "sign").slices:
+        total = collection_rows.count_documents(connection, generation.collection_id)
+        total -= documents.count_past_retention(connection, generation.collection_id, age)
+        generation_rows.add_figures(connection, generation, {"documents": total})
+        build_slices.plan_signing(connection, leaves, generation.collection_id, age, _DOCUMENTS_PER_SLICE)
+    build_progress.commit(connection, generation)
+
+
+def finish_signing(connection: Connection, context: Context) -> None:
+    """Find the heads among the signed documents, and warn if the recipe does not suit the texts."""
+    generation = context.generation
+    for message in recipe_warnings.of_texts(context.encoder.profile, context.texts):
+        context.warn(f"profile {generation.profile}: {message}")
+    signatures.index_signatures(connection, context.leaves)
+    if attachments.find_attachment(connection, generation.collection_id) is not None:
+        # Texts that differ from the recorded revision were left out; compare them again.
+        queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])
+    generation_rows.set_stage(connection, generation, "bands")
+    build_progress.commit(connection, generation)
+
+
+def plan_pairs(connection: Connection, context: Context) -> None:
+    """Divide the buckets into slices of about as many band rows, unless that is done."""
+    if build_slices.read_progress(connection, context.leaves, "pairs").slices:
+        connection.rollback()
+        return
+    full, figures = bands.find_full_buckets(connection, context.leaves, context.bucket_limit)
+    heads = signatures.count_heads(connection, context.leaves)
+    bounds = _quantiles(connection, context, heads * context.encoder.profile.bands)
+    build_slices.plan_pairs(connection, context.leaves, bounds, heads, full)
+    generation_rows.add_figures(connection, context.generation, figures)
+    build_progress.commit(connection, context.generation)
+
+
+def _quantiles(connection: Connection, context: Context, rows: int) -> list[int]:
+    """Return the bucket hashes that divide the band rows into slices of about the same size, from a sample."""
+    per_slice = min(max(rows // _SLICES, _LEAST_ROWS_PER_SLICE), _MOST_ROWS_PER_SLICE)
+    family = context.encoder.family
+    sample = signatures.sample_sketches(
+        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
+    )
+    keys = np.sort(to_bigint(context.encoder.band_keys(sample)).reshape(-1))
+    places = np.arange(per_slice, rows, per_slice) * len(keys) // max(rows, 1)
+    return [int(bound) for bound in np.unique(keys[places]) if bound > -(2**63)]

@@ -1,0 +1,113 @@
+"""The slices of a build, which any number of processes take: documents to sign, buckets whose candidates are verified.
+
+What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from nearsim_db.indexing import build_progress, steps
+from nearsim_db.indexing.band_keys import BandKeys
+from nearsim_db.indexing.context import Context
+from nearsim_db.store import bands, build_slices, documents, pairs, signatures
+from nearsim_db.store.build_slices import Slice, SlicedStage
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.work import queue
+
+_CANDIDATES_PER_BATCH = 16_384
+
+
+class Taker:
+    """Takes slices of a build, one at a time. `report` is called after each batch."""
+
+    def __init__(
+        self, reading: Connection, writing: Connection, context: Context, report: Callable[[], None]
+    ) -> None:
+        self._reading = reading
+        self._writing = writing
+        self._context = context
+        self._report = report
+        self._keys: BandKeys | None = None
+
+    def take(self, stage: SlicedStage) -> bool:
+        """Do a slice that no other process works on; return False if there is none.
+
+        Raises BuildStoppedError if the build was paused or abandoned.
+        """
+        leaves = self._context.leaves
+        part = build_slices.take_slice(self._writing, leaves, stage)
+        if part is None:
+            self._writing.rollback()
+            return False
+        # A purge deletes from a stopped build only between slices.
+        take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
+        self._context.reset_findings()
+        work = self._sign if stage == "sign" else self._find_pairs
+        work(part)
+        build_slices.finish_slice(self._writing, leaves, stage, part, self._context.step_counts)
+        build_progress.commit(self._writing, self._context.generation)
+        self._context.reset_findings()
+        return True
+
+    def _sign(self, part: Slice) -> None:
+        context = self._context
+        with closing(
+            documents.stream_unsigned(
+                self._reading,
+                context.collection_id,
+                context.leaves,
+                (part.low, part.high),
+                context.retained_seconds,
+                self._reading.rollback,
+                vectors=context.encoder.takes_vectors,
+            )
+        ) as batches:
+            for batch in batches:
+                context.sample_texts(batch)
+                rows = steps.sign_documents(context, batch)
+                signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
+                self._check()
+        self._reading.rollback()
+
+    def _find_pairs(self, part: Slice) -> None:
+        """Verify the candidates whose first linking bucket is in the slice; other slices have the rest."""
+        context, stale = self._context, set[int]()
+        full = build_slices.read_full_buckets(self._writing, context.leaves, part)
+        context.step_counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
+        with closing(
+            bands.stream_candidates(
+                self._reading,
+                context.leaves,
+                context.bucket_limit,
+                (part.low, part.high),
+                _CANDIDATES_PER_BATCH,
+            )
+        ) as blocks:
+            for block in blocks:
+                own = self._band_keys().without_earlier(self._writing, context, block, part, full)
+                verified = steps.verify_candidates(self._writing, context, own)
+                pairs.load_pairs(self._writing, context.leaves, verified)
+                stale |= context.stale
+                context.stale.clear()
+                self._check()
+        self._reading.rollback()
+        # Documents whose text was being changed are searched once signed again. They are queued with the slice because
+        # only this process knows of them.
+        queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
+
+    def _band_keys(self) -> BandKeys:
+        if self._keys is None:
+            self._keys = BandKeys.load(self._writing, self._context)
+        return self._keys
+
+    def _check(self) -> None:
+        build_progress.check_not_stopped(self._writing, self._context.generation)
+        self._report()
+
+
+@contextmanager
+def taking(engine: Engine, context: Context, report: Callable[[], None]) -> Iterator[Taker]:
+    """Take slices during the block."""
+    with engine.connect() as reading, engine.connect() as writing:
+        yield Taker(reading, writing, context, report)

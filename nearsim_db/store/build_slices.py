@@ -1,0 +1,114 @@
+"""Slices of a build: ranges of documents to sign, and of buckets whose pairs are searched.
+
+A slice is taken, worked on and finished in one transaction; its row lock keeps other processes off it until then.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg.types.json import Jsonb
+
+from nearsim_db.records import CollectionId
+from nearsim_db.store.bands import FullBuckets
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_first, fetch_one, fetch_rows
+from nearsim_db.store.driver.statements import Leaves, statement
+
+SlicedStage = Literal["sign", "pairs"]
+
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A range of doc_ids or bucket hashes, with both ends."""
+
+    slice_no: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceProgress:
+    """Slices of a stage, those not done, and how many documents of all are done."""
+
+    slices: int
+    unfinished: int
+    done: int
+    documents: int
+
+
+def plan_signing(
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    age_seconds: int | None,
+    documents: int,
+) -> None:
+    """Divide the documents without a signature into slices of `documents` each."""
+    parameters = {"collection_id": collection_id, "age": age_seconds, "documents": documents}
+    driver(connection).execute(statement("plan_sign_slices", leaves), parameters)
+
+
+def plan_pairs(
+    connection: Connection, leaves: Leaves, bounds: Sequence[int], heads: int, full: FullBuckets
+) -> None:
+    """Divide all buckets into slices at `bounds`, the first bucket hashes of all slices but the first."""
+    lows = [_LEAST, *bounds]
+    highs = [*(bound - 1 for bound in bounds), _LARGEST]
+    for number, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        inside = full.between(low, high)
+        parameters = {
+            "slice_no": number,
+            "low": low,
+            "high": high,
+            "documents": heads * (number + 1) // len(lows) - heads * number // len(lows),
+            "full_buckets": packed(inside.hashes),
+            "last_anchors": packed(inside.last_anchors),
+        }
+        driver(connection).execute(statement("plan_pair_slice", leaves), parameters)
+
+
+def take_slice(connection: Connection, leaves: Leaves, stage: SlicedStage) -> Slice | None:
+    """Take a slice that no other process works on, until the transaction ends; None if there is none."""
+    return fetch_first(connection, Slice, statement("take_slice", leaves), {"stage": stage})
+
+
+def finish_slice(
+    connection: Connection, leaves: Leaves, stage: SlicedStage, part: Slice, counts: dict[str, int]
+) -> None:
+    """Mark a slice as done."""
+    parameters = {"stage": stage, "slice_no": part.slice_no, "counts": Jsonb(counts)}
+    driver(connection).execute(statement("finish_slice", leaves), parameters)
+
+
+def read_progress(connection: Connection, leaves: Leaves, stage: SlicedStage) -> SliceProgress:
+    """Return how much of a stage is done; it has no slices if it was not planned."""
+    found = fetch_one(
+        connection, lambda *row: [int(one) for one in row], statement("read_slices", leaves), {"stage": stage}
+    )
+    return SliceProgress(*found)
+
+
+def sum_counts(connection: Connection, leaves: Leaves, stage: SlicedStage) -> dict[str, int]:
+    """Return what was counted in the slices of a stage."""
+    rows = fetch_rows(connection, statement("sum_slice_counts", leaves), {"stage": stage})
+    return {name: int(amount) for name, amount in rows}
+
+
+def read_full_buckets(connection: Connection, leaves: Leaves, part: Slice) -> FullBuckets:
+    """Return the buckets over the limit below a slice."""
+    command = statement("read_full_buckets", leaves)
+    rows = fetch_rows(connection, command, {"slice_no": part.slice_no}, binary=True)
+    found: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 2)
+    return FullBuckets(found[:, 0], found[:, 1])
+
+
+def delete_slices(connection: Connection, leaves: Leaves) -> None:
+    """Delete the slices of a finished build."""
+    driver(connection).execute(statement("delete_slices", leaves))

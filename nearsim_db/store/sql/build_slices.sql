@@ -1,0 +1,57 @@
+-- name: plan_sign_slices
+-- Divide the documents without a signature, in doc_id order, into slices; with an age, only documents within it. Reads
+-- the whole collection, but no texts.
+INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents)
+SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*)
+FROM (
+    SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.document
+    WHERE collection_id = %(collection_id)s
+        AND coalesce(published_at, created_at)
+            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
+) AS unsigned
+GROUP BY 3
+UNION ALL
+-- An empty slice, so that a stage without work is planned too.
+SELECT {generation_id}, 'sign', -1, 0, 0, 0
+
+-- name: plan_pair_slice
+-- Add a slice of buckets, with those over the limit.
+INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents, full_buckets, last_anchors)
+VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
+
+-- name: take_slice
+-- Lock the first slice that nobody works on, until the transaction ends. The server ends the session of a process that
+-- stops for so long that others should take over. Relies on build_slice_pkey.
+SELECT slice_no, low, high FROM nearsim.build_slice,
+    (SELECT set_config('idle_in_transaction_session_timeout', '300s', true)) AS configured
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND NOT done
+ORDER BY slice_no LIMIT 1 FOR UPDATE OF build_slice SKIP LOCKED
+
+-- name: finish_slice
+-- Mark a slice as done. Relies on build_slice_pkey.
+UPDATE nearsim.build_slice SET done = true, counts = %(counts)s
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND slice_no = %(slice_no)s
+
+-- name: read_slices
+-- Slices of a stage, those not done, and their documents: done and all. Relies on build_slice_pkey.
+SELECT count(*), count(*) FILTER (WHERE NOT done), coalesce(sum(documents) FILTER (WHERE done), 0),
+    coalesce(sum(documents), 0)
+FROM nearsim.build_slice WHERE generation_id = {generation_id} AND stage = %(stage)s
+
+-- name: sum_slice_counts
+-- What was counted in the slices of a stage. Relies on build_slice_pkey.
+SELECT key, sum(CAST(value AS bigint)) FROM nearsim.build_slice CROSS JOIN LATERAL jsonb_each_text(counts)
+WHERE generation_id = {generation_id} AND stage = %(stage)s
+GROUP BY key
+
+-- name: read_full_buckets
+-- Buckets over the limit below a slice, in order, each with its last anchor. Relies on build_slice_pkey.
+SELECT bucket_hash, last_anchor FROM nearsim.build_slice
+CROSS JOIN LATERAL unnest(full_buckets, last_anchors) AS bucket (bucket_hash, last_anchor)
+WHERE generation_id = {generation_id} AND stage = 'pairs' AND slice_no < %(slice_no)s
+ORDER BY bucket_hash
+
+-- name: delete_slices
+-- Delete the slices of a finished build. Relies on build_slice_pkey.
+DELETE FROM nearsim.build_slice WHERE generation_id = {generation_id}
