@@ -14,6 +14,7 @@ from benchmarks.living.system import (
     read_backlog,
     running_workers,
 )
+from benchmarks.living.wal import describe, make_readable
 from benchmarks.processes import processor_seconds
 from nearsim_db.index import Index
 from nearsim_db.records import Document
@@ -61,7 +62,7 @@ def measure_throughput(
         own = [psutil.Process(process.pid) for process in minded.processes]
         processes = {"server": [system.postmaster()], "workers": own}
         before = {name: sum(map(processor_seconds, group)) for name, group in processes.items()}
-        first_id, wal = _newest(connection), _wal_bytes(connection)
+        first_id, wal, wal_start = _newest(connection), _wal_bytes(connection), make_readable(connection)
         started, url = time.perf_counter(), system.url
         with running_writers(url, system.collection_id, documents, writers, most_waiting):
             while _newest(connection) == first_id:
@@ -71,6 +72,7 @@ def measure_throughput(
         searched, linked = _wait_until_drained(connection, started)
         used = {name: sum(map(processor_seconds, group)) - before[name] for name, group in processes.items()}
         wal = _wal_bytes(connection) - wal
+        described = describe(connection, wal_start, len(documents))
         set_aside = read_backlog(connection).set_aside
         ended = sum(process.poll() is not None for process in minded.processes)
     return {
@@ -80,6 +82,7 @@ def measure_throughput(
         "seconds until clustered": round(linked, 2),
         "documents/s committed and searched": round(len(documents) / searched),
         "WAL bytes a document": round(wal / len(documents)),
+        "of these": described,
         "cores used": {name: round(seconds / linked, 2) for name, seconds in used.items()},
         "workers that ended": ended,
         "set aside": set_aside,

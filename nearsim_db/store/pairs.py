@@ -6,6 +6,7 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.errors import UniqueViolation
 
 from nearsim_db.records import Match, Pair
 from nearsim_db.similarity.batches import VerifiedPairs
@@ -39,7 +40,11 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
         "unions": None if pairs.union is None else packed(pairs.union[kept].astype(np.int32)),
         "distances": None if pairs.distance is None else packed(pairs.distance[kept]),
     }
-    rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
+    try:
+        with connection.begin_nested():
+            rows = fetch_rows(connection, statement("insert_new_pairs", leaves), parameters, binary=True)
+    except UniqueViolation:  # another session inserted one of them at the same time
+        rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
     return np.array(rows, np.int64).reshape(-1, 2)
 
 

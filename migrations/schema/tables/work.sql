@@ -13,7 +13,7 @@ CREATE TABLE nearsim.work (
     set_aside_at timestamptz,
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
     CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'tell'))
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0;
 CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
     WHERE attempts > 0 AND set_aside_at IS NULL;

@@ -128,24 +128,21 @@ WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
 RETURNING work.doc_id, work.reached, work.attempts
 
 -- name: finish_work
--- Remove documents from a stage's queue in the transaction that stores the result; returns those still under the
--- lease. Documents changed meanwhile stay queued as new. Relies on work_pkey.
-WITH leased AS MATERIALIZED (
-    SELECT doc_id, again FROM nearsim.work
-    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-        AND lease_id = %(lease_id)s
-    ORDER BY doc_id FOR UPDATE
-), done AS (
-    DELETE FROM nearsim.work
-    WHERE generation_id = {generation_id} AND stage = %(stage)s
-        AND doc_id = ANY (ARRAY(SELECT doc_id FROM leased WHERE NOT again))
-), kept AS (
-    UPDATE nearsim.work
-    SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
-    WHERE generation_id = {generation_id} AND stage = %(stage)s
-        AND doc_id = ANY (ARRAY(SELECT doc_id FROM leased WHERE again))
-)
-SELECT doc_id FROM leased ORDER BY doc_id
+-- Remove documents from a stage's queue in the transaction that stores the result; returns those that were still under
+-- the lease, except those that were queued again meanwhile. Relies on work_pkey.
+DELETE FROM nearsim.work
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND lease_id = %(lease_id)s AND NOT again
+RETURNING doc_id
+
+-- name: requeue_work
+-- Queue documents as new that were queued again while they were processed: what is left under the lease after
+-- finish_work, in a later snapshot, which sees what finish_work waited for. Relies on work_pkey.
+UPDATE nearsim.work
+SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND lease_id = %(lease_id)s
+RETURNING doc_id
 
 -- name: lock_work
 -- Lock work under a lease until the transaction ends; no row if the lease was lost. Relies on work_pkey.

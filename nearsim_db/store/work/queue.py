@@ -115,7 +115,10 @@ def finish(
 ) -> list[int]:
     """Remove documents from a stage's queue; return those still under the lease."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    return fetch_values(connection, statement("finish_work", leaves), parameters)
+    finished: list[int] = fetch_values(connection, statement("finish_work", leaves), parameters)
+    if len(finished) < len(doc_ids):
+        finished += fetch_values(connection, statement("requeue_work", leaves), parameters)
+    return sorted(finished)
 
 
 def lock_work(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
