@@ -1,4 +1,4 @@
-"""Growth of build time and memory with the corpus, and the effect of bucket_limit on recall.
+"""The effect of bucket_limit on recall and on the build.
 
     python benchmarks/scale.py corpus [--sizes 10000 100000] [--bucket-limit 64 0]
     python benchmarks/scale.py templates [--family 2000] [--others 20000] [--bucket-limit 8 64 0]
@@ -211,26 +211,12 @@ def write_family(family: int, others: int, seed: int, folder: Path) -> Iterable[
     yield f"{family} of one template among {others}", path
 
 
-def growth(results: Sequence[Mapping[str, object]]) -> dict[str, float]:
-    """Return for each limit how many times longer a document took in the largest corpus than in the smallest."""
-    ratios: dict[str, float] = {}
-    for limit in {str(one["bucket_limit"]) for one in results}:
-        costs = {
-            int(str(one["documents"])): float(str(one["seconds"])) / int(str(one["documents"]))
-            for one in results
-            if str(one["bucket_limit"]) == limit
-        }
-        if len(costs) > 1:
-            ratios[f"bucket_limit {limit}"] = round(costs[max(costs)] / costs[min(costs)], 3)
-    return ratios
-
-
 def read_options() -> argparse.Namespace:
     """Parse the command line."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     commands = parser.add_subparsers(dest="command", required=True)
-    corpus = commands.add_parser("corpus", help="synthetic corpora of growing size")
+    corpus = commands.add_parser("corpus", help="synthetic corpora")
     corpus.add_argument(
         "--sizes", type=int, nargs="+", default=(10_000, 100_000), help="default: %(default)s"
     )
@@ -270,7 +256,7 @@ def main() -> None:
         else:
             corpora = write_family(options.family, options.others, options.seed, folder)
         results = run_corpora(corpora, options)
-    print(json.dumps({"results": results, "growth": growth(results), "machine": machine()}, indent=2))
+    print(json.dumps({"results": results, "machine": machine()}, indent=2))
     print(describe_machine(machine()), file=sys.stderr)
 
 

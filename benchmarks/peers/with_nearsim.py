@@ -7,7 +7,6 @@ import uuid
 
 from benchmarks.peers.job import RECIPE, read_job
 from nearsim_db import Index
-from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import load
 
@@ -18,7 +17,7 @@ def main() -> None:
     """Index a file in PostgreSQL and look up texts, at most 20 matches each."""
     job = read_job()
     name = f"lookups-{uuid.uuid4().hex[:8]}"
-    with Index.connect(job.server, collection=name) as index, temporary_collection(index.database, name):
+    with Index.connect(job.server, collection=name) as index:
         index.create_profile("default", load(RECIPE))
         index.ingest(Source([job.input]))
         job.time_lookups(lambda text: index.similar_to_text(text, limit=_MATCHES))

@@ -229,13 +229,6 @@ def test_merges_are_counted() -> None:
     assert scale.merge_recall(truth, np.arange(6)) == 0
 
 
-def test_growth_compares_seconds_per_document() -> None:
-    small = {"bucket_limit": 64, "documents": 10, "seconds": 1.0}
-    large = {"bucket_limit": 64, "documents": 100, "seconds": 15.0}
-    alone = {"bucket_limit": 0, "documents": 10, "seconds": 1.0}
-    assert scale.growth([small, large, alone]) == {"bucket_limit 64": 1.5}
-
-
 def test_reference_has_the_true_pairs(
     documents: list[Document], true_pairs: Pairs, recipe: Recipe, tmp_path: Path
 ) -> None:

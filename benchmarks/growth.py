@@ -1,0 +1,305 @@
+"""Growth of the cost of an index with its documents, and the cost of skewed corpora.
+
+    python -m benchmarks.growth sizes [--sizes 10000 100000 1000000] [--lookups 1000]
+    python -m benchmarks.growth sizes --sizes 100000 3000000
+    python -m benchmarks.growth skew [--documents 100000] [--rounds 3]
+
+`sizes` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a server
+of its own, which is removed before the next size: 3,000,000 documents need some 30 GB of disk in the temporary folder
+(TMPDIR). Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four
+times a second), the client's memory, the time a document as a ratio to 100,000 documents or else to the first size,
+bytes on disk by table, and look-ups of texts that are not in the index: the first time after a restart of the server,
+its files still in the cache of the operating system, and again.
+
+`skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents from a single
+template, which share their buckets; one where 5 % carry the same block of boilerplate; one with 2,000 exact copies.
+Ratios are to the plain corpus of the same round.
+"""
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import psutil
+import psycopg
+
+from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
+from benchmarks.measure import describe_machine, machine, ratio, spread
+from benchmarks.own_server import own_server
+from benchmarks.plan import Shares
+from benchmarks.processes import Cost, processor_seconds, run_measured
+from benchmarks.templates import with_family
+from nearsim_db import Document, Index
+from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.store.database import Database
+from nearsim_db.store.embedded.cluster import Cluster
+
+RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
+BASE = 100_000
+_SAMPLE_SECONDS = 0.25
+_MATCHES = 20
+_NOW = """
+SELECT coalesce((SELECT CASE state WHEN 'building' THEN stage ELSE 'afterwards' END
+                 FROM nearsim.generation ORDER BY generation_id DESC LIMIT 1), 'sign'),
+    (pg_current_wal_insert_lsn() - '0/0')::bigint
+"""
+_FULL_PAGES = "SELECT wal_fpi FROM pg_stat_wal"
+_BYTES = """
+SELECT relname, pg_total_relation_size(oid)::bigint FROM pg_class
+WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('nearsim', 'nearsim_index')
+"""
+
+
+@dataclass(slots=True)
+class Use:
+    """What a stage has used: seconds on the clock, processor seconds of client and server, bytes of WAL."""
+
+    figures: list[float] = field(default_factory=lambda: [0.0] * 4)
+
+    def add(self, more: Sequence[float]) -> None:
+        """Add the four figures of one interval."""
+        self.figures = [had + one for had, one in zip(self.figures, more, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """One ingest of `documents`: its cost in all and by stage, full-page images, and bytes a document by table."""
+
+    documents: int
+    cost: Cost
+    stages: dict[str, Use]
+    full_pages: int
+    bytes_by_table: dict[str, float]
+    lookups: dict[str, list[float]] = field(default_factory=dict)
+
+
+@contextmanager
+def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]:
+    """Sample the stage of the newest generation until the block ends, and sum up what each stage uses."""
+    stages: dict[str, Use] = {}
+    stopped = threading.Event()
+
+    def sample(connection: "psycopg.Connection[tuple[object, ...]]") -> tuple[str, list[float]]:
+        row = connection.execute(_NOW).fetchone()
+        assert row is not None
+        client = sum(map(processor_seconds, psutil.Process().children()))
+        return str(row[0]), [time.perf_counter(), client, processor_seconds(server), float(str(row[1]))]
+
+    def watch() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            _, before = sample(connection)
+            while not stopped.wait(_SAMPLE_SECONDS):
+                stage, now = sample(connection)
+                # The client's processes have left the sum once they ended.
+                passed = [max(0.0, new - old) for new, old in zip(now, before, strict=True)]
+                stages.setdefault(stage, Use()).add(passed)
+                before = now
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield stages
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def ingest(cluster: Cluster, file: Path, collection: str) -> tuple[Cost, dict[str, Use], int]:
+    """Create a profile and ingest a file with the commands; return the cost of the second, also by stage, and the
+    number of full-page images.
+    """
+    postmaster = cluster.status()
+    assert postmaster is not None
+    environment = {"NEARSIM_DATABASE_URL": cluster.dsn()}
+    command = [sys.executable, "-m", "nearsim_db"]
+    named = ["--collection", collection, "--quiet"]
+    run_measured([*command, "profile", "create", "default", "--recipe", str(RECIPE), *named], environment)
+    before = full_page_images(cluster.dsn())
+    with watched_stages(cluster.dsn(), postmaster.process) as stages:
+        cost, _ = run_measured([*command, "ingest", str(file), *named], environment, postmaster.process)
+    return cost, stages, full_page_images(cluster.dsn()) - before
+
+
+def full_page_images(url: str) -> int:
+    """Return how many images of whole pages the server has written to its WAL."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(_FULL_PAGES).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Ingested:
+    """Ingest a corpus of one size on a server of its own, and look up texts that are not in it."""
+    file = folder / f"corpus-{documents}.jsonl.gz"
+    corpus = Corpus(documents + lookups, seed=1).documents()
+    write_corpus(islice(corpus, documents), file, None)
+    with own_server(major) as cluster:
+        cost, stages, pages = ingest(cluster, file, "growth")
+        file.unlink()
+        with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+            sizes = bytes_by_table([(str(name), int(str(size))) for name, size in connection.execute(_BYTES)])
+        cluster.stop()
+        cluster.start()
+        times = look_up(cluster.dsn(), list(corpus))
+    shares = {name: size / documents for name, size in sizes.items()}
+    return Ingested(documents, cost, stages, pages, shares, times)
+
+
+def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return bytes by table, largest first, the partitions of all generations together."""
+    found: dict[str, int] = {}
+    for name, size in sizes:
+        parent = re.sub(r"(_\d+)+$", "", name)
+        found[parent] = found.get(parent, 0) + size
+    return dict(sorted(found.items(), key=lambda one: one[1], reverse=True))
+
+
+def look_up(url: str, documents: Sequence[CorpusDocument]) -> dict[str, list[float]]:
+    """Return the milliseconds of looking up each document's text, and of doing so again."""
+    times: dict[str, list[float]] = {"first": [], "again": []}
+    with Index.connect(url, collection="growth") as index:
+        index.check(Document("warm-up", None, "loads the kernels and opens the session"))
+        for milliseconds in times.values():
+            for one in documents:
+                began = time.perf_counter()
+                index.similar_to_text(one.text, one.title, limit=_MATCHES)
+                milliseconds.append((time.perf_counter() - began) * 1e3)
+    return times
+
+
+def size_tables(found: Sequence[Ingested]) -> str:
+    """Return the figures of all sizes as Markdown."""
+    base = next((one for one in found if one.documents == BASE), found[0])
+    lines = [
+        "| documents | seconds | us a document | ratio | client CPU, s | server CPU, s | client memory, MB | WAL, KB "
+        "a document | of it full pages, at most |",
+        "|---" * 9 + "|",
+    ]
+    for one in found:
+        a_document = one.cost.wall / one.documents
+        wal = sum(use.figures[3] for use in one.stages.values()) / one.documents / 1e3
+        pages = one.full_pages * 8.192 / one.documents
+        figures = [f"{one.documents:,}", f"{one.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
+        figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{one.cost.client:.1f}"]
+        figures += [f"{one.cost.server:.1f}", f"{one.cost.megabytes:.0f}", f"{wal:.2f}", f"{pages:.2f}"]
+        lines.append(f"| {' | '.join(figures)} |")
+    lines += [
+        "",
+        "| documents | stage | seconds | client CPU, s | server CPU, s | WAL, KB a document |",
+        "|---" * 6 + "|",
+    ]
+    for one in found:
+        for stage, use in one.stages.items():
+            wall, client, server, wal = use.figures
+            times = f"{wall:.1f} | {client:.1f} | {server:.1f} | {wal / one.documents / 1e3:.2f}"
+            lines.append(f"| {one.documents:,} | {stage} | {times} |")
+    return "\n".join([*lines, "", *disk_lines(found), "", *lookup_lines(found)])
+
+
+def disk_lines(found: Sequence[Ingested]) -> list[str]:
+    """Return the bytes a document by table, of tables with at least ten in one of the sizes."""
+    names = [name for name in found[-1].bytes_by_table if found[-1].bytes_by_table[name] >= 10]
+    lines = [f"| documents | {' | '.join(names)} | all |", "|---" * (len(names) + 2) + "|"]
+    for one in found:
+        cells = [f"{one.bytes_by_table.get(name, 0):,.0f}" for name in names]
+        lines.append(f"| {one.documents:,} | {' | '.join(cells)} | {sum(one.bytes_by_table.values()):,.0f} |")
+    return lines
+
+
+def lookup_lines(found: Sequence[Ingested]) -> list[str]:
+    """Return the milliseconds of look-ups, the first time and again."""
+    lines = ["| documents | first p50, ms | p99 | again p50 | p99 |", "|---" * 5 + "|"]
+    for one in found:
+        cells = [
+            f"{value:.2f}" for times in one.lookups.values() for value in np.quantile(times, [0.5, 0.99])
+        ]
+        lines.append(f"| {one.documents:,} | {' | '.join(cells)} |")
+    return lines
+
+
+def skewed(documents: int) -> dict[str, Iterator[CorpusDocument]]:
+    """Return corpora of one size by name, the plain one first."""
+    plain = Shares(exact=0, block=0)
+    family = documents * 92 // 100
+    rng = generator(np.random.SeedSequence([1, family]))
+    return {
+        "plain": Corpus(documents, 1, shares=plain).documents(),
+        "92 % of one template": with_family(Corpus(documents - family, 1, shares=plain), family, rng),
+        "5 % with one block": Corpus(documents, 1, shares=Shares(exact=0, block=0.05)).documents(),
+        "2,000 exact copies": Corpus(
+            documents, 1, shares=Shares(exact=min(2_000 / documents, 0.5), block=0)
+        ).documents(),
+    }
+
+
+def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
+    """Ingest the skewed corpora in turns and return the table."""
+    files = {name: folder / f"{place}.jsonl.gz" for place, name in enumerate(skewed(documents))}
+    for name, corpus in skewed(documents).items():
+        write_corpus(corpus, files[name], None)
+    costs: dict[str, list[Cost]] = {name: [] for name in files}
+    with own_server(major) as cluster, Database.connect(cluster.dsn()) as database:
+        for number in range(rounds):
+            for name, file in files.items():
+                collection = f"{file.stem.partition('.')[0]}-{number}"
+                costs[name].append(ingest(cluster, file, collection)[0])
+                delete_collection(database, collection)
+                print(f"{name}: {costs[name][-1].wall:.1f} s", file=sys.stderr)
+    lines = ["| corpus | seconds | times plain | processor seconds | times plain |", "|---" * 5 + "|"]
+    base = costs["plain"]
+    for name, found in costs.items():
+        walls, used = [one.wall for one in found], [one.client + one.server for one in found]
+        times = [
+            ratio(walls, [one.wall for one in base]),
+            ratio(used, [one.client + one.server for one in base]),
+        ]
+        lines.append(f"| {name} | {spread(walls)} | {times[0]} | {spread(used)} | {times[1]} |")
+    return "\n".join(lines)
+
+
+def read_options() -> argparse.Namespace:
+    """Parse the command line."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.growth", description=__doc__, formatter_class=layout
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    sizes = commands.add_parser("sizes", help="corpora of growing size")
+    sizes.add_argument("--sizes", type=int, nargs="+", default=(10_000, BASE, 1_000_000))
+    sizes.add_argument("--lookups", type=int, default=1_000, help="texts (default: %(default)s)")
+    skew = commands.add_parser("skew", help="skewed corpora of one size")
+    skew.add_argument("--documents", type=int, default=BASE, help="default: %(default)s")
+    skew.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    for command in (sizes, skew):
+        command.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure in a temporary folder and print Markdown."""
+    options = read_options()
+    with tempfile.TemporaryDirectory() as name:
+        if options.command == "skew":
+            print(measure_skew(options.major, options.documents, options.rounds, Path(name)))
+        else:
+            found = []
+            for size in options.sizes:
+                found.append(measure_size(options.major, size, options.lookups, Path(name)))
+                print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
+            print(size_tables(found))
+    print(f"\n{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
