@@ -24,6 +24,7 @@ class Probe:
     title: str | None
     body: str | None
     min_similarity: float
+    max_matches: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class LookupRequestService:
     def _answer(self, request: Probe) -> Answer:
         try:
             answer = self._lookups_for(request).find_wanted(
-                Document(_NO_ID, request.title, request.body), Wanted(request.min_similarity)
+                Document(_NO_ID, request.title, request.body),
+                Wanted(request.min_similarity, request.max_matches),
             )
         except Exception as error:
             if _is_transient(error):

@@ -6,7 +6,8 @@ from typing import LiteralString
 # for braces is the reader's own, the other tenant's, or what is nowhere.
 TRIALS: dict[str, LiteralString] = {
     "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
-    "ask(text,text,text,text,double precision,interval)": "SELECT nearsim.ask('a text', collection => {collection})",
+    "ask(text,text,text,text,double precision,interval,integer)": "SELECT nearsim.ask("
+    "'a text', collection => {collection})",
     "attached_text(bigint)": "SELECT nearsim.attached_text({doc})",
     "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
     "body_of(bigint)": "SELECT nearsim.body_of({doc})",
@@ -36,19 +37,22 @@ TRIALS: dict[str, LiteralString] = {
     "ORDER BY 1",
     "reason_of(nearsim.pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
     "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
+    "similar_in_buckets(integer,integer,bigint,double precision,double precision,integer,integer)": "SELECT * "
+    "FROM nearsim.similar_in_buckets({generation}, {collection_id}, {doc}, 0, 0, 1, NULL) ORDER BY 1",
+    "may_see_collection(integer)": "SELECT nearsim.may_see_collection({collection_id})",
     "may_see_generation(integer)": "SELECT nearsim.may_see_generation({generation})",
     "live_generation(integer,text)": "SELECT * FROM nearsim.live_generation({collection_id})",
     "live_generations_of(integer,text[])": "SELECT * FROM nearsim.live_generations_of({collection_id}, NULL)",
     "indexed_document(integer,bigint)": "SELECT * FROM nearsim.indexed_document({generation}, {doc})",
-    "similar_by_profiles(bigint,text[])": "SELECT * FROM nearsim.similar_by_profiles({doc})",
-    "similar_by_profiles(text,text[],text)": "SELECT * FROM nearsim.similar_by_profiles({id})",
-    "similar_to(bigint,double precision,integer,text)": "SELECT * FROM nearsim.similar_to({doc})",
-    "similar_to(text,double precision,integer,text,text)": "SELECT * FROM nearsim.similar_to({id})",
+    "similar_by_profiles(bigint,text[],integer)": "SELECT * FROM nearsim.similar_by_profiles({doc})",
+    "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
+    "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",
+    "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
     "source_text(regclass,text,text,text)": "SELECT nearsim.source_text("
     "'nearsim.document', 'external_id', 'body', {id})",
-    "similar_to_text(bigint)": "SELECT * FROM nearsim.similar_to_text({probe})",
-    "similar_to_text(text,jsonb,text,text,text,double precision,interval)": "CALL nearsim.similar_to_text('a text', "
-    "collection => {collection}, deadline => '0 seconds')",
+    "similar_to_text(bigint,integer)": "SELECT * FROM nearsim.similar_to_text({probe})",
+    "similar_to_text(text,jsonb,text,text,text,double precision,interval,integer)": "CALL nearsim.similar_to_text("
+    "'a text', collection => {collection}, deadline => '0 seconds')",
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
     "commit_request()": "CALL nearsim.commit_request()",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",

@@ -21,7 +21,17 @@ pytestmark = pytest.mark.each_major
 _NUMBERS = itertools.count()
 
 # (table, columns) that may be written; None stands for all of them.
-ASKING = {("probe", "INSERT"): {"collection_id", "profile", "title", "body", "min_similarity", "deadline"}}
+ASKING = {
+    ("probe", "INSERT"): {
+        "collection_id",
+        "profile",
+        "title",
+        "body",
+        "min_similarity",
+        "max_matches",
+        "deadline",
+    }
+}
 WRITING = {
     ("document", "INSERT"): None,
     ("document", "UPDATE"): None,

@@ -1,7 +1,8 @@
 -- Request a lookup, which a worker answers.
 CREATE FUNCTION nearsim.ask(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
-    min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds'
+    min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds',
+    max_matches integer DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -18,14 +19,18 @@ BEGIN
         RAISE EXCEPTION 'a similarity of % is outside 0..1', ask.min_similarity
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF ask.max_matches < 1 THEN
+        RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', ask.max_matches
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     home := nearsim.collection_named(ask.collection);
     -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
     until := clock_timestamp() + make_interval(secs => waits);
-    INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline)
-    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until)
+    INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches)
+    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until, ask.max_matches)
     RETURNING probe.probe_id INTO asked;
     RETURN asked;
 END
 $$;
-COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval) IS
-    'Request the documents that a text would be paired with; commit, then pass the returned number to similar_to_text()';
+COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer) IS
+    'Request the documents that a text would be paired with, with max_matches at most so many; commit, then pass the returned number to similar_to_text()';

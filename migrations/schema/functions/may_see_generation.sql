@@ -11,4 +11,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.may_see_generation(integer) IS
-    'Internal (used by the policies of partitions): whether a generation exists and current_user may see it';
+    'Internal (used by functions that read partitions): whether a generation exists and current_user may see it';

@@ -1,20 +1,25 @@
 -- Relies on the partitions' keys, as pairs_of does.
-CREATE FUNCTION nearsim.similar_by_profiles(doc_id bigint, profiles text[] DEFAULT NULL)
+CREATE FUNCTION nearsim.similar_by_profiles(
+    doc_id bigint, profiles text[] DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET jit = off AS $$
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
 BEGIN
+    IF max_matches < 1 THEN
+        RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     RETURN QUERY
         SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
             said.verdict
         FROM (
-            SELECT alike.other_id, array_agg(live.profile_name ORDER BY live.profile_name COLLATE "C") AS names,
+            SELECT alike.doc_id AS other_id, array_agg(live.profile_name ORDER BY live.profile_name COLLATE "C") AS names,
                 jsonb_object_agg(live.profile_name, alike.similarity) AS similarities,
                 max(alike.similarity) AS highest, min(alike.similarity) AS lowest
             FROM nearsim.live_generations_of(home, similar_by_profiles.profiles) AS live
             CROSS JOIN LATERAL nearsim.pairs_of(live.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
-            GROUP BY alike.other_id
+            GROUP BY alike.doc_id
         ) AS found
         CROSS JOIN LATERAL (
             SELECT document.doc_id, document.external_id, document.title FROM nearsim.document
@@ -26,19 +31,20 @@ BEGIN
                 AND verdict.right_id = greatest(similar_by_profiles.doc_id, found.other_id)
                 AND verdict.undone_at IS NULL LIMIT 1
         ) AS said ON true
-        ORDER BY found.highest DESC, found.other_id;
+        ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles.max_matches;
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[]) IS
-    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first';
+COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[], integer) IS
+    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many';
 
-CREATE FUNCTION nearsim.similar_by_profiles(external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL)
+CREATE FUNCTION nearsim.similar_by_profiles(
+    external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT * FROM nearsim.similar_by_profiles(
-        nearsim.document_named(external_id, collection), profiles);
+        nearsim.document_named(external_id, collection), profiles, max_matches);
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text) IS
+COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text, integer) IS
     'similar_by_profiles by external_id; name the collection if several have such a document';

@@ -1,16 +1,26 @@
--- Relies on document_pkey and verdict_one_current.
+-- Relies on document_pkey and verdict_one_current, and on the function that every generation has (create_lookup).
 CREATE FUNCTION nearsim.similar_to(
     doc_id bigint, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
-    profile text DEFAULT NULL)
+    profile text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document
-LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    home constant integer := nearsim.collection_of(doc_id);
     live record;
+    home integer;
     least_alike double precision;
     alike double precision;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
+    SELECT document.collection_id, known.name, count(*) OVER () AS profiles, generation.* INTO live
+    FROM nearsim.document
+    JOIN nearsim.profile AS known USING (collection_id)
+    LEFT JOIN nearsim.generation ON generation.profile_id = known.profile_id AND generation.state = 'live'
+    WHERE document.doc_id = similar_to.doc_id AND known.name = coalesce(similar_to.profile, known.name)
+    ORDER BY known.name <> 'default' LIMIT 1;
+    home := live.collection_id;
+    IF live.generation_id IS NULL OR profile IS NULL AND live.profiles > 1 AND live.name <> 'default' THEN
+        home := nearsim.collection_of(doc_id);
+        SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
+    END IF;
     least_alike := nearsim.least_similarity(live.recipe);
     alike := coalesce(min_similarity, least_alike);
     IF NOT alike BETWEEN 0 AND 1 THEN
@@ -18,45 +28,31 @@ BEGIN
     ELSIF min_shared_bands < 1 THEN
         RAISE EXCEPTION 'a minimum of % shared bands is out of range; choose 1 or more', min_shared_bands
             USING ERRCODE = 'invalid_parameter_value';
+    ELSIF max_matches < 1 THEN
+        RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF alike < least_alike OR min_shared_bands IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM nearsim.similar_in_buckets(live.generation_id, home, similar_to.doc_id, alike,
+            min_similarity, min_shared_bands, similar_to.max_matches);
+    ELSE
+        RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, 1, $4, $5, $6)',
+            'pairs_of_' || live.generation_id)
+            USING doc_id, home, coalesce(min_similarity, 0), live.bands, nearsim.metric_of(live.recipe), max_matches;
     END IF;
-    RETURN QUERY
-        SELECT named.doc_id, named.external_id, named.title, found.similarity, found.estimate, found.shared_bands,
-            found.intersection_size, found.union_size, found.numbers_differ, said.verdict, found.verified, found.distance
-        FROM (
-            SELECT kept.*, true AS verified
-            FROM nearsim.pairs_of(live.generation_id, similar_to.doc_id, coalesce(min_similarity, 0),
-                coalesce(min_shared_bands, 1)) AS kept
-            UNION ALL
-            SELECT met.other_id, met.estimate, CAST(met.estimate AS real), met.shared_bands, NULL, NULL,
-                met.numbers_differ, NULL, false
-            FROM nearsim.bucket_neighbours(live.generation_id, similar_to.doc_id, alike, min_shared_bands) AS met
-            WHERE alike < least_alike OR min_shared_bands < live.min_shared_bands
-                OR min_shared_bands > 0 AND live.recipe #>> '{match,amplification}' IS NOT NULL
-        ) AS found
-        CROSS JOIN LATERAL (
-            SELECT document.doc_id, document.external_id, document.title FROM nearsim.document
-            WHERE document.doc_id = found.other_id AND document.collection_id = home LIMIT 1
-        ) AS named
-        LEFT JOIN LATERAL (
-            SELECT verdict.verdict FROM nearsim.verdict
-            WHERE verdict.left_id = least(similar_to.doc_id, found.other_id)
-                AND verdict.right_id = greatest(similar_to.doc_id, found.other_id) AND verdict.undone_at IS NULL LIMIT 1
-        ) AS said ON true
-        ORDER BY found.similarity DESC, found.other_id;
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text) IS
-    'The documents that are similar to one, the most similar first. By default min_similarity and min_shared_bands are those of the recipe, and all rows are verified pairs. With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet; nearsim.documents shows its state';
+COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS
+    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are verified pairs. With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet; nearsim.documents shows its state';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
-    profile text DEFAULT NULL, collection text DEFAULT NULL)
+    profile text DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT * FROM nearsim.similar_to(
-        nearsim.document_named(external_id, collection), min_similarity, min_shared_bands, profile);
+        nearsim.document_named(external_id, collection), min_similarity, min_shared_bands, profile, max_matches);
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text) IS
+COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text, integer) IS
     'similar_to by external_id; name the collection if several have such a document';

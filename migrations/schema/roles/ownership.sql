@@ -10,7 +10,8 @@ BEGIN ATOMIC
             SELECT FROM (
                 SELECT relowner FROM pg_class
                 WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
-                UNION SELECT proowner FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+                UNION SELECT proowner FROM pg_proc
+                WHERE pronamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
             ) AS owned (owner)
             JOIN pg_roles ON pg_roles.oid = owner
             WHERE rolname NOT IN (current_user, new_owner, 'nearsim_admin') AND NOT rolsuper);
@@ -39,7 +40,7 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i' AND relkind = 'S')
             UNION ALL
             SELECT proowner, CAST(oid AS regprocedure)::text, 'ROUTINE'
-            FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+            FROM pg_proc WHERE pronamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
         ) AS owned (owner, name, kind)
         WHERE owner <> to_regrole(quote_ident(new_owner))
     LOOP
@@ -74,6 +75,10 @@ CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS vo
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     leaf record;
+    lookup regprocedure;
+    home constant integer := (
+        SELECT profile.collection_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+        WHERE generation.generation_id = grant_partition_rights.generation_id);
 BEGIN
     LOCK TABLE nearsim.document IN ACCESS SHARE MODE;
     FOR leaf IN
@@ -90,8 +95,8 @@ BEGIN
             AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')
     LOOP
         IF NOT leaf.has_policy THEN
-            EXECUTE format('CREATE POLICY granted ON %s FOR SELECT USING ((SELECT nearsim.may_see_generation(%s)))',
-                leaf.name, grant_partition_rights.generation_id);
+            EXECUTE format('CREATE POLICY granted ON %s FOR SELECT USING ((SELECT nearsim.may_see_collection(%L)))',
+                leaf.name, home);
             EXECUTE format('ALTER TABLE %s %s ROW LEVEL SECURITY', leaf.name,
                 CASE WHEN nearsim.is_isolated() THEN 'ENABLE' ELSE 'DISABLE' END);
             PERFORM nearsim.revoke_default_privileges(CAST(leaf.name AS regclass));
@@ -104,6 +109,13 @@ BEGIN
             EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
         END IF;
     END LOOP;
+    lookup := nearsim.create_lookup(grant_partition_rights.generation_id);
+    IF nearsim.roles_exist() THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer, nearsim_admin', lookup);
+    END IF;
+    IF leaf.may THEN
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', lookup, leaf.owner);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS

@@ -52,7 +52,8 @@ BEGIN
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer', CAST(oid AS regprocedure))
         FROM pg_proc
-        WHERE pronamespace = CAST('nearsim' AS regnamespace) AND provolatile <> 'v'
+        WHERE pronamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+            AND provolatile <> 'v'
             AND prorettype NOT IN (CAST('trigger' AS regtype), CAST('event_trigger' AS regtype))
     LOOP
         EXECUTE command;
@@ -83,7 +84,7 @@ BEGIN
     END IF;
     GRANT INSERT (collection_id, left_id, right_id, verdict, by, why), UPDATE (undone_by, undone_why, undone_at)
         ON nearsim.verdict TO nearsim_writer;
-    GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline)
+    GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
     GRANT UPDATE (body) ON nearsim.attached_texts TO nearsim_reader, nearsim_writer;
     FOR command IN

@@ -8,6 +8,7 @@ CREATE TABLE nearsim.probe (
     title text,
     body text,
     min_similarity double precision NOT NULL DEFAULT 0,
+    max_matches integer,
     asked_by text NOT NULL DEFAULT current_user,
     asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deadline timestamptz NOT NULL DEFAULT clock_timestamp() + interval '5 seconds',
@@ -16,6 +17,7 @@ CREATE TABLE nearsim.probe (
     CONSTRAINT probe_deadline_near CHECK (deadline <= asked_at + interval '24 hours'),
     CONSTRAINT probe_moments_finite CHECK (isfinite(asked_at) AND isfinite(deadline)),
     CONSTRAINT probe_min_similarity_possible CHECK (min_similarity BETWEEN 0 AND 1),
+    CONSTRAINT probe_max_matches_positive CHECK (max_matches > 0),
     CONSTRAINT probe_error_answers CHECK (error IS NULL OR answered_at IS NOT NULL)
 );
 CREATE INDEX probe_waiting ON nearsim.probe (deadline) WHERE answered_at IS NULL;
@@ -30,6 +32,8 @@ COMMENT ON COLUMN nearsim.probe.profile IS
 COMMENT ON COLUMN nearsim.probe.title IS 'Title, for profiles whose fields include it';
 COMMENT ON COLUMN nearsim.probe.body IS 'Text';
 COMMENT ON COLUMN nearsim.probe.min_similarity IS 'Minimum similarity of the documents in the answer';
+COMMENT ON COLUMN nearsim.probe.max_matches IS
+    'Maximum number of documents in the answer, the first in the order of their estimates; NULL for all';
 COMMENT ON COLUMN nearsim.probe.asked_by IS 'The requesting role';
 COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was requested';
 COMMENT ON COLUMN nearsim.probe.deadline IS 'When the request expires; at most 24 hours after asked_at';

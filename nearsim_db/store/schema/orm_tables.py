@@ -202,6 +202,7 @@ class Probe(Base):
     title: Mapped[str | None]
     body: Mapped[str | None]
     min_similarity: Mapped[float]
+    max_matches: Mapped[int | None]
     asked_by: Mapped[str]
     asked_at: Mapped[datetime]
     deadline: Mapped[datetime]

@@ -3,7 +3,7 @@
 -- if it is idle for too long. Not durable: a probe whose answer is lost in a crash waits again. Relies on
 -- probe_waiting.
 SELECT probe.probe_id, probe.collection_id, collection.name, probe.profile, probe.title, probe.body,
-    probe.min_similarity, set_config('idle_in_transaction_session_timeout', '60s', true),
+    probe.min_similarity, probe.max_matches, set_config('idle_in_transaction_session_timeout', '60s', true),
     set_config('synchronous_commit', 'off', true)
 FROM nearsim.probe JOIN nearsim.collection USING (collection_id)
 WHERE probe.answered_at IS NULL AND probe.deadline > now()

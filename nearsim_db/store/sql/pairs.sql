@@ -79,7 +79,7 @@ JOIN nearsim.document AS b ON b.doc_id = p.right_id
 -- name: read_similar
 -- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a
 -- distance as the metric defines. Heads are sorted by similarity, and their documents are read until there are enough.
--- Relies on the leaf's keys and on the indexes on right_id and head_id.
+-- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
     SELECT head_id, feature_count,
         (SELECT nearsim.metric_of(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS metric
@@ -105,9 +105,14 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT own.doc_id, named.external_id, named.title
     FROM (
-        SELECT doc_id FROM {signature} WHERE head_id = alike.head_id AND doc_id <> %(doc_id)s ORDER BY doc_id OFFSET 0
+        SELECT doc_id FROM {signature} WHERE doc_id = alike.head_id
+        UNION ALL
+        SELECT doc_id FROM {signature} WHERE head_id = alike.head_id AND head_id <> doc_id
+        ORDER BY doc_id
     ) AS own
-    CROSS JOIN LATERAL (SELECT external_id, title FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1) AS named
+    CROSS JOIN LATERAL (
+        SELECT external_id, title FROM nearsim.document WHERE doc_id = own.doc_id AND doc_id <> %(doc_id)s LIMIT 1
+    ) AS named
     ORDER BY own.doc_id LIMIT CAST(%(most)s AS bigint)
 ) AS family
 ORDER BY alike.similarity DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)

@@ -117,6 +117,13 @@ probe = Table(
         comment="Minimum similarity of the documents in the answer",
     ),
     Column(
+        "max_matches",
+        Integer,
+        comment=(
+            "Maximum number of documents in the answer, the first in the order of their estimates; NULL for all"
+        ),
+    ),
+    Column(
         "asked_by",
         Text,
         nullable=False,
@@ -143,6 +150,7 @@ probe = Table(
     CheckConstraint("deadline <= asked_at + interval '24 hours'", name="probe_deadline_near"),
     CheckConstraint("isfinite(asked_at) AND isfinite(deadline)", name="probe_moments_finite"),
     CheckConstraint("min_similarity BETWEEN 0 AND 1", name="probe_min_similarity_possible"),
+    CheckConstraint("max_matches > 0", name="probe_max_matches_positive"),
     CheckConstraint("error IS NULL OR answered_at IS NOT NULL", name="probe_error_answers"),
     Index("probe_waiting", "deadline", postgresql_where=text("answered_at IS NULL")),
     Index("probe_age", "deadline"),

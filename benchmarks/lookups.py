@@ -1,0 +1,213 @@
+"""Latency of lookups: a text from Python, a stored document from SQL, after a restart and warm; cost of isolation.
+
+    python -m benchmarks.lookups [--documents 1000000] [--corpus F.jsonl.gz] [--calls 1000] [--limit 20]
+
+Indexes the synthetic corpus, or a file, on a dedicated server. Documents of the corpus are looked up in random
+order. "first touch" is measured directly after a restart of the server, whose files are in the system's cache:
+each lookup reads pages that are not in the server's memory, and the first ones plan their statements. "warm" repeats
+the same lookups. Milliseconds of the wall clock, and processor time of the server per call. `isolation` compares
+processor times of a tenant with those of a role that bypasses row-level security, in turns on two connections.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+
+from benchmarks.corpus import Corpus
+from benchmarks.living.speed import percentiles
+from benchmarks.measure import describe_machine, machine
+from benchmarks.own_server import own_server
+from nearsim_db import Document, Index
+from nearsim_db.readers import Source
+from nearsim_db.store.embedded.cluster import Cluster
+
+COLLECTION = "lookups"
+CALLS: Mapping[str, LiteralString] = {
+    "similar_to": "SELECT * FROM nearsim.similar_to(CAST(%(doc_id)s AS bigint), max_matches => %(limit)s)",
+    "why": "SELECT * FROM nearsim.why(CAST(%(doc_id)s AS bigint), CAST(%(other_id)s AS bigint))",
+    "view pairs": "SELECT * FROM nearsim.pairs WHERE left_id = %(doc_id)s",
+    "view documents": "SELECT * FROM nearsim.documents WHERE doc_id = %(doc_id)s",
+    "table document": "SELECT * FROM nearsim.document WHERE doc_id = %(doc_id)s",
+}
+_TURN = 20
+_ROLES = ("lookups_tenant", "lookups_bypass")
+
+Session = psycopg.Connection[tuple[object, ...]]
+Arguments = Mapping[str, object]
+
+
+def fill(url: str, documents: int, corpus: Path | None) -> None:
+    """Index a file, or the synthetic corpus."""
+    with Index.connect(url, collection=COLLECTION) as index:
+        if corpus is not None:
+            index.ingest(Source([corpus]))
+            return
+        index.add(
+            Document(one.external_id, one.title, one.text) for one in Corpus(documents, seed=1).documents()
+        )
+
+
+def sample(url: str, calls: int) -> list[tuple[int, str | None, str | None]]:
+    """Return doc_id, title and body of random documents."""
+    with psycopg.connect(url) as session:
+        ids = [int(str(row[0])) for row in session.execute("SELECT doc_id FROM nearsim.document ORDER BY 1")]
+        chosen = random.Random(1).sample(ids, min(calls, len(ids)))
+        rows = session.execute(
+            "SELECT doc_id, title, body FROM nearsim.document WHERE doc_id = ANY(%s)", (chosen,)
+        )
+        texts = {int(str(doc_id)): (title, body) for doc_id, title, body in rows}
+    return [(one, *_strings(texts[one])) for one in chosen]
+
+
+def _strings(text: tuple[object, ...]) -> tuple[str | None, str | None]:
+    title, body = text
+    return None if title is None else str(title), None if body is None else str(body)
+
+
+def restart(server: Cluster) -> None:
+    """Empty the server's memory; the system keeps its files."""
+    server.stop()
+    server.start()
+
+
+def time_each(call: Callable[[int], object], count: int) -> dict[str, float]:
+    """Return percentiles of milliseconds of some calls."""
+    milliseconds = []
+    for at in range(count):
+        started = time.perf_counter()
+        call(at)
+        milliseconds.append(1_000 * (time.perf_counter() - started))
+    return percentiles(milliseconds)
+
+
+def measure_texts(
+    server: Cluster, texts: Sequence[tuple[int, str | None, str | None]], limit: int | None
+) -> dict[str, dict[str, float]]:
+    """Look texts up from Python after a restart, and again. Compiled code is loaded before."""
+    with Index.connect(server.dsn(), collection=COLLECTION) as index:
+        index.similar_to_text("a text that nothing is like", limit=limit)
+    restart(server)
+
+    with Index.connect(server.dsn(), collection=COLLECTION) as index:
+
+        def look_up(at: int) -> object:
+            _, title, body = texts[at]
+            return index.similar_to_text(body or "", title, limit=limit)
+
+        return {name: time_each(look_up, len(texts)) for name in ("first touch", "warm")}
+
+
+def measure_documents(
+    server: Cluster, doc_ids: Sequence[int], limit: int | None
+) -> dict[str, dict[str, float]]:
+    """Look stored documents up from SQL after a restart, and again."""
+    restart(server)
+    with psycopg.connect(server.dsn(), autocommit=True) as session:
+
+        def look_up(at: int) -> object:
+            return session.execute(
+                CALLS["similar_to"], {"doc_id": doc_ids[at], "limit": limit}, prepare=True
+            ).fetchall()
+
+        return {name: time_each(look_up, len(doc_ids)) for name in ("first touch", "warm")}
+
+
+@contextmanager
+def isolated(url: str) -> Iterator[dict[str, Session]]:
+    """Turn isolation on; connect as a tenant that may read the collection, and as a role that bypasses isolation."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE lookups_tenant; CREATE ROLE lookups_bypass BYPASSRLS")
+        admin.execute("GRANT nearsim_reader TO lookups_tenant, lookups_bypass")
+        admin.execute(
+            "INSERT INTO nearsim.collection_access (collection_id, role_name) "
+            "SELECT collection_id, 'lookups_tenant' FROM nearsim.collection WHERE name = %s",
+            (COLLECTION,),
+        )
+        admin.execute("SELECT nearsim.set_isolation(true)")
+    sessions = {role: psycopg.connect(url, autocommit=True) for role in _ROLES}
+    for role, session in sessions.items():
+        session.execute(f"SET SESSION AUTHORIZATION {role}".encode())
+    yield sessions
+    for session in sessions.values():
+        session.close()
+
+
+def processor_microseconds(session: Session) -> float:
+    """Return the processor time that a session's server process has used."""
+    status = Path(f"/proc/{session.info.backend_pid}/schedstat").read_text(encoding="ascii")
+    return int(status.split()[0]) / 1_000
+
+
+def measure_isolation(url: str, pairs: Sequence[tuple[int, int]], limit: int) -> dict[str, dict[str, float]]:
+    """Return the processor time of calls with and without isolation, in turns, and the ratio of the medians."""
+    arguments = [{"doc_id": one, "other_id": other, "limit": limit} for one, other in pairs]
+    results = {}
+    with isolated(url) as sessions:
+        for name, call in CALLS.items():
+            used: dict[str, list[float]] = {role: [] for role in _ROLES}
+            for begin in range(0, len(arguments), _TURN):
+                for role, session in sessions.items():
+                    used[role].append(_run(session, call, arguments[begin : begin + _TURN]))
+            tenant, free = (statistics.median(used[role][1:]) for role in _ROLES)
+            results[name] = {
+                "microseconds": round(free),
+                "with isolation": round(tenant),
+                "ratio": round(tenant / free, 3),
+            }
+    return results
+
+
+def _run(session: Session, call: LiteralString, arguments: Sequence[Arguments]) -> float:
+    before = processor_microseconds(session)
+    for one in arguments:
+        session.execute(call, one, prepare=True).fetchall()
+    return (processor_microseconds(session) - before) / len(arguments)
+
+
+def read_pairs(url: str, count: int) -> list[tuple[int, int]]:
+    """Return some pairs, by doc_id."""
+    with psycopg.connect(url) as session:
+        rows = session.execute(
+            "SELECT left_id, right_id FROM nearsim.similar_pair ORDER BY hashint8(left_id), right_id LIMIT %s",
+            (count,),
+        )
+        return [(int(str(left)), int(str(right))) for left, right in rows]
+
+
+def main() -> None:
+    """Parse the command line, index, measure, print one JSON document."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--documents", type=int, default=100_000, help="default: %(default)s")
+    parser.add_argument("--corpus", type=Path, metavar="F.jsonl.gz", help="a file instead")
+    parser.add_argument("--calls", type=int, default=1_000, help="of each kind (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=20, help="default: %(default)s")
+    parser.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
+    options = parser.parse_args()
+    print(describe_machine(machine()), file=sys.stderr)
+    with own_server(options.major) as server:
+        fill(server.dsn(), options.documents, options.corpus)
+        texts = sample(server.dsn(), options.calls)
+        doc_ids = [doc_id for doc_id, _, _ in texts]
+        results = {
+            name: {
+                "similar_to_text": measure_texts(server, texts, limit),
+                "similar_to": measure_documents(server, doc_ids, limit),
+            }
+            for name, limit in (("all matches", None), (f"limit {options.limit}", options.limit))
+        }
+        isolation = measure_isolation(server.dsn(), read_pairs(server.dsn(), options.calls), options.limit)
+        print(json.dumps({"milliseconds": results, "isolation": isolation}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

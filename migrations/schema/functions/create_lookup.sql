@@ -1,0 +1,78 @@
+-- A function for each generation, so that sessions plan its statement once. Relies on the partitions' keys, on the index of
+-- similar_pair on right_id, on that of twins on (head_id, doc_id), on document_pkey and on verdict_one_current: the same
+-- plan for any statistics. Heads are sorted by similarity; their documents are read until there are enough, those that
+-- were deleted since they were indexed not counted.
+CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
+DECLARE
+    created regprocedure;
+BEGIN
+    EXECUTE format($function$
+        CREATE OR REPLACE FUNCTION nearsim_index.%3$I(
+            asked_id bigint, home integer, least_similarity double precision, least_bands integer, all_bands smallint,
+            metric text, most integer)
+        RETURNS SETOF nearsim.similar_document
+        LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp
+        SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
+        BEGIN
+            RETURN QUERY
+                WITH me AS MATERIALIZED (
+                    SELECT own.head_id, own.feature_count, own.numbers_digest FROM nearsim_index.%1$I AS own
+                    WHERE own.doc_id = asked_id AND own.head_id IS NOT NULL
+                )
+                SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
+                    alike.shared_bands, alike.intersection_size, alike.union_size,
+                    family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict, true, alike.distance
+                FROM (
+                    SELECT pair.* FROM (
+                        SELECT stored.right_id AS head_id, stored.similarity, stored.estimate, stored.shared_bands,
+                            stored.intersection_size, stored.union_size, stored.distance
+                        FROM nearsim_index.%2$I AS stored WHERE stored.left_id = (SELECT me.head_id FROM me)
+                        UNION ALL
+                        SELECT stored.left_id, stored.similarity, stored.estimate, stored.shared_bands,
+                            stored.intersection_size, stored.union_size, stored.distance
+                        FROM nearsim_index.%2$I AS stored WHERE stored.right_id = (SELECT me.head_id FROM me)
+                        UNION ALL
+                        SELECT me.head_id, 1, 1, all_bands, CASE WHEN metric = 'jaccard' THEN me.feature_count END,
+                            CASE WHEN metric = 'jaccard' THEN me.feature_count END,
+                            CASE WHEN metric = 'euclidean' THEN 0 END
+                        FROM me
+                    ) AS pair
+                    WHERE pair.similarity >= least_similarity AND pair.shared_bands >= least_bands
+                    ORDER BY pair.similarity DESC, pair.head_id OFFSET 0
+                ) AS alike
+                CROSS JOIN LATERAL (
+                    SELECT own.doc_id, own.numbers_digest, named.external_id, named.title
+                    FROM (
+                        SELECT head.doc_id, head.numbers_digest FROM nearsim_index.%1$I AS head
+                        WHERE head.doc_id = alike.head_id
+                        UNION ALL
+                        SELECT twin.doc_id, twin.numbers_digest FROM nearsim_index.%1$I AS twin
+                        WHERE twin.head_id = alike.head_id AND twin.head_id <> twin.doc_id
+                        ORDER BY doc_id
+                    ) AS own
+                    CROSS JOIN LATERAL (
+                        SELECT document.external_id, document.title FROM nearsim.document
+                        WHERE document.doc_id = own.doc_id AND document.doc_id <> asked_id
+                            AND document.collection_id = home LIMIT 1
+                    ) AS named
+                    ORDER BY own.doc_id LIMIT most
+                ) AS family
+                LEFT JOIN LATERAL (
+                    SELECT verdict.verdict FROM nearsim.verdict
+                    WHERE verdict.left_id = least(asked_id, family.doc_id)
+                        AND verdict.right_id = greatest(asked_id, family.doc_id) AND verdict.undone_at IS NULL LIMIT 1
+                ) AS said ON true
+                ORDER BY alike.similarity DESC, family.doc_id LIMIT most;
+        END
+        $body$
+        $function$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'pairs_of_' || generation_id);
+    SELECT pg_proc.oid INTO STRICT created FROM pg_proc
+    WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = 'pairs_of_' || generation_id;
+    EXECUTE format('COMMENT ON FUNCTION %s IS %L', created,
+        format('Internal (used by similar_to): the pairs of a document in generation %s, twins expanded', generation_id));
+    RETURN created;
+END
+$create$;
+COMMENT ON FUNCTION nearsim.create_lookup(integer) IS
+    'Internal (used by grant_partition_rights): creates the function that reads the pairs of one document in a generation';
