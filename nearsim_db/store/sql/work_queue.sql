@@ -185,11 +185,17 @@ RETURNING work.doc_id, set_aside_at IS NOT NULL
 
 -- name: has_unfinished_work
 -- Whether work of a stage queued before a moment is still queued or being processed. Failures waiting for a later
--- attempt do not count; work postponed because its text was changing does. Relies on work_pkey.
+-- attempt do not count; work postponed because its text was changing does. The order makes it walk the index whatever
+-- the planner estimates: the table starts with work that is done. Relies on work_pkey.
 SELECT EXISTS (
     SELECT FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
-        AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR attempts = 0 OR due_at <= clock_timestamp()))
+        AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR attempts = 0 OR due_at <= clock_timestamp())
+    ORDER BY generation_id, stage, doc_id LIMIT 1)
+
+-- name: vacuum_work
+-- Free the space of work that is done, which each batch would otherwise read over. Does not wait for locks.
+VACUUM (SKIP_LOCKED) nearsim.work
 
 -- name: count_work
 -- Length of a generation's queue, and number of documents set aside. Relies on work_pkey.

@@ -170,6 +170,11 @@ def has_unfinished_work(connection: Connection, leaves: Leaves, stage: Stage, be
     return bool(fetch_value(connection, statement("has_unfinished_work", leaves), parameters))
 
 
+def vacuum_work(connection: Connection) -> None:
+    """Vacuum the queue; the connection must be in autocommit."""
+    autocommitting(connection).execute(statement("vacuum_work"))
+
+
 def count_work(connection: Connection, leaves: Leaves) -> tuple[int, int]:
     """Return the length of a generation's queue, and the number of documents set aside."""
     queued, set_aside = fetch_row(connection, statement("count_work", leaves))

@@ -1,0 +1,69 @@
+"""Waiting for a long queue: few looks for its end, and vacuums that keep each of them short."""
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.indexing import settle
+from nearsim_db.records import silent
+from nearsim_db.store.work import queue
+
+QUEUED, BATCH = 3_200, 500
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """A list that gets an entry with each call of a function of the queue."""
+    calls: list[str] = []
+    function = getattr(queue, name)
+
+    def counted(*given: object) -> object:
+        calls.append(name)
+        return function(*given)
+
+    monkeypatch.setattr(queue, name, counted)
+    return calls
+
+
+def test_a_long_queue_is_taken_without_a_look_before_each_batch(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end is looked for once a second and after a small batch; what was done is vacuumed."""
+    looks = count_calls(monkeypatch, "has_unfinished_work")
+    vacuums = count_calls(monkeypatch, "vacuum_work")
+    batches: list[int] = []
+    monkeypatch.setattr(settle, "_CHECK_SECONDS", 60.0)
+    monkeypatch.setattr(settle, "_VACUUM_EVERY", 1_000)
+    with Index.connect(database_url) as index, index.database.lease() as lease_id:
+        index.add([Document("a", body="one two three")])
+        ((generation, _),) = index.profiles()
+        leaves, engine = generation.leaves, index.database.engine
+        with index.database.transaction() as connection:
+            queue.queue_work(connection, leaves, "link", range(1, QUEUED + 1))
+        looks.clear()
+
+        def do_batch() -> int:
+            with index.database.transaction() as connection:
+                taken = queue.take(connection, leaves, "link", lease_id, BATCH)
+                done = [task.doc_id for tasks in taken for task in tasks]
+                assert queue.finish(connection, leaves, "link", lease_id, done) == done
+            batches.append(len(done))
+            return len(done)
+
+        settle.settle(engine, leaves, lease_id, {"link": do_batch}, silent)
+    assert batches == [500, 500, 500, 500, 500, 500, 200]
+    assert len(looks) == 2
+    assert len(vacuums) == 3
+
+
+def test_documents_queued_again_meanwhile_stay_queued(database_url: str) -> None:
+    """All that is under the lease is returned; what was queued again waits as new."""
+    with Index.connect(database_url) as index, index.database.lease() as lease_id:
+        index.add([Document("a", body="one two three")])
+        ((generation, _),) = index.profiles()
+        leaves = generation.leaves
+        with index.database.transaction() as connection:
+            queue.queue_work(connection, leaves, "link", [1, 2, 3])
+            queue.take(connection, leaves, "link", lease_id, 10)
+            queue.queue_work(connection, leaves, "link", [2])
+            assert queue.finish(connection, leaves, "link", lease_id, [1, 2, 3, 4]) == [1, 2, 3]
+            (again,) = queue.take(connection, leaves, "link", lease_id, 10)
+            assert [task.doc_id for task in again] == [2]
