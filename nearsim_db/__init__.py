@@ -15,11 +15,11 @@ from nearsim_db.records import (
     Pair,
     Reject,
 )
-from nearsim_db.similarity.recipe import Recipe
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.search.result_set import Deduper
+    from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.store.database import Database
 
 __all__ = [
@@ -44,6 +44,7 @@ _LAZY = {
     "Database": "nearsim_db.store.database",
     "Deduper": "nearsim_db.search.result_set",
     "Index": "nearsim_db.index",
+    "Recipe": "nearsim_db.similarity.recipe",
 }
 
 
@@ -51,7 +52,7 @@ logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import classes that need NumPy and the database driver on first access."""
+    """Import classes that need other libraries on first access."""
     if name in _LAZY:
         from importlib import import_module
 

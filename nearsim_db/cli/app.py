@@ -1,98 +1,161 @@
-"""The command line application: all commands, with their examples."""
+"""The command line application: all commands, with their examples; a command's module is imported when it is called."""
 
-from collections.abc import Callable
-from typing import Annotated
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Literal
 
 import typer
 
-from nearsim_db.cli.commands import reindex as reindexes
-from nearsim_db.cli.commands.access import grant, isolation, revoke
-from nearsim_db.cli.commands.attach import attach, detach, sweep
-from nearsim_db.cli.commands.check import check
-from nearsim_db.cli.commands.collections import collections
-from nearsim_db.cli.commands.curve import curve
-from nearsim_db.cli.commands.dedupe import dedupe
-from nearsim_db.cli.commands.doctor import doctor
-from nearsim_db.cli.commands.documents import delete, get, stats
-from nearsim_db.cli.commands.events import events
-from nearsim_db.cli.commands.ingest import build, ingest
-from nearsim_db.cli.commands.profiles import profiles
-from nearsim_db.cli.commands.queries import clusters, pairs, similar
-from nearsim_db.cli.commands.reindex_diff import diff
-from nearsim_db.cli.commands.report import report
-from nearsim_db.cli.commands.server import db
-from nearsim_db.cli.commands.tune import tune
-from nearsim_db.cli.commands.verdicts import verdicts
-from nearsim_db.cli.commands.verify_index import verify_index
-from nearsim_db.cli.commands.work import work
-from nearsim_db.cli.commands.worker import worker
 from nearsim_db.cli.failures import Commands
 
+_INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
+_MARKUP: Literal["markdown"] = "markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A command: its panel, its example, and the function or group `name` in a module of `cli.commands`."""
+
+    panel: str
+    module: str
+    name: str
+    example: str = ""
+
+    def load(self) -> Any:
+        """Import it."""
+        return getattr(import_module(f"nearsim_db.cli.commands.{self.module}"), self.name)
+
+
+_COMMANDS = {
+    "ingest": _Entry(
+        _INDEXING,
+        "ingest",
+        "ingest",
+        "ingest stories.jsonl.gz --collection news --rejects rejects.jsonl",
+    ),
+    "build": _Entry(_INDEXING, "ingest", "build", "build --collection news"),
+    "worker": _Entry(_INDEXING, "worker", "worker", "worker --collection news --http 9180"),
+    "dedupe": _Entry(
+        _INDEXING, "dedupe", "dedupe", "dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"
+    ),
+    "attach": _Entry(
+        _INDEXING,
+        "attach",
+        "attach",
+        "attach news.story --id story_id --text body --title headline",
+    ),
+    "sweep": _Entry(_INDEXING, "attach", "sweep", "sweep story"),
+    "detach": _Entry(_INDEXING, "attach", "detach", "detach story --keep"),
+    "pairs": _Entry(_QUERIES, "queries", "pairs", "pairs --min-similarity 0.9 --output pairs.jsonl"),
+    "clusters": _Entry(_QUERIES, "queries", "clusters", "clusters --format csv"),
+    "similar": _Entry(
+        _QUERIES,
+        "queries",
+        "similar",
+        "similar story-17, or: nearsim similar --text 'Any text' --format jsonl",
+    ),
+    "check": _Entry(
+        _QUERIES,
+        "check",
+        "check",
+        "check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
+    ),
+    "get": _Entry(_QUERIES, "documents", "get", "get story-17"),
+    "stats": _Entry(_QUERIES, "documents", "stats", "stats --collection news --json"),
+    "report": _Entry(
+        _QUERIES,
+        "report",
+        "report",
+        "report --output report.html --collection news --rejects rejects.jsonl",
+    ),
+    "events": _Entry(_QUERIES, "events", "events"),
+    "curve": _Entry(
+        _PLANNING,
+        "curve",
+        "curve",
+        "curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg",
+    ),
+    "tune": _Entry(_PLANNING, "tune", "tune", "tune stories.jsonl.gz --output recipe.toml"),
+    "delete": _Entry(_MANAGEMENT, "documents", "delete", "delete story-17 story-18 --yes"),
+    "doctor": _Entry(_MANAGEMENT, "doctor", "doctor", "doctor"),
+    "verify-index": _Entry(_MANAGEMENT, "verify_index", "verify_index", "verify-index --all --repair"),
+    "profile": _Entry(_MANAGEMENT, "profiles", "profiles"),
+    "reindex": _Entry(_MANAGEMENT, "reindex", "reindex"),
+    "collection": _Entry(_MANAGEMENT, "collections", "collections"),
+    "verdict": _Entry(_MANAGEMENT, "verdicts", "verdicts"),
+    "work": _Entry(_MANAGEMENT, "work", "work"),
+    "db": _Entry(_MANAGEMENT, "server", "db"),
+}
+
+
+_IN_GROUPS = {
+    "db": [
+        _Entry(
+            "",
+            "access",
+            "grant",
+            "db grant anna reader, or: nearsim db grant tenant_a writer --collection news",
+        ),
+        _Entry("", "access", "revoke", "db revoke anna reader"),
+        _Entry("", "access", "isolation", "db isolation status"),
+    ],
+    "reindex": [
+        _Entry(
+            "",
+            "reindex",
+            "start",
+            "reindex start --collection news --set shingle.k=5 --set match.threshold=0.7",
+        ),
+        _Entry("", "reindex", "status", "reindex status --collection news"),
+        _Entry(
+            "", "reindex_diff", "diff", "reindex diff --collection news --max-lost 0.1% --output diff.html"
+        ),
+        _Entry("", "reindex", "promote", "reindex promote --collection news --max-lost 0.1%"),
+        _Entry("", "reindex", "rollback", "reindex rollback --collection news"),
+        _Entry("", "reindex", "drop", "reindex drop --collection news --yes"),
+        _Entry("", "reindex", "pause", "reindex pause --collection news"),
+        _Entry("", "reindex", "resume", "reindex resume --collection news"),
+        _Entry("", "reindex", "abandon", "reindex abandon strict --collection news --yes"),
+    ],
+}
+
+
+class _LazyCommands(Commands):
+    """The commands of `_COMMANDS`, each made from its module when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None for an unknown name."""
+        return _make(cmd_name) if cmd_name in _COMMANDS else None
+
+
+@cache
+def _make(name: str) -> Any:
+    entry = _COMMANDS[name]
+    found, parent = entry.load(), typer.Typer(rich_markup_mode=_MARKUP)
+    if isinstance(found, typer.Typer):
+        for one in _IN_GROUPS.get(name, ()):
+            found.command(epilog=f"Example: nearsim {one.example}")(one.load())
+        parent.add_typer(found, name=name, rich_help_panel=entry.panel)
+    else:
+        parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(found)
+    return typer.main.get_group(parent).commands[name]
+
+
 app = typer.Typer(
-    cls=Commands,
+    cls=_LazyCommands,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=_MARKUP,
     pretty_exceptions_enable=False,
     help="Find near-duplicate documents with PostgreSQL: ingest files, then query pairs and clusters.",
     epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C), 3 found: duplicates (check"
     " --exit-code), errors in the index (verify-index), more changes than --max-... allows (reindex diff, promote)."
     " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )
-
-_INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
-_COMMANDS: list[tuple[str, Callable[..., None], str]] = [
-    (_INDEXING, ingest, "nearsim ingest stories.jsonl.gz --collection news --rejects rejects.jsonl"),
-    (_INDEXING, build, "nearsim build --collection news"),
-    (_INDEXING, worker, "nearsim worker --collection news --http 9180"),
-    (_INDEXING, dedupe, "nearsim dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"),
-    (_INDEXING, attach, "nearsim attach news.story --id story_id --text body --title headline"),
-    (_INDEXING, sweep, "nearsim sweep story"),
-    (_INDEXING, detach, "nearsim detach story --keep"),
-    (_QUERIES, pairs, "nearsim pairs --min-similarity 0.9 --output pairs.jsonl"),
-    (_QUERIES, clusters, "nearsim clusters --format csv"),
-    (_QUERIES, similar, "nearsim similar story-17, or: nearsim similar --text 'Any text' --format jsonl"),
-    (
-        _QUERIES,
-        check,
-        "nearsim check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
-    ),
-    (_QUERIES, get, "nearsim get story-17"),
-    (_QUERIES, stats, "nearsim stats --collection news --json"),
-    (_QUERIES, report, "nearsim report --output report.html --collection news --rejects rejects.jsonl"),
-    (_PLANNING, curve, "nearsim curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg"),
-    (_PLANNING, tune, "nearsim tune stories.jsonl.gz --output recipe.toml"),
-    (_MANAGEMENT, delete, "nearsim delete story-17 story-18 --yes"),
-    (_MANAGEMENT, doctor, "nearsim doctor"),
-    (_MANAGEMENT, verify_index, "nearsim verify-index --all --repair"),
-]
-
-for _panel, _command, _example in _COMMANDS:
-    app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(_command)
-for _command, _example in (
-    (grant, "nearsim db grant anna reader, or: nearsim db grant tenant_a writer --collection news"),
-    (revoke, "nearsim db revoke anna reader"),
-    (isolation, "nearsim db isolation status"),
-):
-    db.command(epilog=f"Example: {_example}")(_command)
-for _command, _example in (
-    (reindexes.start, "start --collection news --set shingle.k=5 --set match.threshold=0.7"),
-    (reindexes.status, "status --collection news"),
-    (diff, "diff --collection news --max-lost 0.1% --output diff.html"),
-    (reindexes.promote, "promote --collection news --max-lost 0.1%"),
-    (reindexes.rollback, "rollback --collection news"),
-    (reindexes.drop, "drop --collection news --yes"),
-    (reindexes.pause, "pause --collection news"),
-    (reindexes.resume, "resume --collection news"),
-    (reindexes.abandon, "abandon strict --collection news --yes"),
-):
-    reindexes.reindex.command(epilog=f"Example: nearsim reindex {_example}")(_command)
-app.add_typer(events, name="events", rich_help_panel=_QUERIES)
-app.add_typer(profiles, name="profile", rich_help_panel=_MANAGEMENT)
-app.add_typer(reindexes.reindex, name="reindex", rich_help_panel=_MANAGEMENT)
-app.add_typer(collections, name="collection", rich_help_panel=_MANAGEMENT)
-app.add_typer(verdicts, name="verdict", rich_help_panel=_MANAGEMENT)
-app.add_typer(work, name="work", rich_help_panel=_MANAGEMENT)
-app.add_typer(db, name="db", rich_help_panel=_MANAGEMENT)
 
 
 def _print_version(wanted: bool) -> None:
