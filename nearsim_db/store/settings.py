@@ -45,6 +45,11 @@ def default_home() -> Path:
     return user_data_path("nearsim")
 
 
+def wants_colours() -> bool:
+    """Whether colours on a terminal are wanted: NO_COLOR is not set, and TERM names no plain terminal."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
 def _threads(value: str | None) -> int:
     if value is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from rich.text import Text
-
 from nearsim_db.cli.output import terminal
 
 MARKS = "ox+*#@%&"
@@ -20,8 +18,9 @@ def draw(
     curves: Sequence[Probability], low: float, high: float, threshold: float | None, stream: TextIO
 ) -> None:
     """Draw curves over low..high with values in 0..1, as wide as the terminal, or 80 columns without one."""
-    screen = terminal.console(stream)
-    width = min(max(screen.width if stream.isatty() else _IN_A_PIPE, _NARROW), _WIDE) - _GUTTER - 1
+    width = (
+        min(max(terminal.width_of(stream) if stream.isatty() else _IN_A_PIPE, _NARROW), _WIDE) - _GUTTER - 1
+    )
     lines = _FINE if "utf" in (stream.encoding or "").lower() else _PLAIN
     grid = [[list[int]() for _ in range(width)] for _ in range(_ROWS + 1)]
     for number, curve in enumerate(curves):
@@ -33,10 +32,10 @@ def draw(
             before = row
     line = None if threshold is None else round((threshold - low) / (high - low) * (width - 1))
     for row, cells in enumerate(grid):
-        screen.print(_row(row, cells, line, lines), soft_wrap=True)
+        terminal.print_painted(_row(row, cells, line, lines, stream), stream)
     axis = "".join(lines[4] if column == line else lines[2] for column in range(width))
-    screen.print(Text(f"{'':{_GUTTER - 1}}{lines[1]}{axis}"), soft_wrap=True)
-    screen.print(Text(_ticks(low, high, width)), soft_wrap=True)
+    terminal.print_painted(f"{'':{_GUTTER - 1}}{lines[1]}{axis}", stream)
+    terminal.print_painted(_ticks(low, high, width), stream)
 
 
 def mark(number: int) -> str:
@@ -51,18 +50,17 @@ def _between(before: int | None, row: int) -> range:
     return range(row, before) if row < before else range(before + 1, row + 1)
 
 
-def _row(row: int, cells: list[list[int]], line: int | None, lines: str) -> Text:
-    text = Text(f"{1 - row / _ROWS:{_GUTTER - 2}.1f} " if row % 4 == 0 else " " * (_GUTTER - 1))
-    text.append(lines[0])
+def _row(row: int, cells: list[list[int]], line: int | None, lines: str, stream: TextIO) -> str:
+    label = f"{1 - row / _ROWS:{_GUTTER - 2}.1f} " if row % 4 == 0 else " " * (_GUTTER - 1)
+    parts = [label, lines[0]]
     for column, numbers in enumerate(cells):
         # Curves that overlap alternate.
         number = numbers[column // 2 % len(numbers)] if numbers else None
         if number is not None:
-            text.append(mark(number), _COLOURS[number % len(_COLOURS)])
+            parts.append(terminal.paint(mark(number), _COLOURS[number % len(_COLOURS)], stream))
         else:
-            text.append(lines[3] if column == line else " ")
-    text.rstrip()
-    return text
+            parts.append(lines[3] if column == line else " ")
+    return "".join(parts).rstrip()
 
 
 def _ticks(low: float, high: float, width: int) -> str:

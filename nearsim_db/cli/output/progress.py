@@ -74,10 +74,9 @@ def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progr
     if quiet or not sys.stderr.isatty():
         yield silent
         return
+    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
-
-    from nearsim_db.cli.output.terminal import console
 
     with RichProgress(
         TextColumn("{task.description}"),
@@ -85,7 +84,7 @@ def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progr
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
-        console=console(sys.stderr),
+        console=Console(file=sys.stderr, highlight=False, markup=False, emoji=False),
     ) as bars:
         shown = _Bars(bars, source)
         yield shown

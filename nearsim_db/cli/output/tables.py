@@ -4,14 +4,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
-from rich import box
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
+from nearsim_db.cli.output import columns as layout
+from nearsim_db.cli.output.terminal import paint, visible, width_of
 
-from nearsim_db.cli.output.terminal import UNLIMITED_WIDTH, console, visible
-
-_GAP, _NARROW_GAP = 3, 2
+_GAP, _NARROW_GAP, _FACTS_GAP = 3, 2, 2
 _SHORTEST = 12
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -38,22 +34,26 @@ def print_table(
         for row in values
     ]
     target = stream or sys.stdout
-    available = console(target).width
+    available = width_of(target)
     gap = _GAP if _total(_content_widths(columns, cells), _GAP) <= available else _NARROW_GAP
     widths = _widths(columns, cells, shorten, wrap, available, gap)
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 2, 0, 1))
-    for at, name in enumerate(columns):
-        number = all(isinstance(row[at], int | float | None) for row in values)
-        shown.add_column(
-            Text(visible(name)),
-            justify="right" if number else "left",
-            width=widths[at],
-            no_wrap=name not in wrap,
-            overflow="ellipsis",
-        )
-    for row_cells in cells:
-        shown.add_row(*map(Text, row_cells))
-    _print(shown, target, UNLIMITED_WIDTH)
+    numeric = [all(isinstance(row[at], int | float | None) for row in values) for at in range(len(columns))]
+
+    def lines(texts: Sequence[str], *, at_bottom: bool = False) -> list[str]:
+        broken = [
+            layout.wrap(text, width) if name in wrap else [layout.cut(text, width)]
+            for name, text, width in zip(columns, texts, widths, strict=True)
+        ]
+        if at_bottom:
+            height = max(map(len, broken))
+            broken = [[""] * (height - len(one)) + one for one in broken]
+        return layout.beside(broken, widths, gap, numeric)
+
+    heading = [
+        paint(line, "bold", target) for line in lines([visible(name) for name in columns], at_bottom=True)
+    ]
+    body = [line for row_cells in cells for line in lines(row_cells)]
+    _write([*heading, "─" * _total(widths, gap), *body], target)
 
 
 def fits(
@@ -65,7 +65,7 @@ def fits(
 ) -> bool:
     """Whether a table fits the terminal once its columns of `wrap` are broken between words."""
     cells = [[_cell(value, 4) for value in row] for row in rows]
-    width = console(stream or sys.stdout).width
+    width = width_of(stream or sys.stdout)
     return _total(_widths(columns, cells, (), wrap, width, _GAP), _GAP) <= width
 
 
@@ -82,14 +82,14 @@ def _widths(
     gap: int,
 ) -> list[int]:
     """Return the width of each column: that of its content, reduced in columns that may wrap or be shortened."""
-    longest = [max((cell_len(row[at]) for row in cells), default=0) for at in range(len(columns))]
+    longest = [max((layout.cell_width(row[at]) for row in cells), default=0) for at in range(len(columns))]
     widths = _content_widths(columns, cells)
     excess = _total(widths, gap) - available
     # Headings longer than their cells wrap first.
-    for at in sorted(range(len(columns)), key=lambda at: longest[at] >= cell_len(columns[at])):
+    for at in sorted(range(len(columns)), key=lambda at: longest[at] >= layout.cell_width(columns[at])):
         if excess > 0 and columns[at] in (*shorten, *wrap):
             texts = [columns[at], *(row[at] for row in cells)] if columns[at] in wrap else []
-            words = [cell_len(word) for text in texts for word in text.split()]
+            words = [layout.cell_width(word) for text in texts for word in text.split()]
             shortest = min(_SHORTEST, longest[at]) if columns[at] in wrap else _SHORTEST
             least = min(widths[at], max([shortest, *words]))
             reduction = min(excess, widths[at] - least)
@@ -99,7 +99,10 @@ def _widths(
 
 
 def _content_widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
-    return [max(cell_len(name), *(cell_len(row[at]) for row in cells), 0) for at, name in enumerate(columns)]
+    return [
+        max(layout.cell_width(name), *(layout.cell_width(row[at]) for row in cells), 0)
+        for at, name in enumerate(columns)
+    ]
 
 
 def _total(widths: Sequence[int], gap: int) -> int:
@@ -108,33 +111,34 @@ def _total(widths: Sequence[int], gap: int) -> int:
 
 def print_facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
     """Print names and values, one per line, on standard output by default; wrapped to `width` if given."""
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    shown.add_column(style="bold", no_wrap=True)
-    shown.add_column(overflow="fold")
-    for name, value in values.items():
-        lines = value.split("\n") if isinstance(value, str) else [value]
-        shown.add_row(Text(visible(name)), Text("\n".join(map(visible, lines))))
-    _print(shown, stream or sys.stdout, width)
+    target = stream or sys.stdout
+    names = [visible(name) for name in values]
+    first = max(map(layout.cell_width, names), default=0)
+    second = max((width or width_of(target)) - first - _FACTS_GAP, 1)
+    for name, value in zip(names, values.values(), strict=True):
+        parts = value.split("\n") if isinstance(value, str) else [value]
+        cells = [[name], layout.wrap("\n".join(map(visible, parts)), second)]
+        line, *more = layout.beside(cells, (first, 0), _FACTS_GAP, (False, False))
+        _write([paint(line[: len(name)], "bold", target) + line[len(name) :], *more], target)
 
 
 def print_checks(
     findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
 ) -> None:
     """Print (verdict, check, finding, advice), one per line, the advice below; wrapped to `width` if given."""
-    shown = Table(box=None, show_header=False, pad_edge=False)
-    for _ in range(3):
-        shown.add_column(overflow="fold")
-    for verdict, check, finding, advice in findings:
-        text = visible(finding) + (f"\n{visible(advice)}" if advice else "")
-        shown.add_row(Text(verdict, style=_COLOURS[verdict]), Text(visible(check)), Text(text))
-    _print(shown, stream or sys.stdout, width)
+    target = stream or sys.stdout
+    given = [
+        (verdict, visible(check), visible(finding), visible(advice))
+        for verdict, check, finding, advice in findings
+    ]
+    widths = [max((layout.cell_width(one[at]) for one in given), default=0) for at in range(2)]
+    rest = max((width or width_of(target)) - sum(widths) - 2 * _FACTS_GAP, 1)
+    for verdict, check, finding, advice in given:
+        text = finding + (f"\n{advice}" if advice else "")
+        cells = [[verdict], [check], layout.wrap(text, rest)]
+        line, *more = layout.beside(cells, (*widths, 0), _FACTS_GAP, (False, False, False))
+        _write([paint(verdict, _COLOURS[verdict], target) + line[len(verdict) :], *more], target)
 
 
-def _print(shown: Table, stream: TextIO, width: int | None = None) -> None:
-    """Print a table without the trailing blanks that Rich adds."""
-    screen = console(stream)
-    if width is not None:
-        screen.width = width
-    with screen.capture() as captured:
-        screen.print(shown)
-    stream.write("".join(f"{text.rstrip()}\n" for text in captured.get().splitlines()))
+def _write(lines: Iterable[str], stream: TextIO) -> None:
+    stream.write("".join(f"{line}\n" for line in lines))

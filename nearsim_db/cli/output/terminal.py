@@ -3,6 +3,7 @@
 On a terminal, output is coloured and fits the width; elsewhere nothing is cut or coloured.
 """
 
+import shutil
 import sys
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,10 +12,21 @@ from typing import TextIO
 
 import orjson
 import typer
-from rich.console import Console
-from rich.text import Text
+
+from nearsim_db.store.settings import wants_colours
 
 UNLIMITED_WIDTH = 100_000
+_STYLES = {
+    "bold": "1",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "white": "37",
+    "bright_black": "90",
+}
 # Titles and ids are untrusted: characters that move the cursor, start escape sequences or reorder text are escaped.
 _C0, _C1 = range(0x20), range(0x7F, 0xA0)
 _SEPARATORS_AND_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -27,15 +39,16 @@ _IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECT
 _SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1  # that orjson writes
 
 
-def console(stream: TextIO) -> Console:
-    """Return a console that prints text verbatim; unlimited in width unless the stream is a terminal."""
-    return Console(
-        file=stream,
-        width=None if stream.isatty() else UNLIMITED_WIDTH,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+def width_of(stream: TextIO) -> int:
+    """Return the width of a terminal; unlimited for any other stream."""
+    return shutil.get_terminal_size().columns if stream.isatty() else UNLIMITED_WIDTH
+
+
+def paint(text: str, style: str, stream: TextIO) -> str:
+    """Return text in a style, such as "bold red", if the stream is a terminal that shows it."""
+    if not text or not stream.isatty() or not wants_colours():
+        return text
+    return f"\x1b[{';'.join(_STYLES[name] for name in style.split())}m{text}\x1b[0m"
 
 
 def visible(value: object) -> str:
@@ -70,12 +83,12 @@ def escaped_strings(document: str) -> str:
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
     text = visible(" ".join(message.split()))
-    console(sys.stderr).print(Text.assemble(("error: ", "bold red"), text))
+    print_painted(paint("error: ", "bold red", sys.stderr) + text, sys.stderr)
 
 
 def print_warning(message: str) -> None:
     """Print a warning on standard error."""
-    console(sys.stderr).print(Text.assemble(("warning: ", "yellow"), visible(message)))
+    print_painted(paint("warning: ", "yellow", sys.stderr) + visible(message), sys.stderr)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -86,7 +99,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 def print_info(message: str) -> None:
     """Print an informational line on standard error."""
-    console(sys.stderr).print(Text(visible(message)))
+    print_painted(visible(message), sys.stderr)
 
 
 def print_json(value: object, stream: TextIO | None = None) -> None:
@@ -120,4 +133,10 @@ def _encodable(value: object) -> object:
 
 def print_line(text: str = "", stream: TextIO | None = None) -> None:
     """Print a line of text, on standard output by default."""
-    console(stream or sys.stdout).print(Text(visible(text)))
+    print_painted(visible(text), stream or sys.stdout)
+
+
+def print_painted(line: str, stream: TextIO) -> None:
+    """Print a line as it is: of `visible` and `paint`."""
+    stream.write(f"{line}\n")
+    stream.flush()

@@ -39,7 +39,7 @@ def _heading(found: Tuning) -> str:
 def print_tuning(found: Tuning, output: Path | None) -> None:
     """Print the findings, the proposal last; on standard error if the recipe goes to standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    width = terminal.console(stream).width if stream.isatty() else _WIDTH
+    width = terminal.width_of(stream) if stream.isatty() else _WIDTH
 
     def headline(text: str) -> None:
         terminal.print_line(stream=stream)
