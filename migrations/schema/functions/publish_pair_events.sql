@@ -2,7 +2,7 @@
 -- event_ids only under it and keeps it until its changes are visible. The lock is taken last: under it tables are read and
 -- events are inserted, and no row lock or other advisory lock is requested. The first and the last pending event of a pair
 -- decide its net change. Pairs that promotion has not published yet are published by a later batch, in their state at that
--- time; the position of promotion is read under the lock.
+-- time; the position of promotion is read under the lock. A transaction that only inserts pairs inserts each once.
 CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
@@ -12,6 +12,24 @@ DECLARE
 BEGIN
     SELECT generation.published_left_id AS left_id, generation.published_right_id AS right_id INTO through
     FROM nearsim.generation WHERE generation.generation_id = publish_pair_events.generation_id;
+    IF NOT EXISTS (
+        SELECT FROM nearsim.pending_event AS draft
+        WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
+            AND draft.kind = 'pairs_before')
+    THEN
+        INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity)
+        SELECT publish_pair_events.collection_id, publish_pair_events.profile_id, publish_pair_events.generation_id,
+            'pair_found', pair.left_id, pair.right_id, pair.similarity
+        FROM nearsim.pending_event AS draft
+        CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
+            AS pair (left_id, right_id, similarity)
+        WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
+            AND draft.kind = 'pairs_after'
+            AND ((pair.left_id, pair.right_id) <= (through.left_id, through.right_id) OR through.left_id IS NULL)
+        ORDER BY pair.left_id, pair.right_id;
+        GET DIAGNOSTICS told = ROW_COUNT;
+        RETURN told;
+    END IF;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity)
     WITH step AS (
         SELECT draft.pending_id, draft.kind = 'pairs_after' AS came, pair.left_id, pair.right_id, pair.similarity
