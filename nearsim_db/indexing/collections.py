@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.indexing import attached_table
-from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.store import access, collection_rows, generation_rows, generations
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -70,6 +68,8 @@ def delete_collection(database: Database, name: str) -> int:
         generations.mark_abandoned(
             connection, generation_rows.list_generations(connection, collection.collection_id)
         )
+    from nearsim_db.indexing import attached_table
+
     with database.builder(collection.collection_id):
         attached_table.drop_triggers(database.engine, collection.collection_id)
         documents = database.count_documents(collection)
@@ -95,6 +95,9 @@ def _is_abandoned(connection: Connection, collection: Collection) -> bool:
 
 
 def _drop(database: Database, collection: Collection) -> None:
+    # Most commands only look for something to drop, and need no more.
+    from nearsim_db.indexing.drop_generation import finish
+
     with database.transaction() as connection:
         existing = generation_rows.list_generations(connection, collection.collection_id)
     for generation in existing:

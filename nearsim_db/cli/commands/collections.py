@@ -31,12 +31,14 @@ def create(name: Name, quiet: options.Quiet = False) -> None:
 @collections.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(as_json: options.AsJson = False) -> None:
     """List the collections."""
-    from nearsim_db.admin.attach import list_attachments
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.attached.attachments import list_attachments
 
     with open_database() as database:
-        follows = {one.collection: one.table or "a dropped table" for one in list_attachments(database)}
+        with database.transaction() as connection:
+            attached = list_attachments(connection)
+        follows = {one.collection: one.table or "a dropped table" for one in attached}
         found = [
             {
                 "collection": one.name,

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg.types.json import set_json_loads
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 from nearsim_db.store.driver.address import parse_url
@@ -73,6 +72,8 @@ def autocommitting(connection: Connection) -> Backend:
 
 def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
     """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times."""
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
     attempts = Retrying(
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(5),

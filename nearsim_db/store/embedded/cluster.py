@@ -1,6 +1,5 @@
 """A PostgreSQL data directory and its server, of any major version."""
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -16,6 +15,7 @@ from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.configuration import render_configuration
+from nearsim_db.store.embedded.file_lock import try_lock
 from nearsim_db.store.embedded.processes import (
     Postmaster,
     end_orphans,
@@ -144,7 +144,7 @@ class Cluster:
         path = self.data_directory.with_name(f"{self.data_directory.name}.lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            if not wait_until(lambda: _try_lock(descriptor), _LOCK_SECONDS):
+            if not wait_until(lambda: try_lock(descriptor), _LOCK_SECONDS):
                 raise ServerError(
                     f"Another server, perhaps in another container, uses {self.data_directory}. Stop it."
                 )
@@ -219,11 +219,3 @@ def require_private(folder: Path, account: Account) -> None:
     state = folder.lstat()
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != account.user_id or state.st_mode & 0o077:
         raise ServerError(f"{folder} is not a private folder of user {account.name}. Remove it.")
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

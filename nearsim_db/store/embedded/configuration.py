@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
 _MEBIBYTE = 1024 * 1024
 
 
@@ -44,7 +42,7 @@ def embedded_settings() -> dict[str, str]:
 
 def memory_bytes() -> int:
     """Return the memory of the machine, or of the container if its limit is smaller."""
-    total = psutil.virtual_memory().total
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     except (OSError, ValueError):

@@ -5,17 +5,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import embedded_binaries, installed_binaries
 from nearsim_db.store.embedded.cluster import Cluster, connection_uri, require_private, socket_path
 from nearsim_db.store.embedded.configuration import embedded_settings
+from nearsim_db.store.embedded.file_lock import FileLock, LockTimeout
 from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
 from nearsim_db.store.embedded.server_log import open_log
 
@@ -51,15 +50,13 @@ class ServerHome:
         self.keep_marker = self.folder / "keep"
         self.last_request = self.folder / "last-request"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock for starting, handing out and stopping the server. Raises Timeout."""
-        with _private_lock(self.folder / "lock", _LOCK_SECONDS).acquire(poll_interval=0.01):
-            yield
+    def locked(self) -> FileLock:
+        """Return the lock for starting, handing out and stopping the server. It raises LockTimeout."""
+        return FileLock(self.folder / "lock", _LOCK_SECONDS)
 
     def watchdog_lock(self) -> FileLock:
         """Return the lock that the only watchdog holds while it runs."""
-        return _private_lock(self.folder / "watchdog.lock", 0)
+        return FileLock(self.folder / "watchdog.lock", 0)
 
     def socket_directory(self, account: Account) -> Path:
         """Return a private folder for the socket: in the home, or in /tmp if the path would be too long for a socket.
@@ -111,7 +108,7 @@ def status(home: Path) -> ServerStatus:
         return ServerStatus(
             running=postmaster is not None and postmaster.state == "ready",
             kept=files.keep_marker.exists(),
-            pid=None if postmaster is None else postmaster.process.pid,
+            pid=None if postmaster is None else postmaster.pid,
             version=installed_binaries().version,
             data_directory=files.data_directory,
             dsn=connection_uri(files.socket_directory(server_account())),
@@ -165,7 +162,7 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
     lock = files.watchdog_lock()
     try:
         lock.acquire()
-    except Timeout:
+    except LockTimeout:
         return
     lock.release()
     watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
@@ -183,13 +180,6 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
         )
 
 
-def _private_lock(path: Path, timeout_seconds: float) -> FileLock:
-    """Return the lock of a file that no other user may open: who can open it, if only to read, can lock it."""
-    with suppress(FileNotFoundError):
-        path.chmod(0o600)
-    return FileLock(path, timeout=timeout_seconds, mode=0o600)
-
-
 def _require_own(folder: Path) -> None:
     if folder.stat().st_uid != os.geteuid():
         raise ServerError(
@@ -202,7 +192,7 @@ def _require_own(folder: Path) -> None:
 def _as_server_error(home: Path) -> Iterator[None]:
     try:
         yield
-    except Timeout as error:
+    except LockTimeout as error:
         raise ServerError(
             f"Another process has been starting or stopping the server in {home} for {_LOCK_SECONDS:.0f} s."
         ) from error

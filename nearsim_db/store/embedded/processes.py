@@ -1,25 +1,36 @@
 """Processes of a server: its postmaster, its clients, and what a killed one left behind."""
 
+import os
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import ServerError
+
+if TYPE_CHECKING:
+    import psutil
 
 _POLL_SECONDS = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Postmaster:
     """The first process of a running server; `state` is starting, ready, standby or stopping."""
 
-    process: psutil.Process
+    pid: int
     state: str
+
+    @cached_property
+    def process(self) -> "psutil.Process":
+        """Return the process. Raises psutil.NoSuchProcess if it has ended."""
+        import psutil
+
+        return psutil.Process(self.pid)
 
 
 def find_postmaster(data_directory: Path) -> Postmaster | None:
@@ -30,27 +41,33 @@ def find_postmaster(data_directory: Path) -> Postmaster | None:
     """
     try:
         lines = (data_directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
-        process = psutil.Process(int(lines[0]))
-        if not _serves(process, data_directory):
-            return None
-    except (FileNotFoundError, IndexError, ValueError, psutil.NoSuchProcess, psutil.AccessDenied):
+        pid = int(lines[0])
+    except (FileNotFoundError, IndexError, ValueError):
         return None
-    return Postmaster(process, lines[7].strip() if len(lines) > 7 else "starting")
+    if not _serves(pid, data_directory):
+        return None
+    return Postmaster(pid, lines[7].strip() if len(lines) > 7 else "starting")
 
 
-def _serves(process: psutil.Process, data_directory: Path) -> bool:
-    arguments = process.cmdline()
-    if not arguments or Path(arguments[0]).name != "postgres":
-        return False
+def _serves(pid: int, data_directory: Path) -> bool:
+    folder = Path("/proc") / str(pid)
+    arguments: list[str] = []
     try:
-        return Path(process.cwd()) == data_directory
-    except psutil.AccessDenied:
+        arguments = os.fsdecode((folder / "cmdline").read_bytes()).split("\0")
+        if Path(arguments[0]).name != "postgres":
+            return False
+        return (folder / "cwd").readlink() == data_directory
+    except PermissionError:
         # In a container root may not inspect other users' processes, but may read their arguments.
         return str(data_directory) in arguments
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def count_clients(postmaster: Postmaster) -> int:
     """Return the number of connected clients, by the titles of PostgreSQL's processes."""
+    import psutil
+
     try:
         children = postmaster.process.children()
     except psutil.NoSuchProcess:
@@ -64,6 +81,8 @@ def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
     Most end by themselves, but one executing a long statement continues and prevents a new server from starting.
     The new server recovers from the write-ahead log. Raises ServerError if some do not end.
     """
+    import psutil
+
     orphans = [process for process in psutil.process_iter() if _is_orphan(process, cluster_name)]
     for number in (signal.SIGQUIT, signal.SIGKILL):
         for orphan in orphans:
@@ -75,7 +94,9 @@ def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
     raise ServerError(f"Could not terminate leftover processes of a killed server: PIDs {remaining}.")
 
 
-def _is_orphan(process: psutil.Process, cluster_name: str) -> bool:
+def _is_orphan(process: "psutil.Process", cluster_name: str) -> bool:
+    import psutil
+
     if not _title(process).startswith(f"postgres: {cluster_name}: "):
         return False
     try:
@@ -86,8 +107,10 @@ def _is_orphan(process: psutil.Process, cluster_name: str) -> bool:
         return False
 
 
-def _title(process: psutil.Process) -> str:
+def _title(process: "psutil.Process") -> str:
     """Return the title of a process as in ps; empty once it has ended, even if not yet reaped."""
+    import psutil
+
     try:
         return " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -103,13 +126,11 @@ def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> boo
     if postmaster is None:
         return False
     try:
-        postmaster.process.send_signal(signal.SIGINT)
-    except psutil.NoSuchProcess:
+        os.kill(postmaster.pid, signal.SIGINT)
+    except ProcessLookupError:
         return True
     if not wait_until(lambda: find_postmaster(data_directory) is None, timeout_seconds):
-        raise ServerError(
-            f"Process {postmaster.process.pid}, the server, has not ended in {timeout_seconds:.0f} s."
-        )
+        raise ServerError(f"Process {postmaster.pid}, the server, has not ended in {timeout_seconds:.0f} s.")
     return True
 
 

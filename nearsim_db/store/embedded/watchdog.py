@@ -9,9 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import Timeout
-
 from nearsim_db.store.embedded.embedded import IDLE_SECONDS, ServerHome
+from nearsim_db.store.embedded.file_lock import LockTimeout
 from nearsim_db.store.embedded.processes import count_clients, find_postmaster, stop_postmaster
 from nearsim_db.store.embedded.server_log import bound_log
 
@@ -47,7 +46,7 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
     own_lock = home.watchdog_lock()
     try:
         own_lock.acquire()
-    except Timeout:
+    except LockTimeout:
         return
     idleness = Idleness(time.monotonic())
     served = True

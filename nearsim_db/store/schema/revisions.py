@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
-
-from tenacity import (
-    RetryCallState,
-    RetryError,
-    Retrying,
-    retry_if_exception,
-    retry_if_result,
-    stop_after_delay,
-    wait_random,
-)
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.driver import Connection, Engine
@@ -25,6 +16,9 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_value
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import baseline, migration_locks
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 PATIENCE_SECONDS = 300.0
 
@@ -176,6 +170,8 @@ def upgrade_lock(
     engine: Engine, patience_seconds: float, report: Report = lambda message: None
 ) -> Iterator[None]:
     """Hold the upgrade lock of the database for the block. Raises SchemaError if it is not free in time."""
+    from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random
+
     # Polled, because CREATE INDEX CONCURRENTLY waits for every session that waits inside a statement.
     attempts = Retrying(
         retry=retry_if_result(lambda taken: not taken),
@@ -202,11 +198,13 @@ def upgrade_lock(
 
 def _apply(engine: Engine, revision: str, patience_seconds: float, report: Report) -> None:
     """Apply one revision, with retries until it gets its locks."""
+    from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
+
     from nearsim_db.store.schema import alembic_runs
 
     report(f"applying revision {revision}")
 
-    def report_wait(state: RetryCallState) -> None:
+    def report_wait(state: "RetryCallState") -> None:
         report(f"revision {revision} waits for {_list_blockers(engine)}")
 
     attempts = Retrying(
