@@ -29,6 +29,17 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print no progress bar and no summary; errors are still printed."),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        help="Processes that build the index of a large collection; by default as many as there are cores.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 
 Files = Annotated[

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
+from nearsim_db.indexing.build_processes import helpers
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
@@ -85,7 +86,8 @@ class CatchUp:
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
         context = self._signed_early.pop(generation.generation_id, None) or self._contexts.make(generation)
-        build.build(self._database.engine, context, self._progress)
+        with helpers(self._database, generation, self._contexts.warn) as running:
+            build.build(self._database.engine, context, self._progress, running.check)
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""

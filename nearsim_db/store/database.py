@@ -45,11 +45,15 @@ class DatabaseState:
 
 
 class Database:
-    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`."""
+    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`.
+
+    `jobs` is the number of processes, this one included, that build a large index; it may be changed.
+    """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
+        self.jobs = 1
         self._reading: deque[Connection] = deque()
 
     @classmethod
@@ -108,6 +112,10 @@ class Database:
                 return DatabaseState(server_version(connection), revisions.current_revision(connection))
         finally:
             engine.dispose()
+
+    def use_jobs(self, jobs: int | None) -> None:
+        """Set the number of processes that build a large index; None for as many as there are cores."""
+        self.jobs = jobs or self.settings.threads
 
     @cached_property
     def may_index(self) -> bool:

@@ -55,6 +55,7 @@ def dedupe(
     vector_field: options.VectorField = "vector",
     vectors: options.Vectors = None,
     rejects: options.Rejects = None,
+    jobs: options.Jobs = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -77,6 +78,7 @@ def dedupe(
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields, follow_links=follow_links)
     with progress_bars(quiet or as_json, source) as progress, open_database() as database:
+        database.use_jobs(jobs)
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if as_json:

@@ -43,6 +43,7 @@ def ingest(
     strict: _Strict = False,
     on_duplicate: _OnDuplicate = None,
     dry_run: _DryRun = False,
+    jobs: options.Jobs = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -70,6 +71,7 @@ def ingest(
         progress_bars(quiet or as_json, source) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
+        index.database.use_jobs(jobs)
         beside.check(source)
         records = _UntilDamage(beside.joined(source))
         error: NearsimError | None = None
@@ -106,6 +108,7 @@ def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run
 
 def build(
     collection: options.Collection = options.DEFAULT_COLLECTION,
+    jobs: options.Jobs = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -118,6 +121,7 @@ def build(
         progress_bars(quiet or as_json) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
+        index.database.use_jobs(jobs)
         index.build()
         profiles = profiles_output.live_profile_stats(index)
     if as_json:

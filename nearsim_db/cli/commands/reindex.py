@@ -47,6 +47,7 @@ def start(
     settings: options.Settings = None,
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
+    jobs: options.Jobs = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,6 +65,7 @@ def start(
         )
     chosen = _chosen(recipe, preset, settings)
     with _reindex(collection, name, quiet or as_json) as reindex:
+        reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, settings if chosen is None else None, detached=detach)
         if promote:
             promoted = reindex.promote(generation.generation_id)
@@ -76,6 +78,7 @@ def resume(
     name: Name = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     detach: Detach = False,
+    jobs: options.Jobs = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -83,6 +86,7 @@ def resume(
     from nearsim_db.cli.output import reindex as output
 
     with _reindex(collection, name, quiet or as_json) as reindex:
+        reindex.database.use_jobs(jobs)
         generation = reindex.resume(detached=detach)
         output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
 
