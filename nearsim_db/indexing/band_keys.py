@@ -1,5 +1,7 @@
 """Band keys of heads, which tell in which slice of a build a candidate is verified."""
 
+from contextlib import closing
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,12 +37,15 @@ class BandKeys:
             return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64))
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         family, at = context.encoder.family, 0
-        for ids, sketches in signatures.stream_head_sketches(
-            connection, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
-        ):
-            doc_ids[at : at + len(ids)] = ids
-            keys[at : at + len(ids)] = to_bigint(context.encoder.band_keys(sketches))
-            at += len(ids)
+        with closing(
+            signatures.stream_head_sketches(
+                connection, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
+            )
+        ) as batches:
+            for ids, sketches in batches:
+                doc_ids[at : at + len(ids)] = ids
+                keys[at : at + len(ids)] = to_bigint(context.encoder.band_keys(sketches))
+                at += len(ids)
         return cls(doc_ids[:at], keys[:at])
 
     def without_earlier(

@@ -1,6 +1,7 @@
 """The stage of a build that loads the band rows of all heads, in one transaction."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain
 
 import numpy as np
@@ -25,15 +26,17 @@ def load(engine: Engine, context: Context, progress: Progress) -> None:
         build_progress.commit(writing, generation)
         heads, total = 0, signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
-        sketches = signatures.stream_head_sketches(
-            reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
-        )
-        for doc_ids, keys in _band_keys(context, sketches):
-            bands.write_bands(writing, context.leaves, doc_ids, keys, freeze=True)
-            heads += len(doc_ids)
-            build_progress.check_not_stopped(writing, generation)
-            build_progress.record(engine, generation, heads, total)
-            progress("bands", heads, total)
+        with closing(
+            signatures.stream_head_sketches(
+                reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
+            )
+        ) as sketches:
+            for doc_ids, keys in _band_keys(context, sketches):
+                bands.write_bands(writing, context.leaves, doc_ids, keys, freeze=True)
+                heads += len(doc_ids)
+                build_progress.check_not_stopped(writing, generation)
+                build_progress.record(engine, generation, heads, total)
+                progress("bands", heads, total)
         reading.rollback()
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)

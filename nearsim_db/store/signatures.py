@@ -1,6 +1,6 @@
 """Signatures of one generation: writing, reading, assigning heads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -89,7 +89,7 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
 
 def stream_head_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
-) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
+) -> Generator[tuple[Ids, NDArray[np.generic]], None, None]:
     """Yield doc_ids and sketches of all heads in order, `batch` at a time."""
     with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves))

@@ -1,18 +1,20 @@
-"""Builds that no other process is running.
+"""Builds that a worker leads because no other process does, and builds that it helps with.
 
 A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
-left to the workers. A build beside a live index whose process died must be resumed manually.
+left to the workers. A build beside a live index whose process died must be resumed manually. Of a build that another
+process leads a worker takes slices.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import collection_rows, documents, generation_rows
+from nearsim_db.store import collection_rows, documents, generation_rows, generations
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -43,30 +45,42 @@ class UnattendedBuilds:
         self._between = between
 
     def run(self) -> None:
-        """Build each generation that is unattended and due."""
+        """Build each generation that is unattended and due, and help with those that others build."""
         with self._scope.engine.connect() as connection:
             permanent = {one.collection_id for one in collection_rows.list_collections(connection)}
-            generations = generation_rows.list_generations(connection, self._scope.collection_id)
-        existing = {one.generation_id for one in generations}
+            found = generation_rows.list_generations(connection, self._scope.collection_id)
+        existing = {one.generation_id for one in found}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
-        for generation in generations:
+        for generation in found:
             is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
             is_ours = generation.is_first_build or (generation.state == "building" and generation.detached)
-            if is_ours and generation.collection_id in permanent and is_due:
+            if generation.state == "building" and generation.collection_id in permanent and is_due:
                 with self._scope.engine.connect() as connection:
-                    self._build_if_unlocked(connection, generation)
+                    if not (is_ours and self._build_if_unlocked(connection, generation)):
+                        self._join(connection, generation)
 
-    def _build_if_unlocked(self, connection: Connection, generation: Generation) -> None:
+    def _join(self, connection: Connection, generation: Generation) -> None:
+        """Take the slices that are left in the stage of a build that another process leads."""
+        if generation.stage not in ("sign", "pairs") or not generations.is_attended(connection, generation):
+            return
+        context = self._scope.contexts.find(connection, generation.generation_id)
+        connection.commit()
+        if context is not None:
+            with self._recorded(context):
+                build.join(self._scope.engine, context, lambda: self._on_progress("build", 0, None))
+
+    def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
+        """Build a generation; return False if another process does."""
         # An empty collection waits for its documents: most arrive together, and are then built in bulk.
         if generation.is_first_build and not documents.has_documents(connection, generation.collection_id):
-            return
+            return True
         lock, id = (
             (Lock.BUILD, int(generation.collection_id))
             if generation.is_first_build
             else (Lock.REINDEX, int(generation.generation_id))
         )
         if not take_lock(connection, lock, id, wait=False):
-            return
+            return False
         try:
             states = {one.generation_id: one.state for one in generation_rows.list_generations(connection)}
             context = self._scope.contexts.find(connection, generation.generation_id)
@@ -76,14 +90,27 @@ class UnattendedBuilds:
         finally:
             release_lock(connection, lock, id)
             connection.commit()
+        return True
 
     def _build(self, context: Context) -> None:
+        contexts = self._scope.contexts
+        name, extra = (
+            contexts.describe(context.generation),
+            {"event": "build", "facts": contexts.facts(context.generation)},
+        )
+        _log.info(f"building {name}", extra=extra)
+        with self._recorded(context):
+            build.build(self._scope.engine, context, self._on_progress)
+            _log.info(f"built {name}", extra=extra)
+
+    @contextmanager
+    def _recorded(self, context: Context) -> Iterator[None]:
+        """Log what ends the work on a build; an error is recorded as its failure."""
         generation, contexts = context.generation, self._scope.contexts
         name, extra = contexts.describe(generation), {"event": "build", "facts": contexts.facts(generation)}
-        _log.info(f"building {name}", extra=extra)
         try:
             with self._monitor.batch("build"):
-                build.build(self._scope.engine, context, self._on_progress)
+                yield
         except BuildStoppedError as error:
             _log.info(f"{name}: {error}", extra=extra)
         except _Stopped:
@@ -94,7 +121,6 @@ class UnattendedBuilds:
             self._record_failure(context, error)
         else:
             self.failed.pop(generation.generation_id, None)
-            _log.info(f"built {name}", extra=extra)
 
     def _record_failure(self, context: Context, error: Exception) -> None:
         generation, contexts = context.generation, self._scope.contexts

@@ -1,5 +1,6 @@
 """Builds in slices: the same result whatever was signed before, and however many processes take part."""
 
+import random
 from collections.abc import Sequence
 
 import psycopg
@@ -13,7 +14,10 @@ from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import documents, generation_rows, partitions, signatures
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import open_engine
+from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
+from tests.builders.selection import some
 
 COUNT = 40
 
@@ -132,3 +136,53 @@ def test_any_number_of_slices_gives_the_same_index(
     figures = figures_of(database_url, 1)
     assert figures_of(database_url, 2) == figures
     assert int(str(figures["buckets_over_limit"])) > 10
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # cursors of killed sessions
+@pytest.mark.parametrize("takers", [1, 2, 3])
+@pytest.mark.parametrize("seed", some(range(6), "every seed"))
+def test_any_takers_in_any_interleaving_give_the_same_index(
+    database_url: str, takers: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process leads, the others join; any of them may be killed, and is followed by another."""
+    fill(database_url, RECIPES["fast_similarity"])
+    with Index.connect(database_url) as index:
+        build.build(index.database.engine, context_of(index), silent)
+        add_profile(database_url, "interleaved")
+        small_slices(monkeypatch, 15, 1500)
+        monkeypatch.setattr(build, "_POLL_SECONDS", 0.0)
+        schedule = run_takers(index, database_url, takers, random.Random(f"takers {takers} {seed}"))
+    assert rows_of(database_url, 2) == rows_of(database_url, 1), schedule.listing()
+    assert figures_of(database_url, 2) == figures_of(database_url, 1)
+
+
+def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Schedule:
+    """Build the newest generation by one that leads and others that join, interleaved, some of them killed."""
+    engine, contexts = open_engine(url), iter([context_of(index) for _ in range(50)])
+    step_through(engine)
+
+    def lead() -> None:
+        build.build(engine, next(contexts), silent)
+
+    def help_along() -> None:
+        context = next(contexts)
+        while True:
+            with engine.connect() as connection:
+                known = generation_rows.reread(connection, context.generation)
+            if known.state != "building" or known.stage not in ("sign", "pairs"):
+                return
+            build.join(engine, context, lambda: None)
+
+    actions = {"leader": lead} | {f"helper {number}": help_along for number in range(1, takers)}
+
+    def successor(actor: Actor) -> Actor:
+        return Actor(actor.name, actor.action)
+
+    with psycopg.connect(url, autocommit=True) as monitor:
+        schedule = Schedule(rng, monitor, share_of_crashes=0.01)
+        try:
+            schedule.run([Actor(name, action) for name, action in actions.items()], successor)
+        except BaseException as error:
+            error.add_note(schedule.listing())
+            raise
+    return schedule

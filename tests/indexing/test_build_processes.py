@@ -1,0 +1,155 @@
+"""Child processes that help with a build: they share the work, may be killed, and end with their parent."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.errors import NearsimError
+from nearsim_db.indexing import build, build_plan, build_processes
+from nearsim_db.indexing.build_processes import Helpers, helpers
+from nearsim_db.records import GenerationId, silent
+from nearsim_db.store.build_slices import read_progress
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
+from tests.builders.workers import PATIENCE_SECONDS, running, wait_until
+from tests.indexing.test_build_slices import (
+    RECIPES,
+    add_profile,
+    context_of,
+    figures_of,
+    fill,
+    rows_of,
+    small_slices,
+)
+
+pytestmark = pytest.mark.slow("child processes")
+
+
+@pytest.fixture
+def index(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """An index with a profile that was built by one process, and a newer one to be built in many slices."""
+    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 0)
+    fill(database_url, RECIPES["fast_similarity"])
+    with Index.connect(database_url) as opened:
+        build.build(opened.database.engine, context_of(opened), silent)
+        add_profile(database_url, "sliced")
+        small_slices(monkeypatch, 7, 300)
+        yield opened
+
+
+ALL_SIGNED = "SELECT NOT EXISTS (SELECT FROM nearsim.build_slice WHERE stage = 'sign' AND NOT done)"
+WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+
+
+def test_processes_build_the_same_index(index: Index, database_url: str) -> None:
+    context = context_of(index)
+    index.database.jobs = 3
+    with helpers(index.database, context.generation, context.warn) as helping:
+        build.build(index.database.engine, context, silent, helping.check)
+    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+    assert figures_of(database_url, 2) == figures_of(database_url, 1)
+    assert pairs_of(index.database, 2) == jaccard_pairs(texts_of(index.database), 0.3)
+
+
+def test_a_process_does_the_slices_that_it_finds(index: Index, database_url: str) -> None:
+    context = context_of(index)
+    with (
+        index.database.engine.connect() as connection,
+        psycopg.connect(database_url, autocommit=True) as asking,
+    ):
+        build_plan.plan_signing(connection, context)
+        started = Helpers(context.warn)
+        started.start(database_url, context.generation.generation_id, 1, 1)
+        wait_until(asking, ALL_SIGNED)
+        started.close()
+        assert read_progress(connection, context.leaves, "sign").done == 40
+    build.build(index.database.engine, context, silent)
+    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+
+
+def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_url: str) -> None:
+    context, warnings = context_of(index), list[str]()
+    engine, generation_id = index.database.engine, context.generation.generation_id
+    with engine.connect() as connection, psycopg.connect(database_url, autocommit=True) as asking:
+        build_plan.plan_signing(connection, context)
+        started = Helpers(warnings.append)
+        with engine.connect() as holding:
+            # The process waits for this lock once it has taken its slice.
+            take_transaction_lock(holding, Lock.STORE, generation_id)
+            started.start(database_url, generation_id, 1, 1)
+            wait_until(asking, WAITING)
+            (process,) = started._processes
+            process.kill()
+            process.wait()
+            started.check()
+            holding.rollback()
+    assert warnings == ["a process that helped with the build was killed by signal 9"]
+    build.build(engine, context, silent)
+    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+
+
+def test_a_worker_helps_with_a_build_that_another_process_leads(index: Index, database_url: str) -> None:
+    context = context_of(index)
+    with (
+        index.database.engine.connect() as connection,
+        index.database.builder(context.collection_id),
+        psycopg.connect(database_url, autocommit=True) as asking,
+    ):
+        build_plan.plan_signing(connection, context)
+        with running(database_url):
+            wait_until(asking, ALL_SIGNED)
+        build.build(index.database.engine, context, silent)
+    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+
+
+def test_errors_of_a_process_are_those_of_the_build(index: Index, database_url: str) -> None:
+    started = Helpers(lambda message: None)
+    started.start(database_url, GenerationId(99), 1, 1)
+    (process,) = started._processes
+    process.wait()
+    with pytest.raises(NearsimError, match="generation 99 does not exist"):
+        started.check()
+
+
+def test_processes_end_with_their_parent(index: Index, database_url: str) -> None:
+    context = context_of(index)
+    with index.database.engine.connect() as connection:
+        build_plan.plan_signing(connection, context)
+    parent = (
+        "import sys, os; from nearsim_db.indexing.build_processes import Helpers; h = Helpers(print); "
+        "h.start(sys.argv[1], 2, 1, 1); print(h._processes[0].pid, flush=True); sys.stdin.readline(); "
+        "os.kill(os.getpid(), 9)"
+    )
+    with (
+        psycopg.connect(database_url, autocommit=True) as asking,
+        index.database.engine.connect() as holding,
+        subprocess.Popen(
+            [sys.executable, "-c", parent, database_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as killing,
+    ):
+        take_transaction_lock(holding, Lock.STORE, context.generation.generation_id)
+        wait_until(asking, WAITING)
+        output, _ = killing.communicate("\n")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while is_running(int(output)):
+            assert time.monotonic() < deadline
+            asking.execute("SELECT pg_sleep(0.02)")
+        holding.rollback()
+
+
+def is_running(process: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
