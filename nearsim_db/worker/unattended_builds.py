@@ -100,7 +100,8 @@ class UnattendedBuilds:
         )
         _log.info(f"building {name}", extra=extra)
         with self._recorded(context):
-            build.build(self._scope.engine, context, self._on_progress)
+            with self._monitor.batch("build"):
+                build.build(self._scope.engine, context, self._on_progress)
             _log.info(f"built {name}", extra=extra)
 
     @contextmanager
@@ -109,8 +110,7 @@ class UnattendedBuilds:
         generation, contexts = context.generation, self._scope.contexts
         name, extra = contexts.describe(generation), {"event": "build", "facts": contexts.facts(generation)}
         try:
-            with self._monitor.batch("build"):
-                yield
+            yield
         except BuildStoppedError as error:
             _log.info(f"{name}: {error}", extra=extra)
         except _Stopped:
