@@ -14,7 +14,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import collection_rows, documents, generation_rows, generations
+from nearsim_db.store import build_slices, collection_rows, documents, generation_rows, generations
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -23,6 +23,7 @@ from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
 
 _RETRY_SECONDS = 60.0
+_SLICES = "build_slices"  # of a build that another process leads, in metrics
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -64,10 +65,11 @@ class UnattendedBuilds:
         if generation.stage not in ("sign", "pairs") or not generations.is_attended(connection, generation):
             return
         context = self._scope.contexts.find(connection, generation.generation_id)
+        left = build_slices.read_progress(connection, generation.leaves, generation.stage).unfinished
         connection.commit()
-        if context is not None:
-            with self._recorded(context):
-                build.join(self._scope.engine, context, lambda: self._on_progress("build", 0, None))
+        if context is not None and left:
+            with self._recorded(context), self._monitor.batch(_SLICES):
+                build.join(self._scope.engine, context, lambda: self._continue(_SLICES))
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
         """Build a generation; return False if another process does."""
@@ -130,7 +132,11 @@ class UnattendedBuilds:
         _log.error(message, extra={"event": "build_failed", "facts": contexts.facts(generation)})
 
     def _on_progress(self, step: str, done: int, total: int | None) -> None:
-        self._monitor.batch_progressed("build")
+        self._continue("build")
+
+    def _continue(self, batch: str) -> None:
+        """Do what is due during a long batch. Raises _Stopped if the worker is to stop."""
+        self._monitor.batch_progressed(batch)
         self._between()
         if self._scope.stopping():
             raise _Stopped
