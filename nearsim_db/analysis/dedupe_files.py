@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +18,7 @@ from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, file_type
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.source import READERS
-from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
+from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import origin, stream_unique_origins
@@ -106,8 +106,11 @@ def _with_origins(source: Source) -> Iterator[ReadDocument | Reject]:
         place = _line if _is_json_lines(path) else _ordinal
         for ordinal, record in enumerate(source.read(path)):
             if isinstance(record, ReadDocument):
-                attributes = origin(part, place(ordinal, record))
-                yield replace(record, document=replace(record.document, attributes=attributes))
+                one = record.document
+                # A few times as fast as dataclasses.replace.
+                given = (one.external_id, one.title, one.body, one.source, one.url, one.published_at)
+                document = Document(*given, origin(part, place(ordinal, record)), one.vector)
+                yield ReadDocument(document, record.file, record.line, record.replaced)
             else:
                 yield record
 

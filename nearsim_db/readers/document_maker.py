@@ -48,10 +48,7 @@ class DocumentMaker:
         vector = checked_vector(record.get(self._fields.vector), f"'{self._fields.vector}'")
         if title is None and body is None and vector is None:
             self._check_for_text(record)
-        rest = {name: value for name, value in record.items() if name not in self.named}
-        for name in self.body_names:
-            if name != body_name and record.get(name) is not None:
-                rest[name] = record[name]
+        rest = self._rest(record, body_name)
         source, in_source = _string_or_rest(record, self._fields.source, rest)
         url, in_url = _string_or_rest(record, self._fields.url, rest)
         attributes, in_attributes = clean_attributes(rest)
@@ -62,6 +59,17 @@ class DocumentMaker:
             line,
             in_title + in_body + in_source + in_url + in_attributes,
         )
+
+    def _rest(self, record: Mapping[str, object], body_name: str) -> dict[str, object]:
+        rest = (
+            {}
+            if record.keys() <= self.named
+            else {name: value for name, value in record.items() if name not in self.named}
+        )
+        for name in self.body_names:
+            if name != body_name and record.get(name) is not None:
+                rest[name] = record[name]
+        return rest
 
     def _body_name(self, record: Mapping[str, object]) -> str:
         for name in self.body_names:

@@ -74,7 +74,7 @@ def _may_be_rounded(record: object, vector: str) -> bool:
     """Whether a float outside the vector may be an integer beyond 64 bits, which orjson rounds."""
     pending = [record]
     if isinstance(record, dict):
-        pending = [value for name, value in record.items() if name != vector]
+        pending = [value for name, value in record.items() if type(value) is not str and name != vector]
     while pending:
         value = pending.pop()
         if isinstance(value, float):

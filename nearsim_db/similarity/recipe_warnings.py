@@ -106,9 +106,10 @@ class TextSample:
         """Count some texts, looking at the beginning of each."""
         for text in texts:
             beginning = text[:_SAMPLED_CHARACTERS]
-            letters = len(_LETTER.findall(beginning))
             self.texts += 1
-            self.unspaced += 2 * len(_UNSPACED.findall(beginning)) > letters > 0
+            if not beginning.isascii():
+                letters = len(_LETTER.findall(beginning))
+                self.unspaced += 2 * len(_UNSPACED.findall(beginning)) > letters > 0
             self.html += is_html(text)
 
 
