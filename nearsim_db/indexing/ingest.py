@@ -1,20 +1,30 @@
 """Ingest: write records to a collection in batches, by external_id, and count what became of each."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 
 from nearsim_db.errors import InputError
+from nearsim_db.indexing.batch_writer import BatchWriter
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, DocId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
-from nearsim_db.store.document_writes import Added
+from nearsim_db.store.document_writes import Added, Written
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
 _REJECTS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    origin: str  # where ids are unique
+    documents: list[ReadDocument]
 
 
 def ignore_added(added: Sequence[StoredDocument]) -> None:
@@ -38,6 +48,8 @@ class Ingest:
         self._rejects = rejects
         self._strict = strict
         self._dry_run = dry_run
+        self._origin: str | None = None
+        self._rejecting = Lock()  # both the reading and the writing thread reject records
         self.summary = IngestSummary()
         self.html_documents = 0
 
@@ -50,20 +62,20 @@ class Ingest:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
 
         An InputError of the reader, such as a damaged file, is raised after the records before it were written.
-        `on_added` is called with batches of new documents once they are committed.
+        `on_added` is called with batches of new documents once they are committed, in the thread that writes them.
         """
-        origin: str | None = None
-        with self._database.engine.connect() as connection:
-            for batch in _batches(records):
-                if _origin(batch[0]) != origin:
-                    origin = _origin(batch[0])
-                    document_writes.begin_file(connection)
-                documents = self._without_rejects(batch)
-                added = self._write_batch(connection, documents)
-                connection.commit()
-                if added is not None:
-                    on_added(_stored(documents, added))
-                progress("read", self.summary.read, None)
+        with (
+            self._database.engine.connect() as connection,
+            BatchWriter[_Batch](partial(self._write_batch, connection, on_added)) as writer,
+        ):
+            try:
+                for batch in _batches(records):
+                    writer.add(_Batch(_origin(batch[0]), self._without_rejects(batch)))
+                    progress("read", self.summary.read, None)
+            except InputError:
+                writer.finish()
+                raise
+            writer.finish()
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
         """Return the documents of a batch, of equal ids the last; the earlier ones become rejects."""
@@ -80,9 +92,15 @@ class Ingest:
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(self, connection: Connection, batch: list[ReadDocument]) -> Added | None:
+    def _write_batch(
+        self, connection: Connection, on_added: Callable[[Sequence[StoredDocument]], None], given: "_Batch"
+    ) -> None:
+        if given.origin != self._origin:
+            document_writes.begin_file(connection)
+            self._origin = given.origin
+        batch = given.documents
         if not batch:
-            return None
+            return
         written = document_writes.write_batch(
             connection,
             self._collection_id,
@@ -90,6 +108,12 @@ class Ingest:
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
         )
+        self._count(batch, written)
+        connection.commit()
+        if written.added is not None:
+            on_added(_stored(batch, written.added))
+
+    def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:
             self._reject(_superseded(external_id, batch[0].file, earlier, line))
         self.summary.inserted += written.inserted
@@ -97,16 +121,16 @@ class Ingest:
         self.summary.unchanged += written.unchanged
         self.summary.replaced_characters += sum(record.replaced for record in batch)
         self.html_documents += sum(is_html(record.document.body or "") for record in batch)
-        return written.added
 
     def _reject(self, reject: Reject) -> None:
-        self.summary.rejected += 1
-        self._rejects.write(reject)
+        with self._rejecting:
+            self.summary.rejected += 1
+            self._rejects.write(reject)
+            if len(self.summary.first_rejects) < _REJECTS_SHOWN and not self._strict:
+                self.summary.first_rejects.append(reject)
         if self._strict:
             where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
             raise InputError(f"{where}: {reject.reason} (stopped because of --strict)")
-        if len(self.summary.first_rejects) < _REJECTS_SHOWN:
-            self.summary.first_rejects.append(reject)
 
 
 def _stored(batch: Sequence[ReadDocument], added: Added) -> list[StoredDocument]:

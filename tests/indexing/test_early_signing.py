@@ -98,8 +98,8 @@ def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | 
     insert = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'other', %s)"
     edit = "UPDATE nearsim.document SET body = %s WHERE external_id = 'd1'"
     steps = {
-        20: run(insert, words(4)),
-        21: run(edit, words(9)),
+        25: run(insert, words(4)),
+        26: run(edit, words(9)),
         30: run("DELETE FROM nearsim.document WHERE external_id = 'd2'"),
     }
     with Index.connect(database_url) as index:
@@ -130,7 +130,7 @@ def test_an_ingest_that_ended_early_is_continued(
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         with pytest.raises(KeyboardInterrupt):
-            index.ingest(records(stories(COUNT), database_url, {19: end}))
+            index.ingest(records(stories(COUNT), database_url, {27: end}))
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM nearsim_index.signature_1 WHERE doc_id % 5 = 0")
     with Index.connect(database_url) as index:

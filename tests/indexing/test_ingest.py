@@ -92,6 +92,26 @@ def test_strict_stops_at_the_first_reject(index: Index, tmp_path: Path) -> None:
         index.ingest(Source([file]), strict=True)
 
 
+def test_strict_stops_at_an_id_of_an_earlier_batch(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch with the repeated id is not written, nor is any later one."""
+    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    lines = [{"id": id, "text": f"{id} in record {number}"} for number, id in enumerate("abcadefg")]
+    with (
+        index,
+        pytest.raises(InputError, match=r"line 1: duplicate id \(also on line 4\).*--strict") as raised,
+    ):
+        index.ingest(Source([write(tmp_path / "in.jsonl", *lines)]), strict=True)
+    assert raised.value.summary is not None and raised.value.summary.rejected == 1
+    with index:
+        assert index.get("a")["body"] == "a in record 0"
+        assert index.get("b")["body"] == "b in record 1"
+        for missing in "cdefg":
+            with pytest.raises(NotFoundError):
+                index.get(missing)
+
+
 def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
     with index:
         file = write(tmp_path / "in.jsonl", {"id": "a", "text": "new"}, {"id": "b", "text": "new"}, "x")

@@ -1,0 +1,64 @@
+"""Writing batches behind the reader: in order, one at a time, and nothing after an error."""
+
+import threading
+
+import pytest
+
+from nearsim_db.indexing.batch_writer import BatchWriter
+
+
+class Refused(Exception):
+    pass
+
+
+def test_batches_are_written_in_order_and_the_last_in_this_thread() -> None:
+    written: list[tuple[int, bool]] = []
+
+    def write(batch: int) -> None:
+        written.append((batch, threading.current_thread() is threading.main_thread()))
+
+    with BatchWriter(write) as writer:
+        for batch in range(5):
+            writer.add(batch)
+        writer.finish()
+    assert written == [(0, False), (1, False), (2, False), (3, False), (4, True)]
+
+
+def test_a_batch_is_written_while_the_next_one_is_read() -> None:
+    """Else the write would wait for ever."""
+    third_is_read = threading.Event()
+    waited: list[bool] = []
+    with BatchWriter[int](lambda batch: waited.append(third_is_read.wait(60))) as writer:
+        writer.add(1)
+        writer.add(2)
+        third_is_read.set()
+        writer.add(3)
+        writer.finish()
+    assert waited == [True] * 3
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_nothing_is_written_after_an_error(failing: int) -> None:
+    written: list[int] = []
+
+    def write(batch: int) -> None:
+        if batch == failing:
+            raise Refused
+        written.append(batch)
+
+    with BatchWriter(write) as writer:
+        with pytest.raises(Refused):
+            for batch in range(4):
+                writer.add(batch)
+            writer.finish()
+        writer.finish()
+    assert written == list(range(failing))
+
+
+def test_an_interrupted_reader_leaves_its_last_batch_unwritten() -> None:
+    written: list[int] = []
+    with pytest.raises(KeyboardInterrupt), BatchWriter(written.append) as writer:
+        for batch in range(3):
+            writer.add(batch)
+        raise KeyboardInterrupt
+    assert written == [0, 1]
