@@ -55,27 +55,19 @@ class BandKeys:
 
         `full` are the buckets over the limit before the slice. Candidates that are no longer heads are left out.
         """
-        if part.slice_no == 0:
+        if part.slice_no == 0 or not len(candidates):
             return candidates
-        doc_ids, keys = self._of(connection, context, np.unique(candidates))
-        if not len(doc_ids):
-            return candidates[:0]
-        rows = np.searchsorted(doc_ids, candidates).clip(max=len(doc_ids) - 1)
-        candidates, rows = _present(doc_ids, candidates, rows)
-        left, right = keys[rows[:, 0]], keys[rows[:, 1]]
-        earlier = np.zeros(len(candidates), bool)
-        for band in range(keys.shape[1]):
-            key = left[:, band]
-            shared = np.flatnonzero((key < part.low) & (right == key[:, None]).any(axis=1))
-            earlier[shared] |= full.links(key[shared], candidates[shared, 0])
-        own: Ids = candidates[~earlier]
+        doc_ids, keys, rows = self._doc_ids, self._keys, _rows(self._doc_ids, candidates)
+        if rows is None:
+            doc_ids, keys = self._of(connection, context, np.unique(candidates))
+            candidates = candidates[np.isin(candidates, doc_ids).all(axis=1)]
+            rows = np.searchsorted(doc_ids, candidates)
+        own: Ids = candidates[~_linked_before(part.low, keys[rows[:, 0]], keys[rows[:, 1]], candidates, full)]
         return own
 
     def _of(self, connection: Connection, context: Context, doc_ids: Ids) -> tuple[Ids, Ids]:
         """Return the heads among some documents, sorted, and their keys."""
         missing = np.setdiff1d(doc_ids, self._doc_ids, assume_unique=True)
-        if not len(missing):
-            return self._doc_ids, self._keys
         family = context.encoder.family
         read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
         known = np.intersect1d(doc_ids, self._doc_ids, assume_unique=True)
@@ -90,6 +82,29 @@ class BandKeys:
         return found[order], keys[order]
 
 
-def _present(doc_ids: Ids, candidates: Ids, rows: Ids) -> tuple[Ids, Ids]:
-    present = (doc_ids[rows] == candidates).all(axis=1)
-    return candidates[present], rows[present]
+def _rows(doc_ids: Ids, wanted: Ids) -> Ids | None:
+    """Return the rows of some documents in a sorted array, or None if it does not have them all."""
+    if not len(doc_ids):
+        return None
+    rows: Ids = np.searchsorted(doc_ids, wanted).clip(max=len(doc_ids) - 1)
+    return rows if (doc_ids[rows] == wanted).all() else None
+
+
+def _linked_before(low: int, left: Ids, right: Ids, candidates: Ids, full: FullBuckets) -> NDArray[np.bool_]:
+    """Whether a bucket below `low` links the candidates with these keys, each (m, bands)."""
+    if _is_by_band(left):
+        shared = (left == right) & (left < low)
+    else:
+        shared = np.stack([(key < low) & (right == key[:, None]).any(axis=1) for key in left.T], axis=1)
+    rows, bands = np.nonzero(shared)
+    links = full.links(left[rows, bands], candidates[rows, 0])
+    linked = np.zeros(len(left), bool)
+    linked[rows[links]] = True
+    return linked
+
+
+def _is_by_band(keys: Ids) -> bool:
+    """Whether each column has the keys of its own band, whose number is the top byte; not so for bottom_k."""
+    return bool(
+        ((keys[:1].view(np.uint64) >> np.uint64(56)) == np.arange(keys.shape[1], dtype=np.uint64)).all()
+    )

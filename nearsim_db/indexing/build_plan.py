@@ -21,8 +21,8 @@ from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work import queue
 
 _DOCUMENTS_PER_SLICE = 4_000
-_LEAST_ROWS_PER_SLICE = 100_000
-_SLICES = 16
+_LEAST_ROWS_PER_SLICE = 250_000
+_SLICES = 8  # most pairs are found in almost every slice, so that many cost more
 _MOST_ROWS_PER_SLICE = 2_500_000
 
 
