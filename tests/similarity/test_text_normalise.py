@@ -2,7 +2,10 @@
 
 import sys
 import unicodedata
+from functools import cache
+from itertools import groupby, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,3 +137,39 @@ def test_only_known_starters_decompose_to_combining_characters() -> None:
         and unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
     }
     assert found == set(combining.STARTERS)
+
+
+@cache
+def ascii_tables() -> list[separators.Table]:
+    """The tables that recipes use, and one of other bytes."""
+    reversed_bytes = np.full(separators.CODE_POINTS, separators.SEPARATOR, np.uint8)
+    reversed_bytes[:128] = np.arange(127, -1, -1)
+    makers = (*TABLES.values(), separators.nothing)
+    return [*(make(folded) for make in makers for folded in (True, False)), reversed_bytes]
+
+
+@every_backend
+@pytest.mark.parametrize("number", range(9))
+def test_ascii_is_squeezed_by_any_table(backend: str, number: int) -> None:
+    """Texts of every byte, with runs of separators across the ends of the blocks that a kernel works on."""
+    table, rng = ascii_tables()[number], np.random.default_rng(number)
+    texts = [
+        *(
+            bytes(rng.choice([32, 44, 65, 97, 0, 90, 126], size).tolist())
+            for size in (0, 1, 2, 7, 300, 5_000)
+        ),
+        bytes(range(128)),
+        b" " * 2_050 + b"A" * 2_047 + b" .  b",
+        b"x" * 2_047 + b"  " + b"y" * 2_046 + b"\n \n",
+    ]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    kernels = text_kernels("numba" if backend == "numba" else "numpy")
+    squeezed, ends = kernels.squeeze(np.frombuffer(b"".join(texts), np.uint8), offsets, table)
+    found = [squeezed[begin:end].tobytes() for begin, end in pairwise(ends.tolist())]
+    assert found == [squeezed_plainly(text, table) for text in texts]
+
+
+def squeezed_plainly(text: bytes, table: separators.Table) -> bytes:
+    """What a table leaves of an ASCII text: its runs of kept bytes, joined by spaces."""
+    entries = [int(table[byte]) for byte in text]
+    return b" ".join(bytes(run) for kept, run in groupby(entries, bool) if kept)

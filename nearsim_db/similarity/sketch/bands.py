@@ -56,8 +56,10 @@ def band_keys(
         hashes = _exclusive_or(table, *(coefficients or _draw_coefficients(seed)))
     else:
         kernels = sketch_kernels(backends.resolve(backend))
-        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, mix_start(seed)) & HASH_MASK
-    return hashes | (np.arange(bands, dtype=np.uint64) << _BAND_SHIFT)
+        hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, mix_start(seed))
+        hashes &= HASH_MASK
+    hashes |= _numbers(bands)
+    return hashes
 
 
 def shared_bands(left_keys: Keys, right_keys: Keys) -> NDArray[np.int64]:
@@ -118,6 +120,12 @@ def _check(bands: int, rows: int, scheme: str, k: int) -> None:
             f"{count_of(bands, 'band')} of {count_of(rows, 'row')} {'does' if bands == 1 else 'do'} not fit "
             f"a sketch of {count_of(k, 'position')}"
         )
+
+
+@cache
+def _numbers(bands: int) -> Keys:
+    """Return the numbers of the bands in the top bytes of their keys."""
+    return np.arange(bands, dtype=np.uint64) << _BAND_SHIFT
 
 
 def _table(sketches: NDArray[Any], bands: int, rows: int) -> NDArray[Any]:

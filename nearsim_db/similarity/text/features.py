@@ -51,6 +51,7 @@ class Shingler:
         self._rules = recipe.shingle
         self._base = recipe.hash.base
         self._fold = make_fold(recipe.normalise)
+        self._keeps_ascii = not recipe.normalise.html
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
@@ -62,7 +63,8 @@ class Shingler:
 
     def shingles(self, texts: Sequence[str]) -> Shingles:
         """Return the shingle ids of cleaned texts (no NUL, no lone surrogates)."""
-        folded = [self._fold(text) for text in texts]
+        is_plain = self._keeps_ascii and all(map(str.isascii, texts))
+        folded = texts if is_plain else [self._fold(text) for text in texts]
         if self._rules.scheme == "sentence":
             return self._sentence_shingles(folded)
         canonical = self._squeeze(folded)

@@ -7,6 +7,7 @@ the kernels.
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import assert_never
 
 import numpy as np
@@ -36,12 +37,16 @@ class Canonical:
 
 def from_texts(texts: Sequence[str]) -> Canonical:
     """Encode and concatenate texts as they are. They must not contain lone surrogates."""
-    is_ascii = all(map(str.isascii, texts))
-    # ASCII is joined before it is encoded, which halves the number of objects.
-    parts = ["".join(texts).encode("ascii")] if is_ascii else [text.encode("utf-8") for text in texts]
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(list(map(len, texts if is_ascii else parts)), out=offsets[1:])
-    return Canonical(np.frombuffer(b"".join(parts), np.uint8), offsets, is_ascii)
+    if all(map(str.isascii, texts)):
+        # Joined before it is encoded, which halves the number of objects.
+        joined = "".join(texts).encode("ascii")
+        return Canonical(np.frombuffer(joined, np.uint8), _offsets(texts), True)
+    parts = [text.encode("utf-8") for text in texts]
+    return Canonical(np.frombuffer(b"".join(parts), np.uint8), _offsets(parts), False)
+
+
+def _offsets(parts: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
+    return np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
 
 
 def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels) -> Canonical:
