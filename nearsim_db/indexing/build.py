@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from nearsim_db.indexing import build_bands, build_plan, build_progress, steps
 from nearsim_db.indexing.build_slices import taking
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import discard_indexed_changes
+from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.records import Progress
 from nearsim_db.store import build_slices, generation_rows, generations, pairs, partitions
 from nearsim_db.store.build_slices import SlicedStage
@@ -43,7 +43,7 @@ def build(
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    discard_indexed_changes(engine, context.generation)
+    discard_indexed(engine, context.generation, context.retained_seconds)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:

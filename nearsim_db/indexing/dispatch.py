@@ -4,12 +4,13 @@ from functools import partial
 
 from nearsim_db.indexing import attached_table
 from nearsim_db.store import generation_rows
-from nearsim_db.store.driver import Engine, notify
+from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 20_000
+_DISCARDED_PER_BATCH = 50_000
 _VACUUM_FROM = 5_000  # autovacuum would come within a minute
 
 
@@ -35,15 +36,41 @@ def dispatch_changes(engine: Engine) -> int:
     return dispatched
 
 
-def discard_indexed_changes(engine: Engine, generation: Generation) -> int:
-    """Discard captured writes that a build has just indexed, at once; return how many. The rest is dispatched."""
+def discard_indexed(engine: Engine, generation: Generation, age_seconds: int | None) -> None:
+    """Discard, in few statements, captured writes and queued work that a build has just indexed.
+
+    The rest is dispatched and processed. `age_seconds` is the retention age.
+    """
     with engine.connect() as connection:
         discard = partial(
             queue.discard_indexed_changes, connection, generation.leaves, generation.collection_id
         )
         discarded = retry_conflicts(connection, discard)
         connection.commit()
+        work = partial(_discard_work, connection, generation, age_seconds)
+        last = retry_conflicts(connection, partial(work, 0))
+        while last is not None:
+            last = retry_conflicts(connection, partial(work, last))
     if discarded >= _VACUUM_FROM:
         with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)
-    return discarded
+
+
+def _discard_work(
+    connection: Connection, generation: Generation, age_seconds: int | None, after: int
+) -> int | None:
+    """Discard work that other processes dispatched during the build, a batch in a transaction."""
+    if not queue.has_unfinished_work(connection, generation.leaves, "sign", queue.server_time(connection)):
+        connection.commit()
+        return None
+    queue.await_dispatchers(connection)
+    last = queue.discard_indexed_work(
+        connection,
+        generation.leaves,
+        generation.collection_id,
+        age_seconds,
+        after,
+        _DISCARDED_PER_BATCH,
+    )
+    connection.commit()
+    return last

@@ -10,7 +10,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import build, catch_up, dispatch
-from nearsim_db.indexing.dispatch import discard_indexed_changes, dispatch_changes
+from nearsim_db.indexing.dispatch import discard_indexed, dispatch_changes
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
@@ -42,13 +42,13 @@ def index(database_url: str) -> Iterator[Index]:
 def kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Discarding that a build leaves to the test; call it when the time has come."""
     built: list[Generation] = []
-    monkeypatch.setattr(build, "discard_indexed_changes", lambda engine, generation: built.append(generation))
+    monkeypatch.setattr(build, "discard_indexed", lambda engine, generation, age: built.append(generation))
     monkeypatch.setattr(catch_up, "dispatch_changes", lambda engine: 0)
 
     def discard() -> None:
         monkeypatch.undo()
         for generation in built:
-            discard_indexed_changes(index.database.engine, generation)
+            discard_indexed(index.database.engine, generation, None)
 
     return discard
 
@@ -105,10 +105,10 @@ def test_writes_around_the_statement_are_indexed(
     assert pairs(index) == {frozenset("ae"), frozenset("cg")}
 
 
-def test_changes_taken_by_a_dispatcher_are_left_to_it(
+def test_changes_taken_by_a_dispatcher_are_waited_for(
     index: Index, kept: Callable[[], None], database_url: str
 ) -> None:
-    """A dispatcher that took changes before commits after: its work is queued, nothing twice."""
+    """A dispatcher that took changes before commits after: its work is discarded as the changes would have been."""
     index.add(documents(ALIKE, ALIKE + " seven"))
     with psycopg.connect(database_url) as dispatcher, application(database_url) as watching:
         taken = dispatcher.execute("DELETE FROM nearsim.change WHERE doc_id = 1 RETURNING doc_id").fetchall()
@@ -119,9 +119,47 @@ def test_changes_taken_by_a_dispatcher_are_left_to_it(
         dispatcher.commit()
         discarding.join()
         assert taken == [(1,)]
-        assert (ask(watching, WAITING), ask(watching, QUEUED)) == ([], [1])
-    index.build()
+        assert (ask(watching, WAITING), ask(watching, QUEUED)) == ([], [])
     assert pairs(index) == {frozenset("ab")}
+
+
+def test_work_dispatched_during_the_build_is_discarded(
+    index: Index, kept: Callable[[], None], database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work of documents that are as they were signed; not that of documents edited or deleted since, nor failures."""
+    monkeypatch.setattr(dispatch, "_DISCARDED_PER_BATCH", 2)
+    long = f"{ALIKE} seven eight nine ten"
+    index.add(documents(*(f"{long} {word}" for word in ("x", "y", "z", "u", "v"))))
+    with application(database_url) as writing:
+        writing.execute("UPDATE nearsim.document SET body = 'all other words' WHERE external_id = 'b'")
+        writing.execute("DELETE FROM nearsim.document WHERE external_id = 'c'")
+        dispatch_changes(index.database.engine)
+        assert ask(writing, QUEUED) == [0, 1, 2, 3, 4, 5]  # 0: compare all, which an installation begins with
+        writing.execute("UPDATE nearsim.work SET attempts = 1 WHERE doc_id = 4")
+        kept()
+        assert ask(writing, QUEUED) == [0, 2, 3, 4]
+    index.build()
+    assert pairs(index) == {frozenset("ad"), frozenset("ae"), frozenset("de")}
+
+
+def test_work_found_queued_by_a_dispatcher_is_not_discarded(
+    index: Index, kept: Callable[[], None], database_url: str
+) -> None:
+    """A dispatcher that takes an edit leaves the work as it is queued already; discarding waits for its commit."""
+    index.add(documents(ALIKE, ALIKE + " seven"))
+    dispatch_changes(index.database.engine)
+    engine = index.database.engine
+    with engine.connect() as dispatcher, application(database_url) as writing:
+        writing.execute("UPDATE nearsim.document SET body = 'all other words' WHERE external_id = 'a'")
+        assert queue.dispatch(dispatcher, 10) == (1, False)
+        discarding = Thread(target=kept)
+        discarding.start()
+        wait_until(writing, BLOCKED)
+        dispatcher.commit()
+        discarding.join()
+        assert ask(writing, QUEUED) == [0, 1]
+    index.build()
+    assert pairs(index) == set()
 
 
 def test_changes_stay_for_another_profile(index: Index) -> None:

@@ -35,6 +35,27 @@ WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
         WHERE profile.collection_id = %(collection_id)s AND generation.generation_id <> {generation_id}
             AND generation.state <> 'abandoned')
 
+-- name: discard_indexed_work
+-- Delete the next work to sign documents whose signature is of their present revision, within the retention age; what
+-- is being processed or failed stays. The caller keeps dispatchers out, so whatever they took is visible to this
+-- snapshot, and later changes become work again. Returns the last document looked at. Relies on work_pkey and the keys.
+WITH next AS MATERIALIZED (
+    SELECT doc_id FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = 'sign' AND attempts = 0 AND lease_id IS NULL
+        AND doc_id > %(after)s
+    ORDER BY generation_id, stage, doc_id LIMIT %(batch)s
+), discarded AS (
+    DELETE FROM nearsim.work USING next
+    JOIN {signature} AS signature USING (doc_id)
+    JOIN nearsim.document USING (doc_id)
+    WHERE work.generation_id = {generation_id} AND work.stage = 'sign' AND work.doc_id = next.doc_id
+        AND work.attempts = 0 AND work.lease_id IS NULL
+        AND document.collection_id = %(collection_id)s AND document.revision = signature.revision
+        AND coalesce(document.published_at, document.created_at) >= coalesce(
+            clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+)
+SELECT max(doc_id) FROM next
+
 -- name: vacuum_changes
 -- Free the space of changes deleted in bulk, which dispatchers would read over. Does not wait for locks.
 VACUUM (SKIP_LOCKED) nearsim.change

@@ -54,6 +54,23 @@ def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_i
     return driver(connection).execute(statement("discard_indexed_changes", leaves), parameters).rowcount
 
 
+def discard_indexed_work(
+    connection: Connection,
+    leaves: Leaves,
+    collection_id: CollectionId,
+    age_seconds: int | None,
+    after: int,
+    batch: int,
+) -> int | None:
+    """Delete work to sign documents with a current signature among the next ones after a doc_id; return the last.
+
+    No dispatcher may run meanwhile; see `await_dispatchers`.
+    """
+    parameters = {"collection_id": collection_id, "age": age_seconds, "after": after, "batch": batch}
+    last: int | None = fetch_value(connection, statement("discard_indexed_work", leaves), parameters)
+    return last
+
+
 def vacuum_changes(connection: Connection) -> None:
     """Vacuum the table of captured changes; the connection must be in autocommit."""
     autocommitting(connection).execute(statement("vacuum_changes"))
