@@ -107,6 +107,7 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
         ).fetchall() == [
             ("granted_generations", ["security_barrier=true"]),
             ("visible_changes", ["security_barrier=true"]),
+            ("visible_profiles", ["security_barrier=true"]),
             ("visible_work", ["security_barrier=true"]),
         ]
 
@@ -121,6 +122,19 @@ def test_partitions_show_only_the_readers_tenant(world: World) -> None:
                     )
                     (stored,) = everything.execute(counting).fetchone() or (0,)
                     assert stored and reading.execute(counting).fetchone() == (stored * is_own,), name
+
+
+def test_live_generations_of_the_readers_tenant_are_visible(world: World) -> None:
+    looks = (
+        "SELECT collection_id, profile, generation_id FROM nearsim.visible_profiles ORDER BY collection_id"
+    )
+    own, foreign = (
+        (given["collection_id"], given["profile"], given["generation"])
+        for given in (world.own, world.foreign)
+    )
+    with psycopg.connect(world.reader) as reading, psycopg.connect(world.url) as everything:
+        assert reading.execute(looks).fetchall() == [own]
+        assert {own, foreign} <= set(everything.execute(looks).fetchall())
 
 
 def test_work_and_changes_of_the_readers_tenant_are_visible(world: World) -> None:

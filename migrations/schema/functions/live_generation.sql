@@ -7,17 +7,22 @@ DECLARE
     place text;
     chosen text;
 BEGIN
-    chosen := coalesce(profile, nearsim.default_profile(live_generation.collection_id));
+    -- Of several profiles default is the first, or none is chosen.
     RETURN QUERY
-        SELECT generation.generation_id, known.name, generation.bands, generation.rows,
-            CAST(generation.recipe #>> '{match,threshold}' AS double precision),
-            CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer), generation.recipe
-        FROM nearsim.profile AS known JOIN nearsim.generation USING (profile_id)
-        WHERE known.collection_id = live_generation.collection_id AND known.name = chosen
-            AND generation.state = 'live';
+        SELECT first.generation_id, first.profile, first.bands, first.rows,
+            CAST(first.recipe #>> '{match,threshold}' AS double precision),
+            CAST(first.recipe #>> '{match,min_shared_bands}' AS integer), first.recipe
+        FROM (
+            SELECT known.*, count(*) OVER () AS profiles FROM nearsim.visible_profiles AS known
+            WHERE known.collection_id = live_generation.collection_id
+                AND known.profile = coalesce(live_generation.profile, known.profile)
+            ORDER BY known.profile <> 'default' LIMIT 1
+        ) AS first
+        WHERE first.generation_id IS NOT NULL AND (first.profiles = 1 OR first.profile = 'default');
     IF FOUND THEN
         RETURN;
     END IF;
+    chosen := coalesce(profile, nearsim.default_profile(live_generation.collection_id));
     SELECT array_agg(known.name ORDER BY known.name) INTO names
     FROM nearsim.profile AS known WHERE known.collection_id = live_generation.collection_id;
     SELECT quote_literal(known.name) INTO place

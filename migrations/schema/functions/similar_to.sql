@@ -5,22 +5,12 @@ CREATE FUNCTION nearsim.similar_to(
 RETURNS SETOF nearsim.similar_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    home constant integer := nearsim.collection_of(doc_id);
     live record;
-    home integer;
     least_alike double precision;
     alike double precision;
 BEGIN
-    SELECT document.collection_id, known.name, count(*) OVER () AS profiles, generation.* INTO live
-    FROM nearsim.document
-    JOIN nearsim.profile AS known USING (collection_id)
-    LEFT JOIN nearsim.generation ON generation.profile_id = known.profile_id AND generation.state = 'live'
-    WHERE document.doc_id = similar_to.doc_id AND known.name = coalesce(similar_to.profile, known.name)
-    ORDER BY known.name <> 'default' LIMIT 1;
-    home := live.collection_id;
-    IF live.generation_id IS NULL OR profile IS NULL AND live.profiles > 1 AND live.name <> 'default' THEN
-        home := nearsim.collection_of(doc_id);
-        SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
-    END IF;
+    SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
     least_alike := nearsim.least_similarity(live.recipe);
     alike := coalesce(min_similarity, least_alike);
     IF NOT alike BETWEEN 0 AND 1 THEN

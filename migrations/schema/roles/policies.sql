@@ -19,7 +19,7 @@ CREATE POLICY granted_delete ON nearsim.document FOR DELETE
 CREATE POLICY granted ON nearsim.profile FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.generation FOR SELECT
-    USING (generation_id = ANY (ARRAY(SELECT granted.generation_id FROM nearsim.granted_generations AS granted)));
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.signature FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.band FOR SELECT

@@ -343,6 +343,18 @@ class GrantedGenerations(View):
     collection_id: Mapped[int]
 
 
+class VisibleProfiles(View):
+    """Internal: the profiles that the user may see, each with its live generation."""
+
+    __tablename__ = "visible_profiles"
+    collection_id: Mapped[_Key]
+    profile: Mapped[str] = mapped_column(primary_key=True)
+    generation_id: Mapped[int | None]
+    bands: Mapped[int | None] = mapped_column(SmallInteger)
+    rows: Mapped[int | None] = mapped_column(SmallInteger)
+    recipe: Mapped[dict[str, Any] | None]
+
+
 class VisibleWork(View):
     """Internal: queued work of the generations that the user may see."""
 
