@@ -84,6 +84,7 @@ def test_first_call_creates_a_durable_utf8_database(used_home: Path) -> None:
         "server_encoding": "UTF8",
         "jit": "off",
         "work_mem": "64MB",
+        "temp_buffers": "64MB",
         "listen_addresses": "",
         "max_wal_size": "4GB",
         "fsync": "on",

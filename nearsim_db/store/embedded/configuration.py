@@ -20,6 +20,8 @@ def embedded_settings() -> dict[str, str]:
         "max_connections": "100",
         "jit": "off",
         "work_mem": "64MB",
+        # An ingest keeps the ids of the file in a temporary table: a million with their index take 100 MB.
+        "temp_buffers": "64MB",
         "maintenance_work_mem": f"{min(max(memory // 16, 64), 512)}MB",
         "shared_buffers": f"{min(max(memory // 8, 128), 1024)}MB",
         "effective_cache_size": f"{max(memory // 2, 256)}MB",
