@@ -53,6 +53,9 @@ SELECT coalesce((SELECT CASE state WHEN 'building' THEN stage ELSE 'afterwards' 
                  FROM nearsim.generation ORDER BY generation_id DESC LIMIT 1), 'sign'),
     (pg_current_wal_insert_lsn() - '0/0')::bigint
 """
+_CANDIDATES = """
+SELECT coalesce((figures ->> 'candidates')::float8, 0) FROM nearsim.generation ORDER BY generation_id DESC LIMIT 1
+"""
 _FULL_PAGES = "SELECT wal_fpi FROM pg_stat_wal"
 _BYTES = """
 SELECT relname, pg_total_relation_size(oid)::bigint FROM pg_class
@@ -73,12 +76,15 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """One ingest of `documents`: its cost in all and by stage, full-page images, and bytes a document by table."""
+    """One ingest of `documents`: its cost in all and by stage, full-page images, candidates, and bytes a document by
+    table.
+    """
 
     documents: int
     cost: Cost
     stages: dict[str, Use]
     full_pages: int
+    candidates: float
     bytes_by_table: dict[str, float]
     lookups: dict[str, list[float]] = field(default_factory=dict)
 
@@ -133,9 +139,13 @@ def ingest(cluster: Cluster, file: Path, collection: str) -> tuple[Cost, dict[st
 def full_page_images(url: str) -> int:
     """Return how many images of whole pages the server has written to its WAL."""
     with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(_FULL_PAGES).fetchone()
+        return int(_value(connection.execute(_FULL_PAGES)))
+
+
+def _value(cursor: "psycopg.Cursor[tuple[object, ...]]") -> float:
+    row = cursor.fetchone()
     assert row is not None
-    return int(str(row[0]))
+    return float(str(row[0]))
 
 
 def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Ingested:
@@ -148,12 +158,13 @@ def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Inge
         file.unlink()
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
+            candidates = _value(connection.execute(_CANDIDATES))
             sizes = bytes_by_table([(str(name), int(str(size))) for name, size in connection.execute(_BYTES)])
         cluster.stop()
         cluster.start()
         times = look_up(cluster.dsn(), list(corpus))
     shares = {name: size / documents for name, size in sizes.items()}
-    return Ingested(documents, cost, stages, pages, shares, times)
+    return Ingested(documents, cost, stages, pages, candidates, shares, times)
 
 
 def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
@@ -183,8 +194,8 @@ def size_tables(found: Sequence[Ingested]) -> str:
     base = next((one for one in found if one.documents == BASE), found[0])
     lines = [
         "| documents | seconds | us a document | ratio | client CPU, s | server CPU, s | client memory, MB | WAL, KB "
-        "a document | of it full pages, at most |",
-        "|---" * 9 + "|",
+        "a document | of it full pages, at most | candidates a document |",
+        "|---" * 10 + "|",
     ]
     for one in found:
         a_document = one.cost.wall / one.documents
@@ -193,6 +204,7 @@ def size_tables(found: Sequence[Ingested]) -> str:
         figures = [f"{one.documents:,}", f"{one.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
         figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{one.cost.client:.1f}"]
         figures += [f"{one.cost.server:.1f}", f"{one.cost.megabytes:.0f}", f"{wal:.2f}", f"{pages:.2f}"]
+        figures.append(f"{one.candidates / one.documents:.2f}")
         lines.append(f"| {' | '.join(figures)} |")
     lines += [
         "",

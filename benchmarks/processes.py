@@ -39,8 +39,11 @@ def run_measured(
     process = subprocess.Popen(
         command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    with _sampled_memory(process.pid) as memory:
-        outputs = process.communicate()
+    try:
+        with _sampled_memory(process.pid) as memory:
+            outputs = process.communicate()
+    finally:
+        process.kill()
     wall = time.perf_counter() - began
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {''.join(outputs)[-_KEPT:]}")

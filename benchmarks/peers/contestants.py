@@ -108,7 +108,7 @@ def contestants(
                 ("dedup_pg", "psycopg2"),
             ),
             Contestant(
-                "pg_trgm", "PostgreSQL, its own similarity", "with_trigrams", 2_000, postgres, address
+                "pg_trgm", "PostgreSQL, its own similarity", "with_trigrams", 1_000, postgres, address
             ),
         ]  # fmt: skip
         chosen = [one for one in found if one.name in names] if names else found

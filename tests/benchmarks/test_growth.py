@@ -19,7 +19,13 @@ def test_partitions_count_for_their_table() -> None:
 def test_ratios_are_to_a_hundred_thousand_documents() -> None:
     found = [
         growth.Ingested(
-            size, Cost(wall, 1, 2, 3), {"sign": growth.Use([1, 1, 1, 4e6])}, 0, {"band": 20}, {"first": [1]}
+            size,
+            Cost(wall, 1, 2, 3),
+            {"sign": growth.Use([1, 1, 1, 4e6])},
+            0,
+            5e4,
+            {"band": 20},
+            {"first": [1]},
         )
         for size, wall in ((10_000, 1.0), (growth.BASE, 20.0), (1_000_000, 300.0))
     ]
