@@ -134,7 +134,7 @@ def table(
 ) -> str:
     """Return the figures as Markdown; ratios to nearsim are of the same round, for the same documents."""
     lines = [
-        "| tool | documents | seconds | nearsim's share | client CPU, s | server CPU, s | client memory, MB "
+        "| tool | documents | seconds | nearsim takes, times | client CPU, s | server CPU, s | client memory, MB "
         "| recall of pairs | precision | recall of joins | precision of joins |",
         "|---" * 11 + "|",
     ]
