@@ -34,7 +34,7 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import collection_rows, document_writes, documents, generation_rows, verdicts
+from nearsim_db.store import collection_rows, document_writes, generation_rows, query_rows, verdicts
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -188,7 +188,7 @@ class Index(Queries):
             collection_id = collection_rows.ensure_collection(connection, self.collection).collection_id
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
-            has_documents = documents.has_documents(connection, collection_id)
+            has_documents = query_rows.has_documents(connection, collection_id)
             # A build in this process warns by itself, except of HTML.
             if has_documents and (recipe.normalise.html or not self.database.may_index):
                 short = shingle_length.warn_of_collection(connection, collection_id, profile)
@@ -219,9 +219,7 @@ class Index(Queries):
 
     def verdicts(self, by: str | None = None, *, undone: bool = False) -> Generator[Verdict, None, None]:
         """Stream the verdicts on pairs, the newest first, of one person or all; with `undone` also those undone."""
-        collection_id = self._collection_id()
-        with self.database.transaction() as connection:
-            yield from verdicts.stream_verdicts(connection, collection_id, by, undone=undone)
+        return self._answers.verdicts(by, undone=undone)
 
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
         collection = self._get_collection()

@@ -9,9 +9,9 @@ from nearsim_db.store import (
     bands,
     build_slices,
     collection_rows,
-    documents,
     generation_rows,
     partitions,
+    query_rows,
     retention,
     signatures,
 )
@@ -35,7 +35,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
     connection.commit()
     if not build_slices.read_progress(connection, leaves, "sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
-        total -= documents.count_past_retention(connection, generation.collection_id, age)
+        total -= query_rows.count_past_retention(connection, generation.collection_id, age)
         generation_rows.add_figures(connection, generation, {"documents": total})
         build_slices.plan_signing(connection, leaves, generation.collection_id, age, _DOCUMENTS_PER_SLICE)
     build_progress.commit(connection, generation)

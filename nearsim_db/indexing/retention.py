@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, retention
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.retention import Cutoffs
 from nearsim_db.store.work import queue
 
@@ -41,18 +38,6 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
         retention.advance(connection, context.leaves, edge.through)
         connection.commit()
     return len(expired)
-
-
-def refuse_outside(
-    connection: Connection, generation: Generation, profile: Profile, doc_id: int, external_id: str
-) -> None:
-    """Raise NotFoundError for a document that is not indexed because it is too old."""
-    retain = profile.recipe.retain
-    if len(documents.find_past_retention(connection, generation.collection_id, [doc_id], retain.seconds)):
-        raise NotFoundError(
-            f"document {external_id!r} is outside the retention window of profile {generation.profile!r} "
-            f"({retain.age})"
-        )
 
 
 def _find_edge(connection: Connection, context: Context, age: int) -> Cutoffs | None:

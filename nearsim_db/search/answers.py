@@ -1,23 +1,34 @@
 """Reads of stored pairs, clusters and statistics: no text is encoded, so any generation serves, reproducible or not."""
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.indexing import retention
-from nearsim_db.records import Cluster, Matches, Pair
-from nearsim_db.search import document_state, live_generation, statistics
+from nearsim_db.indexing.collections import open_database
+from nearsim_db.records import Cluster, Matches, Pair, Verdict
+from nearsim_db.search import document_state, live_generation
 from nearsim_db.search.retry import retry_if_replaced
-from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
-from nearsim_db.store import clusters, collection_rows, documents, generation_rows, pairs
+from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
+from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 
+if TYPE_CHECKING:
+    from nearsim_db.similarity.profile import Profile
+
 Answer = TypeVar("Answer")
+
+
+@contextmanager
+def open_answers(collection: str, profile: str | None = None) -> Iterator["Answers"]:
+    """Connect to the database for the block, and read the answers of a collection."""
+    with open_database() as database:
+        yield Answers(database, collection, lambda: profile)
 
 
 class Answers:
@@ -31,20 +42,29 @@ class Answers:
         self._collection = collection
         self._profile = profile
 
-    def profiles(self) -> list[tuple[Generation, Profile]]:
+    def profiles(self) -> "list[tuple[Generation, Profile]]":
+        """The live generation of every profile, else its newest, with its resolved recipe."""
+        return [(one, _profile(one)) for one in self.generations()]
+
+    def generations(self) -> list[Generation]:
         """The live generation of every profile, else its newest."""
         with self._database.transaction() as connection:
             _, existing = self._generations(connection)
             names = sorted({one.profile for one in existing})
-            chosen = [
+            return [
                 live_generation.choose_newest(connection, self._collection, existing, name) for name in names
             ]
-        return [(one, _profile(one)) for one in chosen]
+
+    def verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
+        """The verdicts on pairs, the newest first."""
+        with self._database.transaction() as connection:
+            collection = collection_rows.get_collection(connection, self._collection)
+            yield from query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
 
     def metric(self) -> str:
         """The metric of the live generation."""
         with self._database.transaction() as connection:
-            return _metric(self._live(connection)[2])
+            return _metric(self._live(connection)[1])
 
     def document(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
@@ -56,15 +76,15 @@ class Answers:
         """All pairs, twins expanded."""
 
         def read(connection: Connection) -> Iterator[Pair]:
-            _, generation, profile = self._live(connection)
-            return pairs.stream_pairs(connection, generation.leaves, profile.bands, min_similarity)
+            _, generation = self._live(connection)
+            return query_rows.stream_pairs(connection, generation.leaves, generation.bands, min_similarity)
 
         return self._stream(read)
 
     def clusters(self) -> Generator[Cluster, None, None]:
         """All clusters, the largest first."""
         return self._stream(
-            lambda connection: clusters.stream_clusters(connection, self._live(connection)[1].leaves)
+            lambda connection: query_rows.stream_clusters(connection, self._live(connection)[1].leaves)
         )
 
     def similar(
@@ -76,21 +96,23 @@ class Answers:
         """
 
         def read(connection: Connection) -> tuple[Matches, str | None]:
-            collection, generation, profile = self._live(connection)
+            collection, generation = self._live(connection)
             doc_id = _find_document(connection, collection, external_id, with_text=False)["doc_id"]
-            retention.refuse_outside(connection, generation, profile, doc_id, external_id)
+            document_state.refuse_outside(connection, generation, doc_id, external_id)
             warning = document_state.refuse_unindexed(connection, generation, doc_id, external_id)
             most = None if limit is None else limit + 1
-            found = pairs.read_similar(
-                connection, generation.leaves, doc_id, profile.bands, min_similarity, most
+            found = query_rows.read_similar(
+                connection, generation.leaves, doc_id, generation.bands, min_similarity, most
             )
             kept = found[:limit]
-            return Matches(kept, _metric(profile), has_more=len(found) > len(kept)), warning
+            return Matches(kept, _metric(generation), has_more=len(found) > len(kept)), warning
 
         return self._ask(read)
 
     def stats(self, profile_name: str | None, *, recount: bool) -> dict[str, Any]:
         """Counts, bytes and probabilities of the collection and of one profile."""
+
+        from nearsim_db.search import statistics
 
         def read(connection: Connection) -> dict[str, Any]:
             collection, existing = self._generations(connection)
@@ -100,10 +122,10 @@ class Answers:
 
         return self._ask(read)
 
-    def _live(self, connection: Connection) -> tuple[Collection, Generation, Profile]:
+    def _live(self, connection: Connection) -> tuple[Collection, Generation]:
         collection, existing = self._generations(connection)
         chosen = live_generation.choose_live(connection, self._collection, existing, self._profile())
-        return collection, chosen, _profile(chosen)
+        return collection, chosen
 
     def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
         collection = collection_rows.get_collection(connection, self._collection)
@@ -133,15 +155,17 @@ class Answers:
 def _find_document(
     connection: Connection, collection: Collection, external_id: str, *, with_text: bool
 ) -> dict[str, Any]:
-    found = documents.find_document(connection, collection.collection_id, external_id, with_text=with_text)
+    found = query_rows.find_document(connection, collection.collection_id, external_id, with_text=with_text)
     if found is None:
         raise NotFoundError(f"collection {collection.name!r} has no document {external_id!r}")
     return found
 
 
-def _profile(generation: Generation) -> Profile:
+def _profile(generation: Generation) -> "Profile":
+    from nearsim_db.similarity.profile import restore_for_reading
+
     return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
 
 
-def _metric(profile: Profile) -> str:
-    return make_family(profile.recipe, "numpy").metric
+def _metric(generation: Generation) -> str:
+    return METRIC_OF_FAMILY[generation.recipe["sketch"]["family"]]

@@ -1,9 +1,20 @@
 """Whether the index has a document, and whether what it has is the document's current text."""
 
 from nearsim_db.errors import NotFoundError
+from nearsim_db.similarity.recipe import retained_seconds
+from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.signatures import DocumentState, read_document_state
+from nearsim_db.store.query_rows import DocumentState, read_document_state
+
+
+def refuse_outside(connection: Connection, generation: Generation, doc_id: int, external_id: str) -> None:
+    """Raise NotFoundError for a document that is not indexed because it is too old."""
+    age = generation.recipe.get("retain", {}).get("age", "none")
+    if query_rows.is_past_retention(connection, generation.collection_id, doc_id, retained_seconds(age)):
+        raise NotFoundError(
+            f"document {external_id!r} is outside the retention window of profile {generation.profile!r} ({age})"
+        )
 
 
 def refuse_unindexed(

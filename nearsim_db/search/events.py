@@ -4,8 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Generator
 from functools import partial
-
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, NearsimError, NotFoundError, RecipeError
 from nearsim_db.similarity.recipe import retained_seconds
@@ -14,6 +13,9 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
 from nearsim_db.store.events import Event, EventFilter, Kind
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 __all__ = ["Event", "EventFilter", "Follower", "Kind", "choose", "kept_seconds", "prune", "read"]
 
@@ -93,6 +95,8 @@ class Follower:
 
         Raises MissedEventsError if events were removed before they were read.
         """
+        from tenacity import Retrying, retry_if_exception_type, wait_random_exponential
+
         attempts = Retrying(
             retry=retry_if_exception_type(DatabaseError),
             wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
@@ -143,7 +147,7 @@ class Follower:
         while not self._stopping() and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _log_disconnected(self, state: RetryCallState) -> None:
+    def _log_disconnected(self, state: "RetryCallState") -> None:
         error = state.outcome.exception() if state.outcome else None
         if not self._disconnected:
             self._disconnected = True

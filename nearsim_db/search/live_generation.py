@@ -3,26 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
-from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId
-from nearsim_db.store import collection_rows, documents, generation_rows, profile_rows
+from nearsim_db.store import collection_rows, generation_rows, profile_rows, query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
+
+if TYPE_CHECKING:
+    from nearsim_db.indexing.context import Context, ContextFactory
 
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
     """A live generation with its context, whose cache holds no features of texts purged until `purged_at`."""
 
-    context: Context
+    context: "Context"
     purged_at: datetime | None
 
 
 def open_live(
     connection: Connection,
-    contexts: ContextFactory,
+    contexts: "ContextFactory",
     collection_id: CollectionId,
     collection: str,
     profile: str | None,
@@ -76,7 +79,7 @@ def choose_live(
     generation = choose_newest(connection, collection, generations, profile)
     if generation.state == "live":
         return generation
-    if generation.state == "building" and documents.has_documents(connection, generation.collection_id):
+    if generation.state == "building" and query_rows.has_documents(connection, generation.collection_id):
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"

@@ -7,9 +7,9 @@ from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store import bands, collection_rows, partitions
 from nearsim_db.store.collection_rows import Collection
-from nearsim_db.store.documents import count_past_retention
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.query_rows import count_past_retention
 from nearsim_db.store.work import backlog, leases, queue
 
 # Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.

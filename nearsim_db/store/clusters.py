@@ -1,16 +1,16 @@
 """Clusters of one generation: ties between documents, members and survivors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.records import Cluster, CollectionId
+from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows
+from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -157,15 +157,6 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
             "survives": packed(changed.survives.astype(np.int16)),
         }
         driver(connection).execute(statement("upsert_members", leaves), parameters)
-
-
-def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:
-    """Yield all clusters, largest first."""
-    return stream_rows(connection, _cluster, statement("read_clusters", leaves), name="nearsim_clusters")
-
-
-def _cluster(cluster: int, survivor: str, members: list[str]) -> Cluster:
-    return Cluster(cluster, survivor, tuple(members))
 
 
 def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:

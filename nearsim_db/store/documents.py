@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.rows import dict_row
 
 from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store.attached import source_rows
@@ -15,7 +14,7 @@ from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values, stream_rows
+from nearsim_db.store.driver.rows import fetch_rows, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.driver.vectors import load_vectors
 
@@ -182,14 +181,6 @@ def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: 
     return set(fetch_values(connection, statement("find_existing_documents"), parameters))
 
 
-def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
-    """Return the number of a collection's documents older than the age; 0 without an age."""
-    if age_seconds is None:
-        return 0
-    parameters = {"collection_id": collection_id, "age": age_seconds}
-    return int(fetch_value(connection, statement("count_past_retention"), parameters))
-
-
 def read_doc_ids(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> dict[str, int]:
@@ -226,25 +217,3 @@ def stream_unique_origins(
 
 def _position(part: int, position: int) -> tuple[int, int]:
     return part, position
-
-
-def find_document(
-    connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
-) -> dict[str, Any] | None:
-    """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
-    parameters = {"collection_id": collection_id, "external_id": external_id}
-    with driver(connection).cursor(row_factory=dict_row) as cursor:
-        stored = cursor.execute(statement("read_document"), parameters).fetchone()
-    if stored is None:
-        return None
-    if stored.pop("is_attached") and with_text:
-        source = source_rows.find_source(connection, collection_id)
-        stored["body"] = (
-            None if source is None else source_rows.read_body(connection, source, stored["doc_id"])
-        )
-    return stored
-
-
-def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection has documents."""
-    return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))

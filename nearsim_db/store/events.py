@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
@@ -15,6 +12,10 @@ from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Kind = Literal[
     "pair_found",
@@ -105,7 +106,7 @@ def prune(connection: Connection, age_seconds: int, most: int) -> int:
     return int(fetch_value(connection, statement("prune_events"), parameters))
 
 
-def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: NDArray[np.int64]) -> int:
+def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "NDArray[np.int64]") -> int:
     """Delete events that record the similarity of documents; return their number."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return driver(connection).execute(statement("purge_events"), parameters).rowcount

@@ -1,20 +1,18 @@
 """Verified pairs of one generation."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
 
-from nearsim_db.records import Match, Pair
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.copying import Column, copy_columns
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_all, fetch_rows, stream_rows
+from nearsim_db.store.driver.rows import fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Row = TypeVar("Row")
@@ -89,29 +87,3 @@ def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.
     """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
         driver(connection).execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})
-
-
-def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
-    """Yield all pairs, twins expanded. A twin shares all `bands` bands."""
-    command = statement("read_pairs", leaves)
-    parameters = {"bands": bands, "min_similarity": min_similarity}
-    return stream_rows(
-        connection, _with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
-    )
-
-
-def read_similar(
-    connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float, most: int | None
-) -> list[Match]:
-    """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
-    parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
-    return fetch_all(connection, _with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
-
-
-def _with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
-    """Round the estimate, the sixth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
-
-    def from_columns(*columns: Any) -> Row:
-        return make(*columns[:5], round(columns[5], 6), *columns[6:])
-
-    return from_columns

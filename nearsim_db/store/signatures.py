@@ -16,7 +16,6 @@ from nearsim_db.store.driver.codec import sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.copying import copy_columns
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import (
-    fetch_first,
     fetch_row,
     fetch_rows,
     fetch_value,
@@ -194,24 +193,3 @@ def reassign_digests(connection: Connection, leaves: Leaves, digests: Sequence[U
     """Make the smallest doc_id of each digest its head."""
     if digests:
         driver(connection).execute(statement("reassign_digests", leaves), {"digests": list(digests)})
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentState:
-    """The revision of a document and that of its signature, None if it is not in the index.
-
-    `waits`: it is queued to be signed; `set_aside`: signing it failed too often.
-    """
-
-    revision: int
-    signed: int | None
-    feature_count: int | None
-    waits: bool
-    set_aside: bool
-
-
-def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> DocumentState | None:
-    """Return the state of a document; None if it was deleted."""
-    return fetch_first(
-        connection, DocumentState, statement("read_document_state", leaves), {"doc_id": doc_id}
-    )

@@ -1,6 +1,5 @@
 """Manual verdicts about pairs: pinned, vetoed, or undone."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -8,10 +7,10 @@ from numpy.typing import NDArray
 from psycopg import errors as pg
 
 from nearsim_db.errors import NearsimError, NotFoundError
-from nearsim_db.records import CollectionId, Verdict
+from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.rows import fetch_value, fetch_values, stream_rows
+from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
@@ -34,14 +33,6 @@ def judge(
         raise NotFoundError(str(error.diag.message_primary)) from error
     except pg.InvalidParameterValue as error:
         raise NearsimError(str(error.diag.message_primary)) from error
-
-
-def stream_verdicts(
-    connection: Connection, collection_id: CollectionId, by: str | None, *, undone: bool
-) -> Iterator[Verdict]:
-    """Yield the verdicts of a collection, newest first, of one person or all; with `undone` also those undone."""
-    parameters = {"collection_id": collection_id, "by": by, "undone": undone}
-    return stream_rows(connection, Verdict, statement("list_verdicts"), parameters, name="nearsim_verdicts")
 
 
 def has_veto(connection: Connection, collection_id: CollectionId) -> bool:

@@ -14,7 +14,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import build_slices, collection_rows, documents, generation_rows, generations
+from nearsim_db.store import build_slices, collection_rows, generation_rows, generations, query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -74,7 +74,7 @@ class UnattendedBuilds:
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
         """Build a generation; return False if another process does."""
         # An empty collection waits for its documents: most arrive together, and are then built in bulk.
-        if generation.is_first_build and not documents.has_documents(connection, generation.collection_id):
+        if generation.is_first_build and not query_rows.has_documents(connection, generation.collection_id):
             return True
         lock, id = (
             (Lock.BUILD, int(generation.collection_id))

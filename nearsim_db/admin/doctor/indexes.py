@@ -6,7 +6,7 @@ from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles, shingle_length
 from nearsim_db.similarity.profile import restore_for_reading
-from nearsim_db.store import collection_rows, documents, generation_rows, generations
+from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
@@ -45,7 +45,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
 
 
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
-    if not documents.has_documents(connection, collection.collection_id):
+    if not query_rows.has_documents(connection, collection.collection_id):
         return []
     existing = generation_rows.list_generations(connection, collection.collection_id)
     live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]

@@ -31,12 +31,10 @@ def get(
 ) -> None:
     """Show a stored document."""
     from nearsim_db.cli.output import tables, terminal
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
 
-    with Index.connect(collection=collection) as index:
-        stored = index.get(id)
-    # SQLAlchemy's column names are a subclass of str, which orjson refuses as keys.
-    values = {str(name): value for name, value in stored.items()}
+    with open_answers(collection) as answers:
+        values = answers.document(id)
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
@@ -117,10 +115,10 @@ def stats(
     """Show the statistics of a collection and its index: counts, bytes and probabilities."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import tables, terminal
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
 
-    with Index.connect(collection=collection, profile=profile) as index:
-        found = index.stats(recount=recount)
+    with open_answers(collection, profile) as answers:
+        found = answers.stats(None, recount=recount)
     if as_json:
         terminal.print_json(found)
         return

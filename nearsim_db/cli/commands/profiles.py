@@ -62,19 +62,19 @@ def list_profiles(
 ) -> None:
     """List the profiles of a collection."""
     from nearsim_db.cli.output import tables, terminal
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
 
-    with Index.connect(collection=collection) as index:
+    with open_answers(collection) as answers:
         found = [
             {
-                "profile": generation.profile,
-                "state": generation.state,
-                "threshold": profile.recipe.match.threshold,
-                "bands": profile.bands,
-                "rows": profile.rows,
-                "created_at": generation.created_at,
+                "profile": one.profile,
+                "state": one.state,
+                "threshold": one.recipe["match"]["threshold"],
+                "bands": one.bands,
+                "rows": one.rows,
+                "created_at": one.created_at,
             }
-            for generation, profile in index.profiles()
+            for one in answers.generations()
         ]
     if as_json:
         terminal.print_json(found)

@@ -2,13 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
+
+if TYPE_CHECKING:
+    from nearsim_db.records import Matches
 
 
 def pairs(
@@ -28,11 +31,11 @@ def pairs(
     """
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
 
-    with Index.connect(collection=collection, profile=profile) as index:
-        layout = layouts.with_distance(layouts.PAIRS) if index.metric() == "euclidean" else layouts.PAIRS
-        streams.write(layout, index.pairs(min_similarity), chosen, output, limit, quiet=quiet)
+    with open_answers(collection, profile) as answers:
+        layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
+        streams.write(layout, answers.pairs(min_similarity), chosen, output, limit, quiet=quiet)
 
 
 def clusters(
@@ -49,10 +52,10 @@ def clusters(
     """
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
 
-    with Index.connect(collection=collection, profile=profile) as index:
-        streams.write(layouts.CLUSTERS, index.clusters(), chosen, output, limit, quiet=quiet)
+    with open_answers(collection, profile) as answers:
+        streams.write(layouts.CLUSTERS, answers.clusters(), chosen, output, limit, quiet=quiet)
 
 
 def similar(
@@ -83,18 +86,40 @@ def similar(
         raise UsageError("--title requires --text or --file; a stored document has its own title")
     chosen = options.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams, terminal
+
+    if id is not None:
+        found, warnings = _similar_to_stored(id, collection, profile, min_similarity, limit)
+    else:
+        body = text if file is None else _content(file)
+        found, warnings = _similar_to_text(body or "", title, collection, profile, min_similarity, limit)
+    layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
+    answers = (match for match in found)
+    streams.write(layout, answers, chosen, output, limit, quiet=quiet, has_more=found.has_more)
+    terminal.print_warnings(warnings)
+
+
+def _similar_to_stored(
+    id: str, collection: str, profile: str | None, min_similarity: float, limit: int | None
+) -> "tuple[Matches, list[str]]":
+    from nearsim_db.search.answers import open_answers
+
+    with open_answers(collection, profile) as answers:
+        found, warning = answers.similar(id, min_similarity, limit)
+    return found, [] if warning is None else [warning]
+
+
+def _similar_to_text(
+    body: str,
+    title: str | None,
+    collection: str,
+    profile: str | None,
+    min_similarity: float,
+    limit: int | None,
+) -> "tuple[Matches, list[str]]":
     from nearsim_db.index import Index
 
-    body = text if file is None else _content(file)
     with Index.connect(collection=collection, profile=profile) as index:
-        if id is not None:
-            found = index.similar(id, min_similarity, limit)
-        else:
-            found = index.similar_to_text(body or "", title, min_similarity, limit)
-        layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
-        answers = (match for match in found)
-        streams.write(layout, answers, chosen, output, limit, quiet=quiet, has_more=found.has_more)
-    terminal.print_warnings(index.warnings)
+        return index.similar_to_text(body, title, min_similarity, limit), index.warnings
 
 
 def _content(file: Path) -> str:

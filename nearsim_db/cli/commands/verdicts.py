@@ -120,10 +120,11 @@ def list_verdicts(
     from itertools import islice
 
     from nearsim_db.cli.output import streams, terminal
+    from nearsim_db.search.answers import open_answers
 
     if as_json and (format is not None or output is not None):
         raise UsageError("give either --json, or --format and --output")
-    with _opened(collection, quiet=True) as index, closing(index.verdicts(by, undone=undone)) as found:
+    with open_answers(collection) as answers, closing(answers.verdicts(by, undone=undone)) as found:
         if as_json:
             terminal.print_json({"verdicts": list(islice(found, limit))})
         else:

@@ -3,22 +3,26 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg.abc import PyFormat
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-# dtype -> (type of an element, type of the array), as pg_type numbers them
+# Modules that only read rows are imported without NumPy.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# kind and size of a dtype -> (type of an element, type of the array), as pg_type numbers them
 _OIDS = {
-    np.dtype(np.int16): (21, 1005),
-    np.dtype(np.int32): (23, 1007),
-    np.dtype(np.int64): (20, 1016),
-    np.dtype(np.float32): (700, 1021),
-    np.dtype(np.float64): (701, 1022),
-    np.dtype("V16"): (2950, 2951),
+    "i2": (21, 1005),
+    "i4": (23, 1007),
+    "i8": (20, 1016),
+    "f4": (700, 1021),
+    "f8": (701, 1022),
+    "V16": (2950, 2951),
 }
 
 
@@ -26,14 +30,16 @@ _OIDS = {
 class PackedArray:
     """A one-dimensional array in wire format."""
 
-    kind: type[np.generic]
+    kind: "type[np.generic]"
     type_oid: int
     content: bytes
 
 
-def packed(values: NDArray[np.generic]) -> PackedArray:
+def packed(values: "NDArray[np.generic]") -> PackedArray:
     """Pack a one-dimensional array of int16, int32, int64, float32, float64, or 16-byte void for uuid."""
-    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[values.dtype]
+    import numpy as np
+
+    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[values.dtype.str[1:]]
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
     rows = np.empty(len(values), [("length", ">i4"), ("value", values.dtype.newbyteorder(">"))])
@@ -43,8 +49,10 @@ def packed(values: NDArray[np.generic]) -> PackedArray:
     return PackedArray(kind, array_oid, header + rows.tobytes())
 
 
-def packed_ids(ids: Sequence[int] | NDArray[np.int64]) -> PackedArray:
+def packed_ids(ids: "Sequence[int] | NDArray[np.int64]") -> PackedArray:
     """Pack ids as bigint[]."""
+    import numpy as np
+
     return packed(np.asarray(ids, np.int64))
 
 

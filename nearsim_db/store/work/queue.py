@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal, get_args
 
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver import Connection
@@ -15,6 +12,10 @@ from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Stage = Literal["compare", "sign", "search", "anchor", "link", "tell"]
 STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which each queues work for the next
@@ -93,7 +94,7 @@ def queue_work(
     connection: Connection,
     leaves: Leaves,
     stage: Stage,
-    doc_ids: Sequence[int] | NDArray[np.int64],
+    doc_ids: "Sequence[int] | NDArray[np.int64]",
     delay_seconds: float = 0.0,
 ) -> None:
     """Queue documents for a stage, due after a delay."""

@@ -1,0 +1,120 @@
+"""Rows that queries show: documents, their state, pairs, clusters and verdicts. None of it needs NumPy."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from psycopg.rows import dict_row
+
+from nearsim_db.records import Cluster, CollectionId, Match, Pair, Verdict
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values, stream_rows
+from nearsim_db.store.driver.statements import Leaves, statement
+
+Row = TypeVar("Row")
+
+
+def find_document(
+    connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
+) -> dict[str, Any] | None:
+    """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
+    parameters = {"collection_id": collection_id, "external_id": external_id}
+    with driver(connection).cursor(row_factory=dict_row) as cursor:
+        stored = cursor.execute(statement("read_document"), parameters).fetchone()
+    if stored is None:
+        return None
+    if stored.pop("is_attached") and with_text:
+        source = source_rows.find_source(connection, collection_id)
+        stored["body"] = (
+            None if source is None else source_rows.read_body(connection, source, stored["doc_id"])
+        )
+    return stored
+
+
+def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether a collection has documents."""
+    return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))
+
+
+def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
+    """Return the number of a collection's documents older than the age; 0 without an age."""
+    if age_seconds is None:
+        return 0
+    parameters = {"collection_id": collection_id, "age": age_seconds}
+    return int(fetch_value(connection, statement("count_past_retention"), parameters))
+
+
+def is_past_retention(
+    connection: Connection, collection_id: CollectionId, doc_id: int, age_seconds: int | None
+) -> bool:
+    """Whether a document is older than the age now; False without an age."""
+    if age_seconds is None:
+        return False
+    parameters = {"collection_id": collection_id, "doc_ids": [doc_id], "age": age_seconds}
+    return bool(fetch_values(connection, statement("list_past_retention"), parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """The revision of a document and that of its signature, None if it is not in the index.
+
+    `waits`: it is queued to be signed; `set_aside`: signing it failed too often.
+    """
+
+    revision: int
+    signed: int | None
+    feature_count: int | None
+    waits: bool
+    set_aside: bool
+
+
+def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> DocumentState | None:
+    """Return the state of a document; None if it was deleted."""
+    return fetch_first(
+        connection, DocumentState, statement("read_document_state", leaves), {"doc_id": doc_id}
+    )
+
+
+def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
+    """Yield all pairs, twins expanded. A twin shares all `bands` bands."""
+    command = statement("read_pairs", leaves)
+    parameters = {"bands": bands, "min_similarity": min_similarity}
+    return stream_rows(
+        connection, _with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
+    )
+
+
+def read_similar(
+    connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float, most: int | None
+) -> list[Match]:
+    """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
+    parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
+    return fetch_all(connection, _with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
+
+
+def _with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
+    """Round the estimate, the sixth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
+
+    def from_columns(*columns: Any) -> Row:
+        return make(*columns[:5], round(columns[5], 6), *columns[6:])
+
+    return from_columns
+
+
+def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:
+    """Yield all clusters, largest first."""
+    return stream_rows(connection, _cluster, statement("read_clusters", leaves), name="nearsim_clusters")
+
+
+def _cluster(cluster: int, survivor: str, members: list[str]) -> Cluster:
+    return Cluster(cluster, survivor, tuple(members))
+
+
+def stream_verdicts(
+    connection: Connection, collection_id: CollectionId, by: str | None, *, undone: bool
+) -> Iterator[Verdict]:
+    """Yield the verdicts of a collection, newest first, of one person or all; with `undone` also those undone."""
+    parameters = {"collection_id": collection_id, "by": by, "undone": undone}
+    return stream_rows(connection, Verdict, statement("list_verdicts"), parameters, name="nearsim_verdicts")

@@ -1,0 +1,67 @@
+"""What a process imports to answer a question: neither the libraries of an index nor those of migrations and help."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
+from nearsim_db.similarity.profile import make_family
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.sketch import FAMILIES
+from tests.servers.databases import Server
+
+HEAVY = [
+    *("alembic", "sqlalchemy", "numpy", "numba", "rich", "pydantic", "tenacity", "psutil", "matplotlib"),
+    *("nearsim_db.index", "nearsim_db.indexing.build", "nearsim_db.similarity.sketch", "nearsim_db.readers.source"),
+]  # fmt: skip
+QUESTIONS = [
+    ["collection", "list"],
+    ["profile", "list"],
+    ["pairs"],
+    ["pairs", "--format", "jsonl"],
+    ["clusters", "--format", "csv"],
+    ["similar", "a"],
+    ["get", "a"],
+    ["work", "list"],
+    ["verdict", "list"],
+    ["events"],
+    ["db", "status"],
+    ["db", "url"],
+]
+PROBE = """
+import json, sys
+from nearsim_db.cli.app import app
+for question in json.loads(sys.argv[1]):
+    app(question, standalone_mode=False)
+    found = sorted(set(json.loads(sys.argv[2])) & set(sys.modules))
+    if found:
+        sys.exit(f"{question} imports {found}")
+"""
+
+
+def fill(url: str) -> None:
+    """Two near-duplicates."""
+    text = "a story of some length that is told in exactly the same words twice"
+    with Index.connect(url) as index:
+        index.add([Document("a", body=f"{text} over"), Document("b", body=f"{text} more")])
+
+
+def test_questions_import_nothing_heavy(server: Server) -> None:
+    with server.database(fill) as url:
+        command = [sys.executable, "-c", PROBE, json.dumps(QUESTIONS), json.dumps(HEAVY)]
+        environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_metrics_by_name_are_those_of_the_families(family: str) -> None:
+    assert make_family(override(Recipe(), [f"sketch.family={family}"])).metric == METRIC_OF_FAMILY[family]
+
+
+def test_every_family_has_a_metric_by_name() -> None:
+    assert METRIC_OF_FAMILY.keys() == FAMILIES.keys()
