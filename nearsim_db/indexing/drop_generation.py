@@ -52,7 +52,8 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
     autocommit = engine.connect(autocommit=True)
     with translate_errors(), autocommit as connection:
         try:
-            _retry_for(patience_seconds, partial(_detach, connection, generation))
+            if not generation.temporary:
+                _retry_for(patience_seconds, partial(_detach, connection, generation))
             _retry_for(patience_seconds, partial(_drop, engine, generation))
         except RetryError:
             return Dropped(generation, False, partitions.list_lock_holders(connection, generation.leaves))

@@ -13,6 +13,7 @@ from nearsim_db.errors import UnreachableError
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.locks import Lock
 
 TABLES = """
 SELECT relname, relpersistence::text, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
@@ -59,6 +60,14 @@ def test_its_tables_are_unlogged_and_never_attached(database_url: str, stories: 
         assert seen[-1] == [(f"{parent}_1", "u", False) for parent in parents]
         assert watching.execute(TABLES).fetchall() == []
         assert watching.execute(CAPTURED).fetchone() == (0,)
+
+
+def test_its_end_does_not_wait_for_other_indexes(database_url: str, stories: Path) -> None:
+    """While the partitions of another index are detached, which takes as long as their readers."""
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s, 0)", (Lock.DROP.value,))
+        assert run(database_url, stories, lambda step: None) == ["a", "c"]
+        assert other.execute(TABLES).fetchall() == []
 
 
 def test_a_permanent_index_is_logged(database_url: str) -> None:
