@@ -8,16 +8,31 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Index
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing import band_keys, build, build_plan, build_slices, steps
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import build_slices as stored_slices
 from nearsim_db.store import documents, generation_rows, partitions, signatures
+from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.interleaving import Actor, Schedule, step_through
-from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
+from tests.builders.reindex_world import (
+    LOWER,
+    RECIPE,
+    coming,
+    jaccard_pairs,
+    opened,
+    pairs_of,
+    stories,
+    texts_of,
+)
+from tests.builders.reindex_world import fill as fill_and_build
 from tests.builders.selection import some
+from tests.servers.databases import Server
 
 COUNT = 40
 
@@ -186,3 +201,32 @@ def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Sched
             error.add_note(schedule.listing())
             raise
     return schedule
+
+
+@pytest.mark.parametrize("how", ["pause", "abandon"])
+@pytest.mark.parametrize("step", ["sign", "candidates"])
+def test_pausing_and_abandoning_stop_all_that_take_part(
+    server: Server, how: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_slices(monkeypatch, 7, 500)
+    with server.database(fill_and_build) as url, opened(url) as (database, reindex):
+
+        def progress(now: str, done: int, total: int | None) -> None:
+            if now == step and done and coming(database).state == "building":
+                getattr(reindex, how)()
+
+        with pytest.raises(BuildStoppedError):
+            Reindex(database, "default", progress=progress).start(settings=LOWER)
+        stopped = coming(database)
+        stage: SlicedStage = "sign" if step == "sign" else "pairs"
+        with (
+            ContextFactory.open(database.settings, lambda message: None) as contexts,
+            pytest.raises(BuildStoppedError),
+        ):
+            build.join(database.engine, contexts.make(stopped), lambda: None)
+        with database.transaction() as connection:
+            known = stored_slices.read_progress(connection, stopped.leaves, stage)
+        assert (stopped.stage, 0 < known.unfinished < known.slices) == (stage, True)
+        if how == "pause":
+            reindex.resume()
+            assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
