@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document
 from nearsim_db.readers import from_documents
@@ -13,6 +14,7 @@ from nearsim_db.records import CollectionId, ReadDocument
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Written
+from nearsim_db.store.driver.statements import statement
 from tests.builders.workers import BLOCKED, wait_until
 
 DOCUMENTS = (
@@ -116,3 +118,36 @@ def test_a_document_that_another_session_is_adding_is_updated(database_url: str)
     writer.join()
     assert (results[0].inserted, results[0].updated, results[0].added) == (1, 1, None)
     assert [row[0:3:2] for row in stored(database_url, "one")] == [("second", "ours"), ("first", "a")]
+
+
+def test_ids_of_a_batch_are_probed_by_key(database_url: str) -> None:
+    """However many documents the collection and the file have."""
+    names = [f"d{number}" for number in range(20_000)]
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('one')")
+        connection.cursor().execute(
+            "INSERT INTO nearsim.document (collection_id, external_id) SELECT 1, unnest(%s::text[])", (names,)
+        )
+        connection.commit()
+        connection.execute("ANALYZE nearsim.document")
+        explained = sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement("has_any_document"))
+        rows = connection.execute(explained, {"collection_id": 1, "external_ids": names[:2_000]}).fetchall()
+    plan = "\n".join(str(row[0]) for row in rows)
+    assert "document_external_id_key" in plan and "Seq Scan" not in plan
+
+
+def test_an_id_is_found_on_its_last_line_before(database_url: str) -> None:
+    """In a file of several batches; ids of the previous file are forgotten."""
+    batches = [[("a", 1), ("b", 2)], [("c", 3), ("a", 4)], [("a", 5), ("b", 6), ("d", 7)]]
+    found = []
+    with Database.connect(database_url) as database:
+        collection_id = _collection(database, "one")
+        for _ in range(2):
+            with database.engine.connect() as connection:
+                document_writes.begin_file(connection)
+                for batch in batches:
+                    given = [ReadDocument(Document(id), "file", line) for id, line in batch]
+                    written = document_writes.write_batch(connection, collection_id, given, dry_run=True)
+                    connection.commit()
+                    found.append((written.inserted, written.superseded))
+    assert found == [(2, ()), (1, (("a", 1, 4),)), (1, (("b", 2, 6), ("a", 4, 5)))] * 2
