@@ -15,7 +15,6 @@ from nearsim_db.store.driver.codec import to_bigint
 Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
-_KEPT_BYTES = 256 << 20
 
 
 class BandKeys:
@@ -33,7 +32,7 @@ class BandKeys:
         """Read those of a whole generation, or none if they are too many to be kept in memory."""
         heads = signatures.count_heads(connection, context.leaves)
         bands = context.encoder.profile.bands
-        if heads * bands * 8 > _KEPT_BYTES:
+        if heads * bands * 8 > context.build_megabytes << 20:
             return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64))
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         family, at = context.encoder.family, 0

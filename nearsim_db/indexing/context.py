@@ -16,7 +16,7 @@ from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.settings import Settings
+from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
 
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
@@ -36,6 +36,7 @@ class Context:
     pool: Executor
     threads: int
     warn: Callable[[str], None]
+    build_megabytes: int = BUILD_MEGABYTES
     cache: FeatureCache = field(default_factory=FeatureCache)
     texts: TextSample = field(default_factory=TextSample)
     step_counts: dict[str, int] = field(default_factory=dict)
@@ -105,7 +106,8 @@ class ContextFactory:
     def make(self, generation: Generation) -> Context:
         """Make the context of a generation. Raises FingerprintError and RecipeError as `make_encoder` does."""
         encoder = make_encoder(generation, self.settings.backend)
-        return Context(generation, encoder, self.pool, self.settings.threads, self.warn)
+        settings = self.settings
+        return Context(generation, encoder, self.pool, settings.threads, self.warn, settings.build_megabytes)
 
     def make_if_reproducible(self, generation: Generation) -> Context | None:
         """Make the context of a generation, None if this version would make different sketches."""

@@ -6,12 +6,15 @@ from pathlib import Path
 
 from nearsim_db.errors import NearsimError
 
+BUILD_MEGABYTES = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`database_url` is None to use the embedded server; `home` contains its data.
 
-    Workers delete events older than `keep_events`, an age such as "7 days", or none.
+    Workers delete events older than `keep_events`, an age such as "7 days", or none. Each process of a build keeps up
+    to `build_megabytes` of band keys in memory.
     """
 
     database_url: str | None
@@ -19,10 +22,13 @@ class Settings:
     backend: str | None
     threads: int
     keep_events: str = "7 days"
+    build_megabytes: int = BUILD_MEGABYTES
 
 
 def from_environment() -> Settings:
-    """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS and _KEEP_EVENTS."""
+    """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS, _KEEP_EVENTS and
+    _BUILD_MEMORY.
+    """
     home = os.environ.get("NEARSIM_HOME")
     backend = os.environ.get("NEARSIM_BACKEND") or None
     if backend not in (None, "numba", "numpy"):
@@ -33,6 +39,7 @@ def from_environment() -> Settings:
         backend=backend,
         threads=_threads(os.environ.get("NEARSIM_THREADS")),
         keep_events=os.environ.get("NEARSIM_KEEP_EVENTS") or "7 days",
+        build_megabytes=_whole_number("NEARSIM_BUILD_MEMORY", BUILD_MEGABYTES, least=0),
     )
 
 
@@ -48,6 +55,15 @@ def default_home() -> Path:
 def wants_colours() -> bool:
     """Whether colours on a terminal are wanted: NO_COLOR is not set, and TERM names no plain terminal."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def _whole_number(name: str, default: int, *, least: int) -> int:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if not value.isdecimal() or int(value) < least:
+        raise NearsimError(f"{name} is {value!r}; use a whole number from {least}")
+    return int(value)
 
 
 def _threads(value: str | None) -> int:

@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import band_keys, build, build_plan, build_slices, steps
+from nearsim_db.indexing import build, build_plan, build_slices, steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
@@ -134,12 +134,12 @@ RECIPES = {
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
-@pytest.mark.parametrize("kept_bytes", [1 << 20, 0])
+@pytest.mark.parametrize("megabytes", ["256", "0"])
 def test_any_number_of_slices_gives_the_same_index(
-    database_url: str, recipe: list[str], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
+    database_url: str, recipe: list[str], megabytes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(database_url, [*recipe, "sketch.k=128"])
-    monkeypatch.setattr(band_keys, "_KEPT_BYTES", kept_bytes)
+    monkeypatch.setenv("NEARSIM_BUILD_MEMORY", megabytes)
     with Index.connect(database_url) as index:
         build.build(index.database.engine, context_of(index), silent)
         add_profile(database_url, "sliced")
