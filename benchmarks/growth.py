@@ -4,12 +4,13 @@
     python -m benchmarks.growth sizes --sizes 100000 3000000
     python -m benchmarks.growth skew [--documents 100000] [--rounds 3]
 
-`sizes` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a server
-of its own, which is removed before the next size: 3,000,000 documents need some 30 GB of disk in the temporary folder
-(TMPDIR). Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four
-times a second), the client's memory, the time a document as a ratio to 100,000 documents or else to the first size,
-bytes on disk by table, and look-ups of texts that are not in the index: the first time after a restart of the server,
-its files still in the cache of the operating system, and again.
+`sizes` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
+server of its own, which is removed before the next size. A document takes about 4.4 KB in the temporary folder
+(TMPDIR), besides up to 4 GB of WAL, the sorts, and the corpus while it is read. Prints Markdown: seconds on the
+clock, processor seconds of client and server and WAL by stage (sampled four times a second), the client's memory,
+the time a document as a ratio to 100,000 documents or else to the first size, bytes on disk by table, and look-ups
+of texts that are not in the index: the first time after a restart of the server, its files still in the cache of
+the operating system, and again.
 
 `skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents from a single
 template, which share their buckets; one where 5 % carry the same block of boilerplate; one with 2,000 exact copies.

@@ -11,8 +11,9 @@ running threads of all its processes, for the functions. `ingest` and `dedupe` t
 second generation of all of them; `work` has a worker index the last tenth, inserted in SQL.
 
 Processor time of statements is from the server's log, and also valid on a busy machine; time on the clock includes
-waiting for the client. --stacks keeps py-spy's samples, a line per stack: speedscope and flamegraph.pl draw flame
-graphs of them. --nested also counts the statements within functions and triggers, whose time then counts twice.
+waiting for the client. "(imports)" has all that imports cause, the loading of compiled kernels included. --stacks
+keeps py-spy's samples, a line per stack: speedscope and flamegraph.pl draw flame graphs of them. --nested also
+counts the statements within functions and triggers, whose time then counts twice.
 For plans: --setting shared_preload_libraries=pg_stat_statements,auto_explain --setting
 auto_explain.log_min_duration=100 --setting auto_explain.log_analyze=on --keep-log FILE
 """
