@@ -61,7 +61,7 @@ class CatchUp:
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
-        engine, context = self._database.engine, self._contexts.make(generation)
+        engine, context = self._database.engine, self._contexts.make(generation, for_few=True)
         retention.sweep(engine, context)
         # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
         with self._database.lease() as lease_id:
@@ -85,7 +85,8 @@ class CatchUp:
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        context = self._signed_early.pop(generation.generation_id, None) or self._contexts.make(generation)
+        context = self._signed_early.pop(generation.generation_id, None)
+        context = context or self._contexts.make(generation, for_few=True)
         with helpers(self._database, generation, self._contexts.warn) as running:
             build.build(self._database.engine, context, self._progress, running.check)
 
@@ -117,7 +118,8 @@ class CatchUp:
     def _find_signable(self, collection_id: CollectionId) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""
         generations = self._generations(collection_id) or [self._default_profile(collection_id)]
-        contexts = [self._contexts.make_if_reproducible(one) for one in generations if one.is_first_build]
+        first = [one for one in generations if one.is_first_build]
+        contexts = [self._contexts.make_if_reproducible(one, for_few=True) for one in first]
         return [one for one in contexts if one is not None and is_suitable(one)]
 
     @contextmanager

@@ -79,13 +79,17 @@ class Context:
         self.duplicate_digests.clear()
 
 
-def make_encoder(generation: Generation, backend: str | None) -> Encoder:
+# NumPy takes as long for so many short stories as numba to start.
+_PLAIN_DOCUMENTS = 2_000
+
+
+def make_encoder(generation: Generation, backend: str | None, plain_documents: int = 0) -> Encoder:
     """Return the encoder of a generation.
 
     Raises FingerprintError or RecipeError if this version would make different sketches.
     """
     profile = restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
-    return Encoder(profile, backend)
+    return Encoder(profile, backend, plain_documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +107,19 @@ class ContextFactory:
         with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
             yield cls(settings, pool, warn)
 
-    def make(self, generation: Generation) -> Context:
-        """Make the context of a generation. Raises FingerprintError and RecipeError as `make_encoder` does."""
-        encoder = make_encoder(generation, self.settings.backend)
+    def make(self, generation: Generation, *, for_few: bool = False) -> Context:
+        """Make the context of a generation; `for_few`: numba is started only if it has to encode many documents.
+
+        Raises FingerprintError and RecipeError as `make_encoder` does.
+        """
+        plain_documents = _PLAIN_DOCUMENTS if for_few and self.settings.backend is None else 0
+        encoder = make_encoder(generation, self.settings.backend, plain_documents)
         settings = self.settings
         return Context(generation, encoder, self.pool, settings.threads, self.warn, settings.build_megabytes)
 
-    def make_if_reproducible(self, generation: Generation) -> Context | None:
+    def make_if_reproducible(self, generation: Generation, *, for_few: bool = False) -> Context | None:
         """Make the context of a generation, None if this version would make different sketches."""
         try:
-            return self.make(generation)
+            return self.make(generation, for_few=for_few)
         except (FingerprintError, RecipeError):
             return None

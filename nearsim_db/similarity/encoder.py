@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
@@ -62,17 +63,25 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes documents under one profile. Stateless between calls, so threads may share it."""
+    """Encodes documents under one profile; threads may share it.
 
-    def __init__(self, profile: Profile, backend: str | None = None) -> None:
+    The first `plain_documents` are encoded without numba, whose start takes longer than that; the results are the same.
+    """
+
+    def __init__(self, profile: Profile, backend: str | None = None, plain_documents: int = 0) -> None:
         self.profile = profile
-        self.backend = resolve_backend(backend)
-        self.family = make_family(profile.recipe, self.backend)
+        self._chosen = resolve_backend(backend)
+        self._plain_left = plain_documents
+        self._use("numpy" if plain_documents else self._chosen)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
-        self._shingler = Shingler(profile.recipe, self.backend)
         self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
         self._digest_key = bytes.fromhex(profile.fingerprint)
+
+    def _use(self, backend: Backend) -> None:
+        self.backend = backend
+        self.family = make_family(self.profile.recipe, backend)
+        self._shingler = Shingler(self.profile.recipe, backend)
 
     def text_of(self, title: str | None, body: str | None) -> str:
         """Join the recipe's fields by a newline, without missing and empty ones."""
@@ -85,6 +94,9 @@ class Encoder:
 
     def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
+        self._plain_left -= len(contents)
+        if self._plain_left < 0 and self.backend != self._chosen:
+            self._use(self._chosen)
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents)]
         if not parts:
             return self._encode_chunk([], keep_features)

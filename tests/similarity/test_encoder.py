@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from tests.builders.plain_text import Rules, any_text, every_backend, poly64, shingles
 
 STORY = "the council met on monday to talk about the new bridge over the river and its price of 14 million "
@@ -182,3 +183,15 @@ def test_characters_that_cannot_be_stored_are_replaced(backend: str) -> None:
     replaced = encode.text_of("one\ufffdtwo", "three\ufffd")
     assert_equal(encode.encode([cleaned]), encode.encode([replaced]))
     assert encode.encode([cleaned]).counts.tolist() == [3]
+
+
+def test_results_stay_the_same_when_the_back_end_changes() -> None:
+    profile, texts = resolve(Recipe()), stories(40, 200)
+    expected = Encoder(profile, "numpy").encode(texts)
+    encoder = Encoder(profile, plain_documents=20)
+    assert encoder.backend == "numpy"
+    found = [encoder.encode(texts[at : at + 10]) for at in range(0, 30, 10)]
+    assert encoder.backend == resolve_backend()
+    found.append(encoder.encode(texts[30:]))
+    assert np.array_equal(np.concatenate([one.sketches for one in found]), expected.sketches)
+    assert np.array_equal(np.concatenate([one.digests for one in found]), expected.digests)
