@@ -1,0 +1,93 @@
+"""Start-up: processor and wall-clock seconds of commands that ask a question, next to importing psycopg alone.
+
+    python -m benchmarks.startup [--rounds 5]
+
+An embedded server of its own has one index, of the example stories. Commands run in turn, one of each in every round;
+medians are printed with their ratio to `import psycopg`. The last lines are `dedupe` of the stories: with the server
+running, when it has to start, and the very first, which creates the data directory and the schema.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from benchmarks.processes import Cost, run_measured
+
+STORIES = Path(__file__).parents[1] / "examples" / "stories.jsonl"
+NEARSIM = [sys.executable, "-m", "nearsim_db"]
+BASE = "import psycopg"
+COMMANDS = {
+    BASE: [sys.executable, "-c", BASE],
+    **{
+        question: [*NEARSIM, *question.split()]
+        for question in (
+            *("collection list", "profile list", "pairs --format jsonl", "clusters", "similar story-036"),
+            *("get story-036", "work list", "events", "verdict list", "stats", "db status"),
+        )
+    },
+}
+
+
+def measure_questions(environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
+    """Run every command once a round."""
+    found: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
+    for _ in range(rounds):
+        for name, command in COMMANDS.items():
+            found[name].append(run_measured(command, environment)[0])
+    return found
+
+
+def measure_dedupe(home: Path, environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
+    """De-duplicate the stories with the server running, stopped, and not yet created."""
+    dedupe = [*NEARSIM, "dedupe", str(STORIES), "--output", str(home / "unique.jsonl"), "--quiet"]
+
+    def stop() -> None:
+        run_measured([*NEARSIM, "db", "stop"], environment)
+
+    def remove() -> None:
+        stop()
+        shutil.rmtree(home / "postgresql")
+
+    preparations: dict[str, Callable[[], object]] = {
+        "dedupe, server running": lambda: None,
+        "dedupe, server to start": stop,
+        "dedupe, the very first": remove,
+    }
+    found: dict[str, list[Cost]] = {name: [] for name in preparations}
+    for _ in range(rounds):
+        for name, prepare in preparations.items():
+            prepare()
+            found[name].append(run_measured(dedupe, environment)[0])
+    return found
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        home = Path(folder)
+        home.chmod(0o755)
+        environment = {"NEARSIM_HOME": folder, "NEARSIM_DATABASE_URL": ""}
+        run_measured([*NEARSIM, "ingest", str(STORIES), "--quiet"], environment)
+        try:
+            found = measure_questions(environment, rounds) | measure_dedupe(home, environment, rounds)
+        finally:
+            run_measured([*NEARSIM, "db", "stop"], environment)
+    base = statistics.median(one.client for one in found[BASE])
+    print(f"{'':28} {'processor s':>12} {'ratio':>6} {'wall s':>7}")
+    for name, costs in found.items():
+        client = statistics.median(one.client for one in costs)
+        wall = statistics.median(one.wall for one in costs)
+        print(f"{name:28} {client:12.3f} {client / base:6.2f} {wall:7.3f}")
+
+
+if __name__ == "__main__":
+    main()
