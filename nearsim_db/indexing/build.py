@@ -38,8 +38,8 @@ def build(
         "pairs": leader.find_pairs,
         "clusters": leader.cluster,
     }
-    names = list(stages)
-    for name in names[names.index(generation.stage) :]:
+    names = [*stages, "done"]
+    for name in names[names.index(generation.stage) : -1]:
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
