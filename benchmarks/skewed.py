@@ -1,0 +1,62 @@
+"""Corpora whose buckets differ much in size: log lines, and one bucket with most of the documents."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.corpus import Corpus, generator
+from benchmarks.language import Language
+from nearsim_db.records import Document
+from nearsim_db.similarity.encoder import Encoder
+
+TEMPLATES = 16
+_NAMES = ("host", "user", "path", "id")
+_VALUES, _WORDS = 400, 20
+_PHRASES = 20_000
+_PHRASE_WORDS = 3
+
+
+def log_lines(lines: int, seed: int = 1) -> Iterator[Document]:
+    """Lines of 16 templates of 20 words, with four fields whose values recur: a few of each do most."""
+    rng = generator(np.random.SeedSequence([seed, lines]))
+    language = Language(rng)
+    templates = [language.render_plain(language.draw_words(rng, _WORDS)).split() for _ in range(TEMPLATES)]
+    places = [np.sort(rng.choice(_WORDS, len(_NAMES), replace=False)).tolist() for _ in range(TEMPLATES)]
+    for number in range(lines):
+        template = int(rng.integers(TEMPLATES))
+        words = templates[template].copy()
+        for field, place in enumerate(places[template]):
+            words[place] = f"{_NAMES[field]}{int(rng.zipf(1.5)) % _VALUES}"
+        yield Document(f"line-{number}", body=" ".join(words))
+
+
+def with_hot_bucket(
+    documents: Iterator[Document], language: Language, encoder: Encoder, share: float, seed: int = 1
+) -> Iterator[Document]:
+    """Append a footer to this share of the documents that puts nearly all of them into one bucket of band 0.
+
+    The footer's phrases win the positions of that band almost always, and change the rest of a sketch little.
+    """
+    rng = generator(np.random.SeedSequence([seed, _PHRASES]))
+    footer = _winning_footer(language, encoder, rng)
+    for document in documents:
+        body = f"{document.body}\n{footer}" if rng.random() < share else document.body
+        yield Document(document.external_id, document.title, body)
+
+
+def _winning_footer(language: Language, encoder: Encoder, rng: np.random.Generator) -> str:
+    """Return one phrase for each row of band 0: that of the lowest hash among many."""
+    drawn = language.draw_words(rng, _PHRASES * _PHRASE_WORDS).reshape(_PHRASES, _PHRASE_WORDS)
+    phrases = [language.render_plain(words) for words in drawn]
+    features = encoder.features(phrases)
+    alone = encoder.sketch(features)
+    everything = np.array([0, len(features.ids)], np.int64)
+    together = encoder.family.sketch(features.ids, everything)[0]
+    winners = [int(np.flatnonzero(alone[:, row] == together[row])[0]) for row in range(encoder.profile.rows)]
+    return ". ".join(phrases[winner] for winner in winners)
+
+
+def corpus_documents(corpus: Corpus) -> Iterator[Document]:
+    """The documents of the synthetic corpus as nearsim takes them."""
+    for one in corpus.documents():
+        yield Document(one.external_id, one.title, one.text)
