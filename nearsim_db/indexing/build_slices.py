@@ -36,12 +36,12 @@ class Taker:
         Raises BuildStoppedError if the build was paused or abandoned.
         """
         leaves = self._context.leaves
+        # A purge deletes from a stopped build only between slices. This comes first because the slice may idle longer.
+        take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
         part = build_slices.take_slice(self._writing, leaves, stage)
         if part is None:
             self._writing.rollback()
             return False
-        # A purge deletes from a stopped build only between slices.
-        take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
         self._context.reset_findings()
         work = self._sign if stage == "sign" else self._find_pairs
         work(part)

@@ -19,6 +19,7 @@ from nearsim_db.store import documents, generation_rows, partitions, signatures
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.driver.rows import fetch_value
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import (
     LOWER,
@@ -73,6 +74,22 @@ def test_a_build_signs_what_is_not_signed_yet(database_url: str) -> None:
         build.build(index.database.engine, context, silent)
         assert pairs_of(index.database, 1) == jaccard_pairs(texts_of(index.database), 0.5)
         assert index.stats()["indexed"] == COUNT
+
+
+def test_a_taker_may_compute_for_minutes_between_statements(database_url: str) -> None:
+    fill(database_url)
+    with Index.connect(database_url) as index:
+        context, engine = context_of(index), index.database.engine
+        allowed: list[object] = []
+        with engine.connect() as reading, engine.connect() as writing:
+            build_plan.plan_signing(writing, context)
+            shown = "SHOW idle_in_transaction_session_timeout"
+            taker = build_slices.Taker(
+                reading, writing, context, lambda: allowed.append(fetch_value(writing, shown))
+            )
+            while taker.take("sign"):
+                pass
+    assert set(allowed) == {"5min"}
 
 
 def rows_of(url: str, generation_id: int) -> dict[str, list[tuple[object, ...]]]:
