@@ -132,3 +132,13 @@ def wait_until(connection: Application, condition: str) -> None:
     while not ask(connection, condition):
         assert time.monotonic() < deadline, condition
         connection.execute("SELECT pg_sleep(0.02)")
+
+
+def await_first_round(application: Application) -> None:
+    """Wait until a worker on an empty index takes work, which it does after everything that it does at its start."""
+    application.execute(
+        "WITH written AS (SELECT collection_id FROM nearsim.collection WHERE name = 'default')"
+        " INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'passing' FROM written"
+    )
+    application.execute("DELETE FROM nearsim.document WHERE external_id = 'passing'")
+    wait_until(application, IDLE)

@@ -19,7 +19,16 @@ from nearsim_db.store.schema import revisions
 from nearsim_db.store.work import queue
 from tests.builders.command_line import CommandLine
 from tests.builders.selection import some
-from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, running, wait_until
+from tests.builders.workers import (
+    BLOCKED,
+    IDLE,
+    Application,
+    application,
+    ask,
+    await_first_round,
+    running,
+    wait_until,
+)
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
@@ -95,7 +104,7 @@ def test_a_stopped_worker_finishes_its_batch(
     database_url: str, other: Application, number: signal.Signals, code: int
 ) -> None:
     with running(database_url) as worker:
-        wait_until(other, "SELECT count(*) = 1 FROM nearsim.lease")
+        await_first_round(other)
         worker.signal(signal.SIGSTOP)
         other.execute(INSERT, (0, 99))
         with application(database_url) as locking, locking.transaction():

@@ -136,7 +136,7 @@ def test_an_ingest_that_ended_early_is_continued(
     with Index.connect(database_url) as index:
         index.add(stories(COUNT))
         assert_exact(index)
-        assert signed_by_build == [words(number - 1) for number in (5, 10, 15)]
+        assert signed_by_build == [words(number - 1) for number in (5, 10, 15, 20)]
 
 
 def test_several_profiles_at_once(database_url: str, signed_by_build: list[str | None]) -> None:

@@ -124,7 +124,7 @@ def test_following_continues_after_a_lost_connection(
     first = list(islice(following, 4))
     with application(database_url) as writing, Index.connect(database_url) as other:
         writing.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         other.add([Document("d3", body=ALIKE)])

@@ -148,7 +148,7 @@ def compared(index: Index) -> Candidates:
     return {(left, right): amount for (left, right), amount in kept}
 
 
-STRICT = ["bands.count=32", "bands.rows=4", "match.min_shared_bands=20"]
+STRICT = ["bands.count=32", "bands.rows=4", "match.min_shared_bands=20", "match.bucket_limit=64"]
 
 
 @pytest.mark.slow("several builds")

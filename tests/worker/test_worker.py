@@ -22,6 +22,7 @@ from tests.builders.workers import (
     WorkerProcess,
     application,
     ask,
+    await_first_round,
     running,
     wait_until,
 )
@@ -80,7 +81,7 @@ def failed(engine: Engine) -> list[WorkItem]:
 
 def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProcess) -> None:
     """Write documents, and suspend a worker after it took them and before it stored anything."""
-    wait_until(other, "SELECT count(*) = 1 FROM nearsim.lease")
+    await_first_round(other)
     worker.signal(signal.SIGSTOP)
     other.execute(WRITE)
     with application(database_url) as locking, locking.transaction():

@@ -39,7 +39,8 @@ def packed(values: "NDArray[np.generic]") -> PackedArray:
     """Pack a one-dimensional array of int16, int32, int64, float32, float64, or 16-byte void for uuid."""
     import numpy as np
 
-    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[values.dtype.str[1:]]
+    name = values.dtype.str
+    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[name[1:] if values.dtype.isnative else name]
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
     rows = np.empty(len(values), [("length", ">i4"), ("value", values.dtype.newbyteorder(">"))])
