@@ -104,8 +104,16 @@ class ContextFactory:
     @contextmanager
     def open(cls, settings: Settings, warn: Callable[[str], None]) -> "Iterator[ContextFactory]":
         """Make a factory with a thread pool that is shut down at the end of the block."""
-        with ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim") as pool:
+        pool, left = ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim"), True
+        try:
             yield cls(settings, pool, warn)
+        except GeneratorExit:
+            # Garbage collection may come while a thread starts; to wait for threads then would be a deadlock.
+            left = False
+            raise
+        finally:
+            if left:
+                pool.shutdown()
 
     def make(self, generation: Generation, *, for_few: bool = False) -> Context:
         """Make the context of a generation; `for_few`: numba is started only if it has to encode many documents.
