@@ -95,7 +95,7 @@ def _is_abandoned(connection: Connection, collection: Collection) -> bool:
 
 
 def _drop(database: Database, collection: Collection) -> None:
-    # Most commands only look for something to drop, and need no more.
+    # Few commands find something to drop; the others do not import this.
     from nearsim_db.indexing.drop_generation import finish
 
     with database.transaction() as connection:
