@@ -1,97 +1,40 @@
 """Near-duplicates within a result set, against brute force over the exact sets."""
 
 import random
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
-import psycopg
 import pytest
 
 from nearsim_db import Deduper, Document, Index, Judgement
-from nearsim_db.errors import InputError, NotFoundError, RecipeError, SchemaError
+from nearsim_db.errors import InputError, NotFoundError, RecipeError
 from nearsim_db.similarity.profile import make_family
-from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.result_set_texts import (
+    asked,
+    clear_of_the_error,
+    fill,
+    first_kept_alike,
+    rows_of,
+    write_texts,
+)
 from tests.builders.selection import some
 from tests.builders.word_sets import shingles, similarity
 
-WORDS = [f"word{number}" for number in range(400)]
 FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
 every_family = pytest.mark.parametrize("family", some(FAMILIES, "every family"))
 
 
-def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
-    return from_mapping({"sketch": {"family": family, "k": k}})
-
-
-def edited(rng: random.Random, original: Sequence[str], edits: int) -> str:
-    words = list(original)
-    for place in rng.sample(range(len(words)), edits):
-        words[place] = rng.choice(WORDS)
-    return " ".join(words)
-
-
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """Stories with near-copies, twins, a few of two words and one of none."""
-    rng = random.Random(3)
-    bodies = {"empty": "", "tiny": "two words", "tiny-twin": "two  words"}
-    for story in range(9):
-        words = rng.choices(WORDS, k=rng.choice([30, 150, 400]))
-        for copy, edits in enumerate([0, 0, 1, 3, 9]):
-            bodies[f"s{story}-{copy}"] = edited(rng, words, edits)
-    names = list(bodies)
-    rng.shuffle(names)
-    return {name: bodies[name] for name in names}
+    return write_texts()
 
 
 @pytest.fixture
 def index(database_url: str) -> Iterator[Index]:
     with Index.connect(database_url) as index:
         yield index
-
-
-def fill(index: Index, texts: dict[str, str], family: str = "bottom_k", k: int = 128) -> dict[str, int]:
-    """Index texts; returns their doc_ids."""
-    index.create_profile("p", recipe(family, k))
-    index.add(Document(name, body=body) for name, body in texts.items())
-    return {name: doc_id for name, (doc_id, _) in rows_of(index).items()}
-
-
-def rows_of(index: Index) -> dict[str, tuple[int, int]]:
-    """The doc_id and the revision of every document."""
-    with index.database.engine.connect() as connection:
-        rows = connection.execute("SELECT external_id, doc_id, revision FROM nearsim.document")
-        return {name: (doc_id, revision) for name, doc_id, revision in rows}
-
-
-def first_kept_alike(texts: dict[str, str], names: Sequence[str], least: float) -> dict[str, str | None]:
-    """By brute force from the exact sets."""
-    found: dict[str, str | None] = {}
-    for name in names:
-        kept = [other for other, of in found.items() if of is None]
-        alike = (other for other in kept if similarity(texts[name], texts[other]) >= least)
-        found[name] = next(alike, None)
-    return found
-
-
-def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[str, str | None]:
-    by_id = {doc_id: name for name, doc_id in ids.items()}
-    judged = deduper.dedupe([ids[name] for name in names])
-    assert [one.id for one in judged] == [ids[name] for name in names]
-    assert all(one.indexed for one in judged)
-    return {by_id[one.id]: None if one.duplicate_of is None else by_id[one.duplicate_of] for one in judged}
-
-
-def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float, error: float) -> list[str]:
-    """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""
-    chosen: list[str] = []
-    for name in names:
-        if all(abs(similarity(texts[name], texts[other]) - least) > 5 * error for other in chosen):
-            chosen.append(name)
-    return chosen
 
 
 @every_family
@@ -178,199 +121,6 @@ def test_estimates_may_verify_bottom_k(index: Index, texts: dict[str, str]) -> N
         exact = similarity(texts[pair.left], texts[pair.right])
         if len(shingles(texts[pair.left])) < 128 and len(shingles(texts[pair.right])) < 128:
             assert pair.similarity == exact >= 0.7
-
-
-def test_unindexed_ids_are_kept_and_marked_and_repeated_ids_are_duplicates(
-    index: Index, texts: dict[str, str]
-) -> None:
-    ids = fill(index, texts)
-    near, first, empty = ids["s0-0"], ids["s0-1"], ids["empty"]
-    given = [-5, first, near, first, 10**9, empty, near, -5, empty]
-    assert Deduper(index).dedupe(given) == [
-        Judgement(-5, None, False),
-        Judgement(first, None, True),
-        Judgement(near, first, True),
-        Judgement(first, first, True),
-        Judgement(10**9, None, False),
-        Judgement(empty, None, True),
-        Judgement(near, first, True),
-        Judgement(-5, -5, False),
-        Judgement(empty, empty, True),
-    ]
-    assert Deduper(index).dedupe([]) == []
-
-
-def test_external_ids_give_the_same_results(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper, names = Deduper(index), [*list(texts)[:30], "nobody", *list(texts)[:3], "no one", "nobody"]
-    judged = deduper.dedupe_external(names)
-    numbers = deduper.dedupe([ids.get(name, -1 if name == "nobody" else -2) for name in names])
-    by_id = {doc_id: name for name, doc_id in ids.items()} | {-1: "nobody"}
-    assert judged == [
-        Judgement(name, None if one.duplicate_of is None else by_id[one.duplicate_of], one.indexed)
-        for name, one in zip(names, numbers, strict=True)
-    ]
-    assert not judged[30].indexed and judged[-1].duplicate_of == "nobody"
-
-
-def test_changed_text_is_compared_once_indexed(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper, pair = Deduper(index), [ids["s0-0"], ids["s1-0"]]
-    revisions = [index.get(name)["revision"] for name in ("s0-0", "s1-0")]
-    assert [one.keep for one in deduper.dedupe(pair)] == [True, True]
-    assert [one.keep for one in deduper.dedupe(pair, revisions)] == [True, True]
-    index.add([Document("s1-0", body=texts["s0-0"])])
-    assert [one.keep for one in deduper.dedupe(pair)] == [True, False]
-    later = [revisions[0], index.get("s1-0")["revision"]]
-    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, False]
-
-
-def test_a_revision_that_is_not_indexed_yet_is_waited_for(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
-    ids = fill(index, texts)
-    deduper, pair = Deduper(index), [ids["s0-0"], ids["s1-0"]]
-    with psycopg.connect(database_url) as plain:
-        plain.execute("UPDATE nearsim.document SET body = %s WHERE doc_id = %s", (texts["s0-0"], ids["s1-0"]))
-    later = [index.get(name)["revision"] for name in ("s0-0", "s1-0")]
-    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, True]
-    index.build()
-    assert [one.keep for one in deduper.dedupe(pair, later)] == [True, False]
-
-
-def test_given_revisions_avoid_further_reads(index: Index, texts: dict[str, str], database_url: str) -> None:
-    """With connections refused, warm calls still return results; an unknown document needs the server."""
-    ids = fill(index, texts)
-    rows = {name: revision for name, (_, revision) in rows_of(index).items()}
-    names, new = list(texts)[:-1], list(texts)[-1]
-    deduper = Deduper(index, recheck_seconds=3_600)
-    answer = deduper.dedupe([ids[name] for name in names], [rows[name] for name in names])
-    with psycopg.connect(database_url, autocommit=True) as plain:
-        plain.execute("ALTER TABLE nearsim.collection RENAME TO elsewhere")
-    try:
-        for order in (names, names[::-1], names):
-            again = deduper.dedupe([ids[name] for name in order], [rows[name] for name in order])
-            assert (again == answer) == (order is names)
-        with pytest.raises(SchemaError):
-            deduper.dedupe([ids[new]], [rows[new]])
-    finally:
-        with psycopg.connect(database_url, autocommit=True) as plain:
-            plain.execute("ALTER TABLE nearsim.elsewhere RENAME TO collection")
-    assert deduper.dedupe([ids[name] for name in names]) == answer
-
-
-def test_purge_clears_the_caches(index: Index, texts: dict[str, str], database_url: str) -> None:
-    ids = fill(index, texts)
-    names = list(texts)
-    revisions = rows_of(index)
-    rows = [revisions[name][1] for name in names]
-    deduper = Deduper(index, recheck_seconds=0)
-    deduper.dedupe([ids[name] for name in names], rows)
-    before = deduper._state
-    assert before is not None and len(before.sketches) == len(names) and len(before.answers) == 1
-    index.purge(["s0-0"])
-    gone = deduper.dedupe([ids[name] for name in names], rows)[names.index("s0-0")]
-    assert gone == Judgement(ids["s0-0"], None, False)
-    after = deduper._state
-    assert after is not None and len(after.sketches) == len(names) - 1
-    with psycopg.connect(database_url) as plain:
-        plain.execute("UPDATE nearsim.collection SET purged_at = now()")
-    assert Deduper(index, recheck_seconds=3_600).dedupe([ids["s0-0"]]) == [gone]
-
-
-def test_a_purge_between_two_checks_is_noticed_by_the_next_query(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, recheck_seconds=3_600)
-    deduper.dedupe(list(ids.values()))
-    before = deduper._state
-    index.purge(["s0-0"])
-    deduper.dedupe([ids["s0-1"]])
-    after = deduper._state
-    assert before is not None and after is not None and after.sketches is not before.sketches
-    assert len(after.sketches) == 1
-
-
-def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, recheck_seconds=3_600)
-    before = asked(deduper, ids, list(texts))
-    with Index.connect(index.database.engine.url) as other:
-        other.delete_profile("p")
-        with pytest.raises(NotFoundError, match="no profile"):
-            deduper.dedupe(list(ids.values()))
-        other.create_profile("p", recipe("fast_similarity", 64))
-    assert asked(deduper, ids, list(texts)).keys() == before.keys()
-    assert deduper.standard_error == pytest.approx((0.7 * 0.3 / 64) ** 0.5)
-
-
-def judge(database_url: str, index: Index, pair: tuple[int, int], verdict: str) -> None:
-    with psycopg.connect(database_url) as plain:
-        plain.execute(
-            "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
-            "SELECT collection_id, %s, %s, %s, 'somebody', 'a test' FROM nearsim.document WHERE doc_id = %s",
-            (*sorted(pair), verdict, min(pair)),
-        )
-
-
-def test_vetoed_pairs_are_no_duplicates_and_pinned_ones_are(
-    index: Index, texts: dict[str, str], database_url: str
-) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, recheck_seconds=0)
-    twin, other, apart = ids["s0-0"], ids["s0-1"], ids["s5-0"]
-    given = [other, twin, apart, ids["empty"]]
-    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
-    judge(database_url, index, (twin, other), "vetoed")
-    judge(database_url, index, (apart, other), "pinned")
-    judge(database_url, index, (ids["empty"], twin), "pinned")
-    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, None, other, twin]
-    backwards = [one.duplicate_of for one in deduper.dedupe(given[::-1])]
-    assert backwards == [None, None, ids["empty"], apart]
-    with psycopg.connect(database_url) as plain:
-        plain.execute(
-            "UPDATE nearsim.verdict SET undone_at = now(), undone_by = 'somebody', undone_why = 'a test'"
-        )
-    assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
-
-
-def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, sketch_bytes=10_000, answer_bytes=3_000)
-    unbounded = Deduper(index)
-    for place in range(0, len(texts) - 20, 5):
-        names = list(texts)[place : place + 20]
-        assert asked(deduper, ids, names) == asked(unbounded, ids, names)
-        assert deduper._state is not None
-        assert len(deduper._state.sketches) <= 8 and len(deduper._state.answers) <= 4
-
-
-@pytest.mark.slow("many threads")
-def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
-    ids = list(fill(index, texts).values())
-    rng = random.Random(7)
-    sets = [rng.sample(ids, 40) for _ in range(30)]
-    alone = [Deduper(index).dedupe(one) for one in sets]
-    shared = Deduper(index, sketch_bytes=40_000, recheck_seconds=0.001)
-    started = threading.Barrier(6)
-
-    def work(first: int) -> bool:
-        started.wait()
-        return all(shared.dedupe(sets[at % 30]) == alone[at % 30] for at in range(first, first + 60))
-
-    with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(work, range(6)))
-
-
-def test_lost_connection_is_reopened(index: Index, texts: dict[str, str], database_url: str) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index)
-    before = deduper.dedupe(list(ids.values()))
-    with psycopg.connect(database_url, autocommit=True) as plain:
-        plain.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        )
-    assert deduper.dedupe(list(ids.values())) == before
 
 
 def test_invalid_calls_are_refused(index: Index, texts: dict[str, str]) -> None:

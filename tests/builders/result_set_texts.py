@@ -1,0 +1,75 @@
+"""Texts with copies for result sets, their index, and the duplicates by brute force."""
+
+import random
+from collections.abc import Sequence
+
+from nearsim_db import Deduper, Document, Index
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from tests.builders.word_sets import similarity
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
+    return from_mapping({"sketch": {"family": family, "k": k}})
+
+
+def edited(rng: random.Random, original: Sequence[str], edits: int) -> str:
+    words = list(original)
+    for place in rng.sample(range(len(words)), edits):
+        words[place] = rng.choice(WORDS)
+    return " ".join(words)
+
+
+def write_texts() -> dict[str, str]:
+    """Stories with near-copies, twins, a few of two words and one of none."""
+    rng = random.Random(3)
+    bodies = {"empty": "", "tiny": "two words", "tiny-twin": "two  words"}
+    for story in range(9):
+        words = rng.choices(WORDS, k=rng.choice([30, 150, 400]))
+        for copy, edits in enumerate([0, 0, 1, 3, 9]):
+            bodies[f"s{story}-{copy}"] = edited(rng, words, edits)
+    names = list(bodies)
+    rng.shuffle(names)
+    return {name: bodies[name] for name in names}
+
+
+def fill(index: Index, texts: dict[str, str], family: str = "bottom_k", k: int = 128) -> dict[str, int]:
+    """Index texts; returns their doc_ids."""
+    index.create_profile("p", recipe(family, k))
+    index.add(Document(name, body=body) for name, body in texts.items())
+    return {name: doc_id for name, (doc_id, _) in rows_of(index).items()}
+
+
+def rows_of(index: Index) -> dict[str, tuple[int, int]]:
+    """The doc_id and the revision of every document."""
+    with index.database.engine.connect() as connection:
+        rows = connection.execute("SELECT external_id, doc_id, revision FROM nearsim.document")
+        return {name: (doc_id, revision) for name, doc_id, revision in rows}
+
+
+def first_kept_alike(texts: dict[str, str], names: Sequence[str], least: float) -> dict[str, str | None]:
+    """By brute force from the exact sets."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        kept = [other for other, of in found.items() if of is None]
+        alike = (other for other in kept if similarity(texts[name], texts[other]) >= least)
+        found[name] = next(alike, None)
+    return found
+
+
+def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[str, str | None]:
+    by_id = {doc_id: name for name, doc_id in ids.items()}
+    judged = deduper.dedupe([ids[name] for name in names])
+    assert [one.id for one in judged] == [ids[name] for name in names]
+    assert all(one.indexed for one in judged)
+    return {by_id[one.id]: None if one.duplicate_of is None else by_id[one.duplicate_of] for one in judged}
+
+
+def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float, error: float) -> list[str]:
+    """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""
+    chosen: list[str] = []
+    for name in names:
+        if all(abs(similarity(texts[name], texts[other]) - least) > 5 * error for other in chosen):
+            chosen.append(name)
+    return chosen
