@@ -135,14 +135,15 @@ DEFAULT = "default"  # the collection or profile to use if none is named
 
 
 def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
-    """Return a command for a collection and one of its profiles, as "nearsim reindex diff body -c news".
+    """Return a command for a collection and one of its profiles, as "nearsim reindex diff -p body -c news".
 
-    Default names are omitted. The commands of `nearsim reindex` and `nearsim profile` take the profile as an
-    argument, the latter always.
+    Default names are omitted. The commands of `nearsim profile` always take the profile, as an argument.
     """
     words = ["nearsim", *command.split()]
-    if command.startswith("profile ") or profile != DEFAULT:
-        words += [profile] if command.startswith(("reindex ", "profile ")) else ["-p", profile]
+    if command.startswith("profile "):
+        words.append(profile)
+    elif profile != DEFAULT:
+        words += ["-p", profile]
     if collection != DEFAULT:
         words += ["-c", collection]
     return shlex.join([*words, *more])

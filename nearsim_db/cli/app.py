@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from nearsim_db.cli.failures import Commands
+from nearsim_db.cli.formats import add_json_option
 
 _INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
 _MARKUP: Literal["markdown"] = "markdown"
@@ -143,7 +144,9 @@ def _make(name: str) -> Any:
         parent.add_typer(found, name=name, rich_help_panel=entry.panel)
     else:
         parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(found)
-    return typer.main.get_group(parent).commands[name]
+    command = typer.main.get_group(parent).commands[name]
+    add_json_option(command)
+    return command
 
 
 app = typer.Typer(

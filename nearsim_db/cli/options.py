@@ -13,18 +13,108 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT_COLLECTION = "default"
+DEFAULT_PROFILE = "default"
+_ARGUMENT = "nearsim.argument"
+COLLECTION_VARIABLE, PROFILE_VARIABLE = "NEARSIM_COLLECTION", "NEARSIM_PROFILE"
 
-Collection = Annotated[str, typer.Option("--collection", "-c", metavar="NAME", help="Collection to use.")]
+Collection = Annotated[
+    str,
+    typer.Option("--collection", "-c", metavar="NAME", envvar=COLLECTION_VARIABLE, help="Collection to use."),
+]
+OneCollection = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        envvar=COLLECTION_VARIABLE,
+        help="Only this collection. (default: all)",
+    ),
+]
 Profile = Annotated[
     str | None,
     typer.Option(
         "--profile",
         "-p",
         metavar="NAME",
+        envvar=PROFILE_VARIABLE,
         help="Profile to use; required if there are several and none is named default.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def _note_argument(context: typer.Context, value: str | None) -> str | None:
+    context.meta[_ARGUMENT] = value
+    return value
+
+
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Whether a parameter is on the command line, rather than from the environment or a default."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def argument_or_option(
+    context: typer.Context, parameter: typer.CallbackParam, value: str | None
+) -> str | None:
+    """Return the argument that may be given instead of an option, otherwise the option's value."""
+    argument: str | None = context.meta.get(_ARGUMENT)
+    if argument is None or argument == value:
+        return argument or value
+    if is_typed(context, parameter.name or ""):
+        raise UsageError(f"{argument} and --{parameter.name} {value} differ; give one of them")
+    return argument
+
+
+ProfileArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROFILE]",
+        is_eager=True,
+        callback=_note_argument,
+        help="The same as --profile.",
+        show_default=False,
+    ),
+]
+ProfileOrArgument = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        metavar="NAME",
+        envvar=PROFILE_VARIABLE,
+        callback=argument_or_option,
+        help="Profile to use; required if there are several and none is named default.",
+    ),
+]
+CollectionArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[COLLECTION]",
+        is_eager=True,
+        callback=_note_argument,
+        help="The same as --collection.",
+        show_default=False,
+    ),
+]
+CollectionOrArgument = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        envvar=COLLECTION_VARIABLE,
+        callback=argument_or_option,
+        help="Collection that is attached to a table.",
+        show_default=False,
+    ),
+]
+NewProfile = Annotated[
+    str,
+    typer.Option(
+        "--profile", "-p", metavar="NAME", envvar=PROFILE_VARIABLE, help="Profile to create if missing."
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print no progress bar and no summary; errors are still printed."),
@@ -92,6 +182,16 @@ Rejects = Annotated[
     ),
 ]
 
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        "-t",
+        metavar="SIMILARITY",
+        help="Similarity threshold, as --set match.threshold=.",
+        show_default=False,
+    ),
+]
 RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="Recipe file in TOML.")]
 Preset = Annotated[
     str | None,
@@ -109,15 +209,6 @@ Settings = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """Output format of answers."""
-
-    TABLE = "table"
-    JSONL = "jsonl"
-    CSV = "csv"
-    CSV_EXACT = "csv-exact"
-
-
 class OnDuplicate(StrEnum):
     """Action for a document that has near-duplicates."""
 
@@ -126,25 +217,6 @@ class OnDuplicate(StrEnum):
     RAISE = "raise"
 
 
-AnswerFormat = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        help="Output format: table for people, jsonl or csv to stream all rows; csv puts an apostrophe before text "
-        "that a spreadsheet would run as a formula, csv-exact does not. "
-        "[default: by the suffix of --output, otherwise table]",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Output file (.jsonl, .ndjson, .csv; any suffix with --format) instead of standard output.",
-    ),
-]
 MinSimilarity = Annotated[
     float,
     typer.Option(
@@ -191,32 +263,17 @@ MaxMerged = Annotated[str | None, _difference_limit("--max-merged", "clusters ar
 MaxSplit = Annotated[str | None, _difference_limit("--max-split", "clusters are split")]
 
 
-_SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".csv": Format.CSV}
-
-
-def chosen_format(format: Format | None, output: Path | None) -> Format:
-    """Return the format given, otherwise that of the suffix of `output`. Raises UsageError for an unknown suffix."""
-    if format is not None:
-        return format
-    if output is None or output == Path("-"):
-        return Format.TABLE
-    by_suffix = _SUFFIXES.get(output.suffix.lower())
-    if by_suffix is None:
-        raise UsageError(
-            f"the suffix of {output} is not an output format: end it in {', '.join(_SUFFIXES)}, "
-            f"or give --format {', '.join(Format)}"
-        )
-    return by_suffix
-
-
-def chosen_recipe(file: Path | None, preset: str | None, settings: list[str] | None) -> "Recipe":
-    """Return the recipe of the options, by default the preset `default`, with --set applied."""
+def chosen_recipe(
+    file: Path | None, preset: str | None, settings: list[str] | None, threshold: float | None = None
+) -> "Recipe":
+    """Return the recipe of the options, by default the preset `default`, with --set and --threshold applied."""
     from nearsim_db.similarity import presets, recipe
 
     if file is not None and preset is not None:
         raise UsageError("give either --recipe or --preset, not both")
     chosen = presets.load(preset or presets.DEFAULT) if file is None else recipe.load(file)
-    return recipe.override(chosen, settings) if settings else chosen
+    overrides = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
+    return recipe.override(chosen, overrides) if overrides else chosen
 
 
 def limits_of(

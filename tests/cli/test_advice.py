@@ -9,7 +9,7 @@ from nearsim_db.errors import suggested_command
     ("command", "named", "more", "told"),
     [
         ("reindex diff", ("default", "default"), (), "nearsim reindex diff"),
-        ("reindex diff", ("news", "body"), (), "nearsim reindex diff body -c news"),
+        ("reindex diff", ("news", "body"), (), "nearsim reindex diff -p body -c news"),
         (
             "reindex promote",
             ("two words", "default"),

@@ -66,7 +66,6 @@ def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> No
 
 def test_conflicting_options_are_refused(filled: CommandLine) -> None:
     for wrong in (
-        ["--profile", "default"],
         ["--new"],
         ["--follow", "--new", "--after", "3"],
         ["--follow", "--format", "table"],

@@ -53,8 +53,7 @@ def test_distances_are_shown_if_the_metric_has_one(
         "intersection",
         "union",
         "estimate",
-        "shared",
-        "bands",
+        "shared_bands",
         "distance",
     ]
     assert first.split()[:5] == ["storm-twin", "-", "1.0000", "-", "-"] and first.split()[-1] == "0.0000"
@@ -103,7 +102,6 @@ def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, storie
         "intersection",
         "union",
         "estimate",
-        "shared",
-        "bands",
+        "shared_bands",
     ]
     assert first.split()[2:5] == ["1.0000", "-", "-"]

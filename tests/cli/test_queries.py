@@ -21,7 +21,6 @@ from tests.builders.command_line import (
     write_jsonl,
 )
 
-SHOWN_EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared", "bands"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 NEAR, ALL = counts(STORM, STORM_AGAIN)
 PAIRS = {
@@ -52,7 +51,7 @@ def test_pairs_as_csv_by_option_or_output_name(filled: CommandLine, tmp_path: Pa
 
 def test_table_shows_the_most_similar_pairs_and_the_number_omitted(filled: CommandLine) -> None:
     heading, _, row, _, count = filled.succeed("pairs", "--limit", "1").out.splitlines()
-    assert heading.split() == ["left", "right", *SHOWN_EVIDENCE]
+    assert heading.split() == ["left", "right", *EVIDENCE]
     assert row.split()[:3] == ["storm", "storm-twin", "1.0000"]
     assert count == "pairs: 3, of which 2 are not shown; --limit 3 or --format jsonl shows all"
     assert filled.succeed("pairs").out.splitlines()[-1] == "pairs: 3"
@@ -69,7 +68,7 @@ def test_quiet_output_has_no_summary_line(filled: CommandLine) -> None:
 def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     told = filled.fail("pairs", "-o", path, exit_code=2)
-    assert "end it in .jsonl, .ndjson, .csv, or give --format table, jsonl, csv" in told
+    assert "end it in .jsonl, .ndjson, .csv, .json, or give --format table, json, jsonl, csv" in told
     assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
     assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
     assert list(tmp_path.glob("pairs*")) == []

@@ -48,7 +48,7 @@ def test_invalid_verdicts_are_refused(filled: CommandLine) -> None:
     assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
     undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
     assert undone == "error: documents 'storm' and 'bridge' have no verdict to undo"
-    assert "give either --json, or --format and --output" in filled.fail(
+    assert "--json cannot be combined with --format csv" in filled.fail(
         "verdict", "list", "--json", "--format", "csv", exit_code=2
     )
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def grant(
     user: User,
     role: RoleName,
     collection: Collections = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Grant a user of the server the role reader, writer or admin.
@@ -59,6 +60,7 @@ def grant(
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
@@ -66,9 +68,10 @@ def grant(
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
     with open_database() as database:
         is_new = access.grant(database, user, chosen, collection or ())
-    if as_json:
-        terminal.print_json(
-            {"user": user, "role": f"{_PREFIX}{chosen}", "new": is_new, "collections": collection or []}
+    if format.is_machine:
+        print_document(
+            format,
+            {"user": user, "role": f"{_PREFIX}{chosen}", "new": is_new, "collections": collection or []},
         )
     elif not quiet:
         sees = f", of {', '.join(collection)}" if collection else ""
@@ -79,7 +82,7 @@ def revoke(
     user: User,
     role: RoleName,
     collection: Collections = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Revoke a role from a user of the server, or with --collection only access to these collections.
@@ -88,19 +91,21 @@ def revoke(
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
 
     chosen = _role(role)
     with open_database() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
-    if as_json:
-        terminal.print_json(
+    if format.is_machine:
+        print_document(
+            format,
             {
                 "user": user,
                 "role": f"{_PREFIX}{chosen}",
                 "revoked": was_granted,
                 "collections": collection or [],
-            }
+            },
         )
     elif not quiet:
         what = f"collection {', '.join(collection)}" if collection else f"{_PREFIX}{chosen}"
@@ -116,7 +121,7 @@ def isolation(
             metavar="on|off|status", help="Turn isolation on or off, or show it.", show_default=False
         ),
     ],
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Isolate collections: readers and writers then see only those granted to them.
@@ -126,15 +131,15 @@ def isolation(
     from dataclasses import asdict
 
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         if action is not Action.STATUS:
             access.set_isolation(database, wanted=action is Action.ON)
         state = access.read_isolation(database)
-    if as_json:
-        terminal.print_json(asdict(state))
+    if format.is_machine:
+        print_document(format, asdict(state))
     elif not quiet:
         _print_isolation(state)
 

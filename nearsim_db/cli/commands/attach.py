@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -34,9 +35,16 @@ Collection = Annotated[
         "--collection", "-c", metavar="NAME", help="The collection to create. (default: the table's name)"
     ),
 ]
-Profile = Annotated[str, typer.Option("--profile", "-p", metavar="NAME", help="The profile to create.")]
-AttachedCollection = Annotated[
-    str, typer.Argument(metavar="COLLECTION", help="The collection.", show_default=False)
+DetachedCollection = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        callback=options.argument_or_option,
+        help="The same as the argument.",
+        show_default=False,
+    ),
 ]
 
 
@@ -49,12 +57,13 @@ def attach(
     url: UrlColumn = None,
     published_at: PublishedColumn = None,
     collection: Collection = None,
-    profile: Profile = "default",
+    profile: options.NewProfile = options.DEFAULT_PROFILE,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
+    threshold: options.Threshold = None,
     list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Index a table of an application: its texts stay there, and changes are indexed as they are written.
@@ -63,7 +72,7 @@ def attach(
     at once; after an interruption, run the command again.
     """
     if list_all:
-        _list(as_json)
+        _list(format)
         return
     if table is None or id is None or text is None:
         raise UsageError("name the table, --id and --text; or give --list")
@@ -71,16 +80,17 @@ def attach(
     from nearsim_db.admin.undo_attach import undo_if_failed
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
 
-    has_recipe = any(option is not None for option in (recipe, preset, settings))
-    chosen = options.chosen_recipe(recipe, preset, settings) if has_recipe else None
+    has_recipe = any(option is not None for option in (recipe, preset, settings, threshold))
+    chosen = options.chosen_recipe(recipe, preset, settings, threshold) if has_recipe else None
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
-    with open_database() as database, progress_bars(quiet or as_json) as progress:
+    with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
             undo_if_failed(database, attached),
@@ -88,9 +98,9 @@ def attach(
         ):
             swept = service.ingest_table(index, profile, chosen)
             profiles = profiles_output.live_profile_stats(index)
-    if as_json:
+    if format.is_machine:
         outlines = [profiles_output.outline(one) for one in profiles]
-        terminal.print_json({**_describe(attached), **_counts(swept), "profiles": outlines})
+        print_document(format, {**_describe(attached), **_counts(swept), "profiles": outlines})
     elif not quiet:
         terminal.print_line(
             f"collection {attached.collection} is attached to {attached.table}: {_summary(swept)}"
@@ -100,31 +110,37 @@ def attach(
 
 
 def sweep(
-    collection: AttachedCollection, as_json: options.AsJson = False, quiet: options.Quiet = False
+    name: options.CollectionArgument = None,
+    collection: options.CollectionOrArgument = None,
+    format: formats.ResultFormat = Format.TABLE,
+    quiet: options.Quiet = False,
 ) -> None:
     """Compare an attached table with its documents and ingest changes that triggers missed; workers do so hourly."""
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
 
+    collection = _required(collection)
     with (
-        progress_bars(quiet or as_json) as progress,
+        progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         swept = index.sweep()
-    if as_json:
-        terminal.print_json({"collection": collection, **_counts(swept)})
+    if format.is_machine:
+        print_document(format, {"collection": collection, **_counts(swept)})
     elif not quiet:
         terminal.print_line(f"swept collection {collection}: {_summary(swept)}")
     terminal.print_warnings([*_skipped(swept), *index.warnings])
 
 
 def detach(
-    collection: AttachedCollection,
+    name: options.CollectionArgument = None,
+    collection: DetachedCollection = None,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="Keep the collection and its index, with copies of the texts."),
     ] = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -134,32 +150,41 @@ def detach(
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
     from nearsim_db.indexing.collections import open_database
 
+    collection = _required(collection)
     if not keep:
         confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
-    with open_database() as database, progress_bars(quiet or as_json) as progress:
+    with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
         documents = service.detach(database, collection, keep=keep, progress=progress)
         if keep:
             with Index(database, collection, progress=progress) as index:
                 index.build()
-    if as_json:
-        terminal.print_json({"collection": collection, "kept": keep, "documents": documents})
+    if format.is_machine:
+        print_document(format, {"collection": collection, "kept": keep, "documents": documents})
     elif not quiet:
         became = "was kept" if keep else "was deleted"
         terminal.print_info(f"detached: collection {collection} with {documents:,} documents {became}")
 
 
-def _list(as_json: bool) -> None:
+def _required(collection: str | None) -> str:
+    if collection is None:
+        raise UsageError("name the attached collection, as an argument or with --collection")
+    return collection
+
+
+def _list(format: Format) -> None:
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         rows = [_row(one) for one in service.list_attachments(database)]
-    if as_json:
-        terminal.print_json(rows)
+    if format.is_machine:
+        print_document(format, rows)
     elif rows:
         tables.print_table(list(rows[0]), [list(one.values()) for one in rows], wrap=["columns", "trouble"])
     else:

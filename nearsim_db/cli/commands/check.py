@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
@@ -50,8 +50,8 @@ def check(
     vector_field: options.VectorField = "vector",
     vectors: options.Vectors = None,
     rejects: options.Rejects = None,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.MatchLimit = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,7 +64,7 @@ def check(
     number of matches.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
-    chosen = options.chosen_format(format, output)
+    chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index

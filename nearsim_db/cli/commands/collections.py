@@ -1,17 +1,24 @@
 """Commands for collections: create, list, delete."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.errors import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from nearsim_db.store.database import Database
 
 collections = typer.Typer(
     no_args_is_help=True,
     help="Create, list and delete collections: sets of documents to compare.",
 )
+
+_NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.", show_default=False)]
 
@@ -29,31 +36,37 @@ def create(name: Name, quiet: options.Quiet = False) -> None:
 
 
 @collections.command("list", epilog="Example: nearsim collection list --json")
-def list_collections(as_json: options.AsJson = False) -> None:
+def list_collections(
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
+    limit: options.Limit = None,
+    quiet: options.Quiet = False,
+) -> None:
     """List the collections."""
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.indexing.collections import open_database
+
+    chosen = formats.chosen_format(format, output)
+    layout = layouts.of_facts(
+        "collections", ("collection", "documents", "follows", "created_at"), if_empty=_NONE
+    )
+    with open_database() as database:
+        streams.write(layout, _described(database), chosen, output, limit, quiet=quiet)
+
+
+def _described(database: "Database") -> "Generator[dict[str, object], None, None]":
     from nearsim_db.store.attached.attachments import list_attachments
 
-    with open_database() as database:
-        with database.transaction() as connection:
-            attached = list_attachments(connection)
-        follows = {one.collection: one.table or "a dropped table" for one in attached}
-        found = [
-            {
-                "collection": one.name,
-                "documents": database.count_documents(one),
-                "follows": follows.get(one.name),
-                "created_at": one.created_at,
-            }
-            for one in database.collections()
-        ]
-    if as_json:
-        terminal.print_json(found)
-    elif found:
-        tables.print_table(list(found[0]), [list(one.values()) for one in found])
-    else:
-        terminal.print_line("no collections yet; ingest creates one, or run: nearsim collection create NAME")
+    with database.transaction() as connection:
+        attached = list_attachments(connection)
+    follows = {one.collection: one.table or "a dropped table" for one in attached}
+    for one in database.collections():
+        yield {
+            "collection": one.name,
+            "documents": database.count_documents(one),
+            "follows": follows.get(one.name),
+            "created_at": one.created_at,
+        }
 
 
 @collections.command(epilog="Example: nearsim collection delete news --yes")

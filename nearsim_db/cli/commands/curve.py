@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def curve(
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="Image file to write, .svg or .png."),
     ] = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
 ) -> None:
     """Draw S-curves: the probability that two documents become candidates, by their similarity.
 
@@ -79,8 +80,8 @@ def curve(
     measures = [curves.measure(one, threshold) for one in drawn]
     if output is not None:
         curves.draw(drawn, measures, threshold, output)
-    if as_json:
-        _print_json(drawn, measures, threshold)
+    if format.is_machine:
+        _print_figures(format, drawn, measures, threshold)
     else:
         _print(drawn, measures, threshold)
 
@@ -169,15 +170,18 @@ def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | 
     )
 
 
-def _print_json(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None) -> None:
-    from nearsim_db.cli.output import terminal
+def _print_figures(
+    format: Format, drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None
+) -> None:
+    from nearsim_db.cli.output.documents import print_document
 
-    terminal.print_json(
+    print_document(
+        format,
         {
             "metric": drawn[0].metric,
             "threshold": threshold,
             "curves": [_described(one, measured) for one, measured in zip(drawn, measures, strict=True)],
-        }
+        },
     )
 
 

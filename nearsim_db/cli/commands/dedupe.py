@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -36,12 +37,7 @@ def dedupe(
         Path | None,
         typer.Option("--clusters", metavar="PATH", help="File for the clusters, as JSON lines."),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold", "-t", help="Similarity threshold, as --set match.threshold=.", show_default=False
-        ),
-    ] = None,
+    threshold: options.Threshold = None,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
@@ -56,7 +52,7 @@ def dedupe(
     vectors: options.Vectors = None,
     rejects: options.Rejects = None,
     jobs: options.Jobs = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Remove near-duplicates from files, leaving nothing in the database.
@@ -73,16 +69,15 @@ def dedupe(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Fields, Source
 
-    overrides = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
-    chosen = options.chosen_recipe(recipe, preset, overrides)
+    chosen = options.chosen_recipe(recipe, preset, settings, threshold)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields, follow_links=follow_links)
-    with progress_bars(quiet or as_json, source) as progress, open_database() as database:
+    with progress_bars(quiet or format.is_machine, source) as progress, open_database() as database:
         database.use_jobs(jobs)
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
-    if as_json:
-        dedupe_output.print_summary_json(summary, output, stream)
+    if format.is_machine:
+        dedupe_output.print_summary_document(format, summary, output, stream)
     elif not quiet:
         dedupe_output.print_summary(summary, output, rejects, stream)
     terminal.print_warnings(summary.warnings)

@@ -2,10 +2,11 @@
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats
+from nearsim_db.cli.formats import Format
 
 
-def doctor(as_json: options.AsJson = False) -> None:
+def doctor(format: formats.ResultFormat = Format.TABLE) -> None:
     """Check the installation, the server and the indexes, with advice on what to change.
 
     The exit code is 1 if there is a problem; warnings do not count.
@@ -13,12 +14,13 @@ def doctor(as_json: options.AsJson = False) -> None:
     from dataclasses import asdict
 
     from nearsim_db.admin.doctor import examine
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import tables
+    from nearsim_db.cli.output.documents import print_document
 
     findings = examine()
     is_sound = all(one.verdict != "problem" for one in findings)
-    if as_json:
-        terminal.print_json({"ok": is_sound, "checks": [asdict(one) for one in findings]})
+    if format.is_machine:
+        print_document(format, {"ok": is_sound, "checks": [asdict(one) for one in findings]})
     else:
         tables.print_checks([(one.verdict, one.check, one.finding, one.advice) for one in findings])
     if not is_sound:

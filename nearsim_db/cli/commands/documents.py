@@ -2,35 +2,27 @@
 
 import sys
 from decimal import Decimal
-from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import NotFoundError, count_of
-
-
-class Shape(StrEnum):
-    """Output format of a single document."""
-
-    JSON = "json"
-    TABLE = "table"
 
 
 def get(
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    format: Annotated[
-        Shape, typer.Option("--format", help="Output format; json is the whole document.")
-    ] = Shape.JSON,
+    format: formats.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import tables
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection) as answers:
@@ -38,8 +30,8 @@ def get(
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
-    if format is Shape.JSON:
-        terminal.print_json(shown)
+    if format.is_machine:
+        print_document(format, shown)
     else:
         tables.print_facts(shown)
 
@@ -68,7 +60,7 @@ def delete(
             "--rejects", metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."
         ),
     ] = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -80,20 +72,21 @@ def delete(
         raise UsageError("--rejects requires --purge")
     from nearsim_db.cli.output import purge as purge_output
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
 
     verb = "Purge" if purge else "Delete"
     confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
     with (
-        progress_bars(quiet or as_json) as progress,
+        progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         purged = index.purge(ids, rejects or ()) if purge else None
         deleted = index.delete(ids) if purged is None else purged.deleted
     missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
-    if as_json:
+    if format.is_machine:
         found = {} if purged is None else {"purged": purge_output.purge_document(purged)}
-        terminal.print_json({"deleted": deleted, "not_found": missing, **found})
+        print_document(format, {"deleted": deleted, "not_found": missing, **found})
     elif not quiet:
         for id in deleted:
             terminal.print_line(f"deleted {id}")
@@ -110,17 +103,18 @@ def stats(
     recount: Annotated[
         bool, typer.Option("--recount", help="Count the buckets now instead of showing the build's counts.")
     ] = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
 ) -> None:
     """Show the statistics of a collection and its index: counts, bytes and probabilities."""
     from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import tables
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
         found = answers.stats(None, recount=recount)
-    if as_json:
-        terminal.print_json(found)
+    if format.is_machine:
+        print_document(format, found)
         return
     tables.print_facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
     profiles_output.print_curve(found)

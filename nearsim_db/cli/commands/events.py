@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.options import Format
+from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
@@ -40,16 +40,13 @@ class Kind(StrEnum):
     GENERATION_GONE = "generation_gone"
 
 
-Collection = Annotated[
-    str | None,
-    typer.Option("--collection", "-c", metavar="NAME", help="Only events of this collection. (default: all)"),
-]
 Profile = Annotated[
     str | None,
     typer.Option(
         "--profile",
         "-p",
         metavar="NAME",
+        envvar=options.PROFILE_VARIABLE,
         help="Only events of this profile. (default: all)",
     ),
 ]
@@ -73,15 +70,15 @@ OlderThan = Annotated[
 @events.callback()
 def show(
     context: typer.Context,
-    collection: Collection = None,
+    collection: options.OneCollection = None,
     profile: Profile = None,
     after: After = None,
     new: New = False,
     kind: Kinds = None,
     limit: options.Limit = None,
     follow: Follow = False,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     quiet: options.Quiet = False,
 ) -> None:
     """List the changes of pairs and clusters, in commit order.
@@ -92,11 +89,11 @@ def show(
     if context.invoked_subcommand is not None:
         return
     if profile is not None and collection is None:
-        raise UsageError("--profile requires --collection")
+        collection = options.DEFAULT_COLLECTION
     if new and (after is not None or not follow):
         raise UsageError("--new requires --follow, and cannot be combined with --after")
     is_default = follow and format is None and output in (None, Path("-"))
-    chosen = Format.JSONL if is_default else options.chosen_format(format, output)
+    chosen = Format.JSONL if is_default else formats.chosen_format(format, output)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow requires --format jsonl or csv")
     from nearsim_db.cli.output import events as events_output

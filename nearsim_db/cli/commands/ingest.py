@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DuplicateError, InputError, NearsimError
 
@@ -44,7 +45,7 @@ def ingest(
     on_duplicate: _OnDuplicate = None,
     dry_run: _DryRun = False,
     jobs: options.Jobs = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Read documents into a collection and update its index.
@@ -68,7 +69,7 @@ def ingest(
     refuse_overwriting_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,
-        progress_bars(quiet or as_json, source) as progress,
+        progress_bars(quiet or format.is_machine, source) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         index.database.use_jobs(jobs)
@@ -80,13 +81,13 @@ def ingest(
                 records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
             )
         except (InputError, DuplicateError) as refused:
-            if refused.summary is None or not as_json:
+            if refused.summary is None or not format.is_machine:
                 raise
             summary, error = refused.summary, refused
         profiles = [] if dry_run else profiles_output.live_profile_stats(index)
-    if as_json:
-        ingest_output.print_summary_json(
-            summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
+    if format.is_machine:
+        ingest_output.print_summary_document(
+            format, summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
         )
     elif not quiet:
         ingest_output.print_summary(
@@ -109,24 +110,25 @@ def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run
 def build(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     jobs: options.Jobs = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Finish an interrupted build, and index changes that applications made in SQL."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
 
     with (
-        progress_bars(quiet or as_json) as progress,
+        progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         index.database.use_jobs(jobs)
         index.build()
         profiles = profiles_output.live_profile_stats(index)
-    if as_json:
-        terminal.print_json(
-            {"collection": collection, "profiles": [profiles_output.outline(one) for one in profiles]}
+    if format.is_machine:
+        print_document(
+            format, {"collection": collection, "profiles": [profiles_output.outline(one) for one in profiles]}
         )
     elif not quiet:
         profiles_output.print_profiles(profiles)

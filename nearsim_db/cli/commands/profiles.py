@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import NotFoundError
 
@@ -24,18 +25,20 @@ def create(
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
-    as_json: options.AsJson = False,
+    threshold: options.Threshold = None,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Create a profile from a recipe, by default the preset default, and index the documents of the collection."""
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
 
-    chosen = options.chosen_recipe(recipe, preset, settings)
+    chosen = options.chosen_recipe(recipe, preset, settings, threshold)
     with (
-        progress_bars(quiet or as_json) as progress,
+        progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         known = {one.name for one in index.database.collections()}
@@ -43,9 +46,9 @@ def create(
         built = [one for one in profiles_output.live_profile_stats(index) if one["profile"] == name]
     if collection not in known and not quiet:
         terminal.print_info(f"created collection {collection}, which did not exist")
-    if as_json:
-        terminal.print_json(
-            {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
+    if format.is_machine:
+        print_document(
+            format, {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
         )
     elif not quiet:
         state = "live" if built else "empty; documents are indexed on ingest"
@@ -58,14 +61,21 @@ def create(
 
 @profiles.command("list", epilog="Example: nearsim profile list --collection news")
 def list_profiles(
-    collection: options.Collection = options.DEFAULT_COLLECTION, as_json: options.AsJson = False
+    collection: options.Collection = options.DEFAULT_COLLECTION,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
+    limit: options.Limit = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """List the profiles of a collection."""
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.search.answers import open_answers
 
+    chosen = formats.chosen_format(format, output)
+    none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
+    columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
     with open_answers(collection) as answers:
-        found = [
+        found = (
             {
                 "profile": one.profile,
                 "state": one.state,
@@ -75,15 +85,9 @@ def list_profiles(
                 "created_at": one.created_at,
             }
             for one in answers.generations()
-        ]
-    if as_json:
-        terminal.print_json(found)
-    elif found:
-        tables.print_table(list(found[0]), [list(one.values()) for one in found])
-    else:
-        terminal.print_line(
-            f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
         )
+        layout = layouts.of_facts("profiles", columns, if_empty=none)
+        streams.write(layout, found, chosen, output, limit, quiet=quiet)
 
 
 @profiles.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
@@ -92,36 +96,36 @@ def list_presets(
         str | None,
         typer.Argument(metavar="NAME", help="Preset to print as TOML.", show_default=False),
     ] = None,
-    as_json: options.AsJson = False,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
 ) -> None:
     """List the recipes that ship with nearsim, or print one as TOML."""
-    if as_json and name is not None:
-        raise UsageError("a preset is printed as TOML; omit --json")
-    from nearsim_db.cli.output import tables, terminal
+    if name is not None and (format is not None or output is not None):
+        raise UsageError(f"preset {name} is printed as TOML; omit --format, --json and --output")
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.similarity import presets
 
     if name is not None:
         typer.echo(presets.read(name), nl=False)
         return
-    found = {one: presets.purpose(one) for one in presets.names()}
-    if as_json:
-        terminal.print_json([{"preset": one, "purpose": purpose} for one, purpose in found.items()])
-    else:
-        tables.print_table(["preset", "for"], [list(one) for one in found.items()])
+    found = ({"preset": one, "purpose": presets.purpose(one)} for one in presets.names())
+    layout = layouts.of_facts("presets", ("preset", "purpose"), wrap=("purpose",))
+    streams.write(layout, found, formats.chosen_format(format, output), output, None, quiet=True)
 
 
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe as TOML, for --recipe.")] = False,
 ) -> None:
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
-    if as_json and as_toml:
-        raise UsageError("give either --json or --toml, not both")
+    if format.is_machine and as_toml:
+        raise UsageError(f"give either --format {format} or --toml, not both")
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
@@ -132,8 +136,8 @@ def show(
     if not found:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
     ((generation, profile),) = found
-    if as_json:
-        terminal.print_json({"profile": name, "state": generation.state, **describe(profile)})
+    if format.is_machine:
+        print_document(format, {"profile": name, "state": generation.state, **describe(profile)})
     elif as_toml:
         terminal.print_toml(to_toml(profile.recipe))
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
@@ -18,8 +18,8 @@ def pairs(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -29,7 +29,7 @@ def pairs(
     and shared_bands; the lines are in no order. Profiles of the family projection add distance; intersection and union,
     the numbers of features in both documents and in either, are null unless the metric is Jaccard.
     """
-    chosen = options.chosen_format(format, output)
+    chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
     from nearsim_db.search.answers import open_answers
 
@@ -41,8 +41,8 @@ def pairs(
 def clusters(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -50,7 +50,7 @@ def clusters(
 
     Each line of jsonl has cluster, survivor and members, a list; csv has a row per member.
     """
-    chosen = options.chosen_format(format, output)
+    chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
     from nearsim_db.search.answers import open_answers
 
@@ -69,8 +69,8 @@ def similar(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -84,7 +84,7 @@ def similar(
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
         raise UsageError("--title requires --text or --file; a stored document has its own title")
-    chosen = options.chosen_format(format, output)
+    chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams, terminal
 
     if id is not None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, suggested_command
 
@@ -20,13 +21,6 @@ reindex = typer.Typer(
     no_args_is_help=True,
     help="Replace the index of a profile while it stays in use: build a new one, compare, promote, roll back.",
 )
-
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[PROFILE]", help="The profile; required if there are several and none is named default."
-    ),
-]
 
 
 def _generation_option(help: str) -> typer.models.OptionInfo:
@@ -40,7 +34,8 @@ Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the w
 
 
 def start(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
@@ -48,7 +43,7 @@ def start(
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
     jobs: options.Jobs = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Build a new generation beside the live one, which stays in use, until it is ready to be promoted.
@@ -61,70 +56,74 @@ def start(
     if promote and detach:
         raise UsageError(
             "--promote cannot be combined with --detach; to promote what workers built: "
-            f"{suggested_command('reindex promote', collection, name or DEFAULT)}"
+            f"{suggested_command('reindex promote', collection, profile or DEFAULT)}"
         )
     chosen = _chosen(recipe, preset, settings)
-    with _reindex(collection, name, quiet or as_json) as reindex:
+    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, settings if chosen is None else None, detached=detach)
         if promote:
             promoted = reindex.promote(generation.generation_id)
-            output.print_promoted(reindex, *promoted, as_json=as_json, quiet=quiet)
+            output.print_promoted(reindex, *promoted, format=format, quiet=quiet)
         else:
-            output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
+            output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
 def resume(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     detach: Detach = False,
     jobs: options.Jobs = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as reindex:
+    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.resume(detached=detach)
-        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
+        output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
 def pause(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Pause a build, or its catching up, at the next step; later changes are queued for it."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as reindex:
+    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         generation = reindex.pause()
-        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
+        output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
 def abandon(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     yes: options.Yes = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet=True) as reindex:
+    with _reindex(collection, profile, quiet=True) as reindex:
         if is_interactive(yes=yes):
             what = output.describe(reindex, [reindex.pending()])
             confirm(f"Abandon {what}? It cannot be resumed.")
         generation = reindex.abandon()
-        output.print_state(reindex, generation, as_json=as_json, quiet=quiet)
+        output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
 def promote(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     max_lost: options.MaxLost = None,
@@ -132,7 +131,7 @@ def promote(
     max_rescored: options.MaxRescored = None,
     max_merged: options.MaxMerged = None,
     max_split: options.MaxSplit = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Make the ready generation live, in one short transaction; the previous one is kept for a rollback.
@@ -144,37 +143,40 @@ def promote(
     from nearsim_db.errors import LimitsExceededError
 
     allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
-    with _reindex(collection, name, quiet or as_json) as reindex:
+    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
-            if as_json:
-                output.print_refused(reindex, error)
+            if format.is_machine:
+                output.print_refused(format, reindex, error)
             raise
-        output.print_promoted(reindex, *promoted, as_json=as_json, quiet=quiet)
+        output.print_promoted(reindex, *promoted, format=format, quiet=quiet)
 
 
 def rollback(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, name, quiet or as_json) as reindex:
+    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         generation, previous = reindex.rollback()
-        output.print_promoted(reindex, generation, previous, is_rollback=True, as_json=as_json, quiet=quiet)
+        output.print_promoted(reindex, generation, previous, is_rollback=True, format=format, quiet=quiet)
 
 
 def drop(
-    name: Name = None,
+    context: typer.Context,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Drop retired and abandoned generations, or one; no other session is blocked. Asks first on a terminal.
@@ -183,28 +185,26 @@ def drop(
     """
     from nearsim_db.cli.output import reindex as output
 
-    if every and (name is not None or generation is not None):
+    if every and (name is not None or options.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
-    with _reindex(collection, name, quiet=True) as reindex:
+    with _reindex(collection, None if every else profile, quiet=True) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
         if chosen and is_interactive(yes=yes):
             confirm(f"Drop {output.describe(reindex, chosen)}? This cannot be undone.")
-        output.print_dropped(reindex.drop(chosen), as_json=as_json, quiet=quiet)
+        output.print_dropped(reindex.drop(chosen), format=format, quiet=quiet)
 
 
 def status(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[PROFILE]", help="Only this profile (default: all).", show_default=False),
-    ] = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
 ) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.cli.output.reindex_status import print_status
 
-    with _reindex(collection, name, quiet=True) as reindex:
-        print_status(reindex, as_json=as_json)
+    with _reindex(collection, profile, quiet=True) as reindex:
+        print_status(reindex, format=format)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import options
-from nearsim_db.cli.commands.reindex import Name
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -26,7 +26,8 @@ Generation = Annotated[
 
 
 def diff(
-    name: Name = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Generation = None,
     samples: Annotated[
@@ -44,7 +45,7 @@ def diff(
             "--output", "-o", metavar="PATH", help="Write an HTML page to this file, with texts side by side."
         ),
     ] = None,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare the pending generation, or another, with the live one: pairs lost, gained and re-scored, clusters.
@@ -54,14 +55,14 @@ def diff(
     """
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
 
     allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
-    _refuse_output(output, as_json=as_json)
-    with progress_bars(quiet or as_json) as progress, open_database() as database:
-        found = Reindex(database, collection, name, progress).diff(
+    _refuse_output(output, format=format)
+    with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
+        found = Reindex(database, collection, profile, progress).diff(
             generation, samples=samples, limits=allowed
         )
     if output is not None:
@@ -70,18 +71,18 @@ def diff(
         page = render_difference(found)
         with open_output(output) as stream:
             stream.write(page)
-    if as_json:
-        terminal.print_json(found)
+    if format.is_machine:
+        print_document(format, found)
     elif output != STANDARD_OUTPUT and not quiet:
         diff_output.print_difference(found, output)
     if found.exceeded:
         raise typer.Exit(EXCEEDED)
 
 
-def _refuse_output(output: Path | None, *, as_json: bool) -> None:
+def _refuse_output(output: Path | None, *, format: Format) -> None:
     if output is None:
         return
-    if as_json and output == STANDARD_OUTPUT:
+    if format.is_machine and output == STANDARD_OUTPUT:
         raise UsageError("--json and --output - would both write to standard output; give --output a path")
     if output.suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output} is an HTML page; choose a name that ends in .html")

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 
 if TYPE_CHECKING:
     from nearsim_db.store.settings import Settings
@@ -62,15 +63,16 @@ def start(quiet: options.Quiet = False) -> None:
 
 
 @db.command(epilog="Example: nearsim db status --json")
-def status(as_json: options.AsJson = False) -> None:
+def status(format: formats.ResultFormat = Format.TABLE) -> None:
     """Show which database is used and whether it responds, without starting a server."""
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import tables
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
     found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
-    if as_json:
-        terminal.print_json(found)
+    if format.is_machine:
+        print_document(format, found)
     else:
         plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
         tables.print_facts({name.replace("_", " "): value for name, value in plain.items()})

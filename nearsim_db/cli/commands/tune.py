@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def tune(
     source_field: options.SourceField = "source",
     url_field: options.UrlField = "url",
     published_field: options.PublishedField = "published_at",
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Propose a recipe for your documents: shingles, threshold and bands, with the cost of each choice.
@@ -96,12 +97,12 @@ def tune(
     labelled = None if labels is None else read_labels(labels)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
     source = Source(paths, fields, follow_links=follow_links) if paths else None
-    with progress_bars(quiet or as_json, source) as progress:
+    with progress_bars(quiet or format.is_machine, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
-    _report(found, output, as_json, quiet)
+    _report(found, output, format, quiet)
 
 
 def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:
@@ -111,13 +112,13 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
 
 
-def _report(found: "Tuning", output: Path | None, as_json: bool, quiet: bool) -> None:
+def _report(found: "Tuning", output: Path | None, format: Format, quiet: bool) -> None:
     """Write and print the result. Raises RecipeError, after printing, if no recipe is proposed."""
     from nearsim_db.cli.output import tuning, tuning_json
 
     tuning.write_recipe(found, output)
-    if as_json:
-        tuning_json.print_document(found, output)
+    if format.is_machine:
+        tuning_json.print_figures(format, found, output)
     elif not quiet:
         tuning.print_tuning(found, output)
     found.required()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
-from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli import formats, options
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ def pin(
     why: Why,
     by: By = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Put two documents in one cluster, whatever their similarity.
 
     Replaces an earlier verdict on the pair.
     """
-    with _opened(collection, quiet or as_json) as index:
+    with _opened(collection, quiet or format.is_machine) as index:
         index.pin(one, other, why, by)
-        _print(index, "pinned", one, other, as_json=as_json, quiet=quiet)
+        _print(index, "pinned", one, other, format=format, quiet=quiet)
 
 
 @verdicts.command(epilog='Example: nearsim verdict veto story-17 story-19 --why "two storms" --by anna')
@@ -63,16 +63,16 @@ def veto(
     why: Why,
     by: By = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Keep two documents out of one cluster, whatever their similarity.
 
     Replaces an earlier verdict on the pair.
     """
-    with _opened(collection, quiet or as_json) as index:
+    with _opened(collection, quiet or format.is_machine) as index:
         index.veto(one, other, why, by)
-        _print(index, "vetoed", one, other, as_json=as_json, quiet=quiet)
+        _print(index, "vetoed", one, other, format=format, quiet=quiet)
 
 
 @verdicts.command(epilog='Example: nearsim verdict undo story-17 story-19 --why "it was one storm after all"')
@@ -82,13 +82,13 @@ def undo(
     why: Why,
     by: By = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Undo the verdict on two documents; it stays on record."""
-    with _opened(collection, quiet or as_json) as index:
+    with _opened(collection, quiet or format.is_machine) as index:
         index.undo(one, other, why, by)
-        _print(index, "undone", one, other, as_json=as_json, quiet=quiet)
+        _print(index, "undone", one, other, format=format, quiet=quiet)
 
 
 @verdicts.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")
@@ -106,30 +106,22 @@ def list_verdicts(
     undone: Annotated[
         bool, typer.Option("--undone", help="Include verdicts that were undone or replaced.")
     ] = False,
-    format: options.AnswerFormat = None,
-    output: options.Output = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.Limit = None,
-    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """List verdicts, newest first.
 
     Deleted documents are shown as # and their number.
     """
-    from contextlib import closing
-    from itertools import islice
-
-    from nearsim_db.cli.output import streams, terminal
+    from nearsim_db.cli.output import streams
     from nearsim_db.search.answers import open_answers
 
-    if as_json and (format is not None or output is not None):
-        raise UsageError("give either --json, or --format and --output")
-    with open_answers(collection) as answers, closing(answers.verdicts(by, undone=undone)) as found:
-        if as_json:
-            terminal.print_json({"verdicts": list(islice(found, limit))})
-        else:
-            chosen = options.chosen_format(format, output)
-            streams.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
+    chosen = formats.chosen_format(format, output)
+    with open_answers(collection) as answers:
+        found = answers.verdicts(by, undone=undone)
+        streams.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
 
 
 @contextmanager
@@ -140,11 +132,12 @@ def _opened(collection: str, quiet: bool) -> "Iterator[Index]":
         yield index
 
 
-def _print(index: "Index", done: str, one: str, other: str, *, as_json: bool, quiet: bool) -> None:
+def _print(index: "Index", done: str, one: str, other: str, *, format: Format, quiet: bool) -> None:
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
 
-    if as_json:
-        terminal.print_json({done: [one, other]})
+    if format.is_machine:
+        print_document(format, {done: [one, other]})
     elif not quiet:
         terminal.print_line(f"{done} {one} and {other}")
     terminal.print_warnings(index.warnings)
@@ -158,6 +151,7 @@ def _layout(*, undone: bool) -> "Layout[Verdict]":
     every = attrgetter(*_COLUMNS, *_UNDONE_COLUMNS)
     return Layout(
         plural="verdicts",
+        key="verdicts",
         as_json=lambda verdict: verdict,
         csv_columns=(*_COLUMNS, *_UNDONE_COLUMNS),
         csv_rows=lambda verdict: (every(verdict),),

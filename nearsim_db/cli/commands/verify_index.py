@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def verify_index(
     sample: Sample = None,
     everything: All = False,
     repair: Repair = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare an index with its documents, a sample of them or all: sketches, bands, pairs and clusters.
@@ -60,7 +61,7 @@ def verify_index(
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
-    with progress_bars(quiet or as_json) as progress, open_database() as database:
+    with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
         result = verify(
             database,
             collection,
@@ -73,7 +74,7 @@ def verify_index(
         )
     terminal.print_warnings(warnings)
     selection = _selection(generation, sample, everything=everything)
-    _print(result, selection, as_json=as_json, quiet=quiet)
+    _print(result, selection, format=format, quiet=quiet)
     if not result.is_sound:
         raise typer.Exit(_FAULTS)
 
@@ -85,11 +86,12 @@ def _selection(generation: int | None, sample: int | None, *, everything: bool) 
     return [*words, "--all"] if everything else words
 
 
-def _print(result: "VerifyResult", selection: list[str], *, as_json: bool, quiet: bool) -> None:
+def _print(result: "VerifyResult", selection: list[str], *, format: Format, quiet: bool) -> None:
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
 
-    if as_json:
-        terminal.print_json(_outline(result))
+    if format.is_machine:
+        print_document(format, _outline(result))
         return
     if not quiet:
         _print_faults(result.found)

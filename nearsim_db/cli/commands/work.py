@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, count_of
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ class Stage(StrEnum):
     TELL = "tell"
 
 
-Collection = Annotated[
-    str | None,
-    typer.Option("--collection", "-c", metavar="NAME", help="Only this collection. (default: all)"),
-]
 Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ID]...", help="Ids as nearsim work list shows them.", show_default=False),
@@ -44,14 +41,14 @@ All = Annotated[bool, typer.Option("--all", help="All work that failed or was se
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
 def list_work(
-    collection: Collection = None,
+    collection: options.OneCollection = None,
     stage: Annotated[Stage | None, typer.Option("--stage", help="Only this stage.")] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,
-    format: options.AnswerFormat = None,
+    format: formats.AnswerFormat = None,
+    output: formats.Output = None,
     limit: options.Limit = None,
-    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Show work that is waiting, in progress, failing, or was set aside after its last attempt.
@@ -59,25 +56,16 @@ def list_work(
     Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
     #7; #0 is a whole index.
     """
-    from contextlib import closing
-    from itertools import islice
-
-    from nearsim_db.cli.output import layouts, streams, terminal
+    from nearsim_db.cli.output import layouts, streams
     from nearsim_db.indexing.collections import open_database
 
-    if as_json and format is not None:
-        raise UsageError("give either --json or --format, not both")
-    with (
-        open_database() as database,
-        closing(_items(database, collection, stage, failed=failed)) as items,
-    ):
+    chosen, states = formats.chosen_format(format, output), Counter[str]()
+    with open_database() as database:
         changes = _count_changes(database, collection)
-        if as_json:
-            terminal.print_json({"work": list(islice(items, limit)), "changes_waiting": changes})
-            return
-        chosen, states = format or options.Format.TABLE, Counter[str]()
-        streams.write(layouts.WORK, _counted(items, states), chosen, None, limit, quiet=quiet)
-    if chosen is options.Format.TABLE and not quiet:
+        items = _counted(_items(database, collection, stage, failed=failed), states)
+        facts = {"changes_waiting": changes}
+        streams.write(layouts.WORK, items, chosen, output, limit, quiet=quiet, facts=facts)
+    if not chosen.is_machine and not quiet:
         _print_totals(states, changes)
 
 
@@ -85,8 +73,8 @@ def list_work(
 def retry(
     ids: Ids = None,
     everything: All = False,
-    collection: Collection = None,
-    as_json: options.AsJson = False,
+    collection: options.OneCollection = None,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Retry documents that failed or were set aside: a worker takes them next.
@@ -94,14 +82,15 @@ def retry(
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
     """
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
     with open_database() as database, database.transaction() as connection:
         found = work_items.retry(connection, _collection_id(database, collection), wanted)
-    if as_json:
-        terminal.print_json({"retried": sorted(found)})
+    if format.is_machine:
+        print_document(format, {"retried": sorted(found)})
     elif not quiet:
         terminal.print_info(f"to be retried: {len(found):,}" if found else "nothing to retry")
     _refuse_unknown(wanted, found)
@@ -111,9 +100,9 @@ def retry(
 def discard(
     ids: Ids = None,
     everything: All = False,
-    collection: Collection = None,
+    collection: options.OneCollection = None,
     yes: options.Yes = False,
-    as_json: options.AsJson = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
@@ -122,6 +111,7 @@ def discard(
     code is 1 if some of the ids neither failed nor were set aside; the rest are discarded.
     """
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.work import work_items
 
@@ -134,8 +124,8 @@ def discard(
     )
     with open_database() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
-    if as_json:
-        terminal.print_json({"discarded": sorted(found)})
+    if format.is_machine:
+        print_document(format, {"discarded": sorted(found)})
     elif not quiet:
         stays = "their index entries stay unchanged until the documents change again"
         terminal.print_info(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")

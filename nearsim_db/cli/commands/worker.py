@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import INTERRUPTED
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
     from nearsim_db.worker.worker import Worker
 
-Collection = Annotated[
-    str | None,
-    typer.Option("--collection", "-c", metavar="NAME", help="Only this collection. (default: all)"),
-]
 Once = Annotated[bool, typer.Option("--once", help="Work until the queue is empty, then end.")]
 Port = Annotated[
     int | None,
@@ -46,7 +43,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Log JSON lines.")]
 
 
 def worker(
-    collection: Collection = None,
+    collection: options.OneCollection = None,
     once: Once = False,
     http: Port = None,
     http_host: Host = "127.0.0.1",

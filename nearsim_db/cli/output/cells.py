@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Self, TextIO, cast
 
-from nearsim_db.cli.options import Format
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import terminal
 from nearsim_db.readers.output import json_line
 

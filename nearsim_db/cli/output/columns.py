@@ -1,10 +1,12 @@
 """Text in columns: widths in character cells, line breaks, alignment."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 _INVISIBLE = ("Mn", "Me", "Cf")  # combining marks and format characters
+_PART_ENDS = re.compile(r"(?<=[_ ])")
 
 
 def cell_width(text: str) -> int:
@@ -37,6 +39,21 @@ def wrap(text: str, width: int) -> list[str]:
             current = longer
         lines.append(current)
     return lines
+
+
+def heading_parts(heading: str) -> list[str]:
+    """Split a heading after its spaces and underscores."""
+    return [part for part in _PART_ENDS.split(heading) if part]
+
+
+def wrap_heading(heading: str, width: int) -> list[str]:
+    """Break a heading after spaces and underscores."""
+    lines = [""]
+    for part in heading_parts(heading):
+        if lines[-1] and cell_width(f"{lines[-1]}{part}".rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return [line.rstrip() for line in lines]
 
 
 def beside(

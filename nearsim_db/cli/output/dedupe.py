@@ -4,15 +4,18 @@ from pathlib import Path
 from typing import TextIO
 
 from nearsim_db.analysis.dedupe_files import DedupeSummary
-from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import tables
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.ingest import print_rejects
 from nearsim_db.records import STANDARD_OUTPUT
 
 
-def print_summary_json(summary: DedupeSummary, output: Path, stream: TextIO) -> None:
-    """Print one JSON document."""
+def print_summary_document(format: Format, summary: DedupeSummary, output: Path, stream: TextIO) -> None:
+    """Print the counts for programs."""
     ingest, stats = summary.ingest, summary.stats
-    terminal.print_json(
+    print_document(
+        format,
         {
             "read": ingest.read,
             "unique": summary.unique,

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
-from nearsim_db.cli.options import Format
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.cells import Cells, json_row
 from nearsim_db.cli.output.layouts import Layout
 from nearsim_db.errors import NearsimError

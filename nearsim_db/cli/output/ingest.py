@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import Any, TextIO
 
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.profiles import outline, print_profiles
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import IngestSummary, OnDuplicate, Reject
 
 
-def print_summary_json(
+def print_summary_document(
+    format: Format,
     summary: IngestSummary,
     profiles: list[dict[str, Any]],
     *,
@@ -17,8 +20,9 @@ def print_summary_json(
     error: NearsimError | None,
     on_duplicate: OnDuplicate | None,
 ) -> None:
-    """Print one JSON document; `error` is null unless the ingest ended early."""
-    terminal.print_json(
+    """Print it for programs; `error` is null unless the ingest ended early."""
+    print_document(
+        format,
         {
             "read": summary.read,
             "inserted": summary.inserted,
@@ -34,7 +38,7 @@ def print_summary_json(
                 for one in summary.first_rejects
             ],
             "profiles": [outline(one) for one in profiles],
-        }
+        },
     )
 
 

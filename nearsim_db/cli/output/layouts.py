@@ -1,8 +1,8 @@
 """Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
 from nearsim_db.records import Cluster, Document, Match, Matches, Pair
@@ -20,7 +20,8 @@ Check = tuple[Document, Matches]
 class Layout(Generic[Answer]):
     """How one kind of answer is written; a table is sorted by `order`, or unsorted without one.
 
-    `limits_rows` says whether the option --limit limits the rows of this layout.
+    A JSON document is the array of the answers or, with a `key`, an object that has it there. `limits_rows` says
+    whether the option --limit limits the rows of this layout; `if_empty` is a table's text without any.
     """
 
     plural: str
@@ -33,6 +34,8 @@ class Layout(Generic[Answer]):
     shorten: Sequence[str] = ()
     wrap: Sequence[str] = ()
     limits_rows: bool = True
+    key: str = ""
+    if_empty: str = ""
 
 
 def _pair_order(pair: Pair) -> tuple[float, str, str]:
@@ -92,10 +95,26 @@ def _one_row(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
 
 _CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches")
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
-_EVIDENCE_HEADINGS = ("similarity", "intersection", "union", "estimate", "shared bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
 _pair_row = attrgetter("left", "right", *_EVIDENCE)
 _match_row = attrgetter("external_id", "title", *_EVIDENCE)
+
+
+def of_facts(
+    plural: str, columns: Sequence[str], *, if_empty: str = "", wrap: Sequence[str] = ()
+) -> Layout[Mapping[str, object]]:
+    """Return a layout of rows that are mappings with these keys."""
+    row = itemgetter(*columns)
+    return Layout(
+        plural=plural,
+        as_json=lambda values: values,
+        csv_columns=columns,
+        csv_rows=_one_row(row),
+        table_columns=columns,
+        table_row=row,
+        wrap=wrap,
+        if_empty=if_empty,
+    )
 
 
 def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
@@ -118,10 +137,10 @@ PAIRS: Layout[Pair] = Layout(
     as_json=lambda pair: pair,
     csv_columns=("left", "right", *_EVIDENCE),
     csv_rows=_one_row(_pair_row),
-    table_columns=("left", "right", *_EVIDENCE_HEADINGS),
+    table_columns=("left", "right", *_EVIDENCE),
     table_row=_pair_row,
     order=_pair_order,
-    wrap=("shared bands",),
+    wrap=("shared_bands",),
 )
 CLUSTERS: Layout[Cluster] = Layout(
     plural="clusters",
@@ -137,10 +156,10 @@ MATCHES: Layout[Match] = Layout(
     as_json=_match_object,
     csv_columns=_MATCH_COLUMNS,
     csv_rows=_one_row(_match_row),
-    table_columns=("id", "title", *_EVIDENCE_HEADINGS),
+    table_columns=("id", "title", *_EVIDENCE),
     table_row=_match_row,
     shorten=("title",),
-    wrap=("shared bands",),
+    wrap=("shared_bands",),
 )
 CHECKS: Layout[Check] = Layout(
     plural="documents checked",
@@ -160,6 +179,7 @@ _WORK_COLUMNS = (
 _WORK_SHOWN = ("id", "collection", "profile", "stage", "state", "attempts", "due_at", "worker", "error")
 WORK: Layout[WorkItem] = Layout(
     plural="documents in the work queue",
+    key="work",
     as_json=lambda item: item,
     csv_columns=_WORK_COLUMNS,
     csv_rows=_one_row(attrgetter(*_WORK_COLUMNS)),

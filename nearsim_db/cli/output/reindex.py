@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from nearsim_db.admin.reindex import Reindex, Status
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.reindex_status import how_to_continue, outline, size
 from nearsim_db.errors import LimitsExceededError, suggested_command
 from nearsim_db.indexing.drop_generation import Dropped
@@ -11,11 +13,11 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store.generation_rows import Generation
 
 
-def print_state(reindex: Reindex, generation: Generation, *, as_json: bool, quiet: bool) -> None:
+def print_state(reindex: Reindex, generation: Generation, *, format: Format, quiet: bool) -> None:
     """Print the state of a generation and the next command."""
     (found,) = [one for one in reindex.status() if one.generation.generation_id == generation.generation_id]
-    if as_json:
-        terminal.print_json(outline(found))
+    if format.is_machine:
+        print_document(format, outline(found))
     elif not quiet:
         terminal.print_info(
             f"generation {generation.generation_id} of profile {generation.profile} is {_next(found)}"
@@ -64,19 +66,20 @@ def print_promoted(
     before: GenerationId | None,
     *,
     is_rollback: bool = False,
-    as_json: bool,
+    format: Format,
     quiet: bool,
 ) -> None:
     """Print which generation is live now, and how to return to the previous one."""
-    if as_json:
-        terminal.print_json(
+    if format.is_machine:
+        print_document(
+            format,
             {
                 "collection": reindex.collection,
                 "profile": generation.profile,
                 "live": generation.generation_id,
                 "retired": before,
                 "promoted": True,
-            }
+            },
         )
     elif not quiet:
         back = (
@@ -90,22 +93,24 @@ def print_promoted(
         )
 
 
-def print_refused(reindex: Reindex, refused: LimitsExceededError) -> None:
-    """Print the exceeded limits as one JSON document."""
-    terminal.print_json(
+def print_refused(format: Format, reindex: Reindex, refused: LimitsExceededError) -> None:
+    """Print the exceeded limits for programs."""
+    print_document(
+        format,
         {
             "promoted": False,
             "collection": reindex.collection,
             "profile": refused.profile,
             "limits": refused.limits,
-        }
+        },
     )
 
 
-def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> None:
+def print_dropped(dropped: Sequence[Dropped], *, format: Format, quiet: bool) -> None:
     """Print the generations dropped, and those still in use."""
-    if as_json:
-        terminal.print_json(
+    if format.is_machine:
+        print_document(
+            format,
             [
                 {
                     "generation": one.generation.generation_id,
@@ -114,7 +119,7 @@ def print_dropped(dropped: Sequence[Dropped], *, as_json: bool, quiet: bool) -> 
                     "held_by": one.held_by,
                 }
                 for one in dropped
-            ]
+            ],
         )
         return
     for one in dropped:

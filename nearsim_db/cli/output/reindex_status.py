@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Any, TextIO
 
 from nearsim_db.admin.reindex import Reindex, Status
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.errors import suggested_command
 from nearsim_db.store.generation_rows import Generation
 
@@ -25,11 +27,11 @@ _WRAPPED = ["progress", "differs in"]
 _OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
 
 
-def print_status(reindex: Reindex, *, as_json: bool) -> None:
+def print_status(reindex: Reindex, *, format: Format) -> None:
     """Print all generations, one per row, and advice on those that need a decision."""
     found = reindex.status()
-    if as_json:
-        terminal.print_json([outline(one) for one in found])
+    if format.is_machine:
+        print_document(format, [outline(one) for one in found])
         return
     if not found:
         build = suggested_command("build", reindex.collection)

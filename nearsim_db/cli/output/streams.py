@@ -2,13 +2,13 @@
 
 import heapq
 import io
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, assert_never
 
-from nearsim_db.cli.options import Format
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.cells import Cells, json_row
 from nearsim_db.cli.output.layouts import Answer, Layout
@@ -27,11 +27,13 @@ def write(
     *,
     quiet: bool,
     has_more: bool = False,
+    facts: Mapping[str, object] | None = None,
 ) -> None:
     """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
 
     Unless `quiet`, a table ends with the number of rows and of those omitted. `has_more` says that there are others
-    than these answers; that is in the last line of a table, or on standard error.
+    than these answers; that is in the last line of a table, or on standard error. `facts` are added to a JSON document
+    that has the answers under a key.
     """
     to_file = output is not None and output != STANDARD_OUTPUT
     # Fetching the first answer raises an error for a missing index before the output is opened.
@@ -39,6 +41,8 @@ def write(
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
     with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
         match format:
+            case Format.JSON:
+                written = _write_document(layout, counted, stream, facts or {})
             case Format.JSONL:
                 written = _write_json(layout, counted, stream)
             case Format.CSV | Format.CSV_EXACT:
@@ -70,6 +74,21 @@ class _Counted(Iterator[Answer]):
 def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
     for answer in answers:
         stream.write(json_row(layout.as_json(answer), stream))
+    return answers.count
+
+
+def _write_document(
+    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, facts: Mapping[str, object]
+) -> int:
+    stream.write(f'{{"{layout.key}": ['.encode() if layout.key else b"[")
+    for answer in answers:
+        stream.write(b"\n" if answers.count == 1 else b",\n")
+        stream.write(json_row(layout.as_json(answer), stream).rstrip(b"\n"))
+    stream.write(b"\n]" if answers.count else b"]")
+    if layout.key:
+        more = json_row(dict(facts), stream).strip()[1:] if facts else b"}"
+        stream.write((b", " if facts else b"") + more)
+    stream.write(b"\n")
     return answers.count
 
 
@@ -124,7 +143,7 @@ def _as_text(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
 
 def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> str:
     if not seen:
-        return f"no {layout.plural}\n"
+        return f"{layout.if_empty or f'no {layout.plural}'}\n"
     if has_more:
         return f"\n{layout.plural}: {shown:,}, and there are more; raise --limit to list them\n"
     more = seen - shown

@@ -39,18 +39,20 @@ def print_table(
     widths = _widths(columns, cells, shorten, wrap, available, gap)
     numeric = [all(isinstance(row[at], int | float | None) for row in values) for at in range(len(columns))]
 
-    def lines(texts: Sequence[str], *, at_bottom: bool = False) -> list[str]:
+    def lines(texts: Sequence[str], *, is_heading: bool = False) -> list[str]:
         broken = [
-            layout.wrap(text, width) if name in wrap else [layout.cut(text, width)]
+            (layout.wrap_heading if is_heading else layout.wrap)(text, width)
+            if name in wrap
+            else [layout.cut(text, width)]
             for name, text, width in zip(columns, texts, widths, strict=True)
         ]
-        if at_bottom:
+        if is_heading:
             height = max(map(len, broken))
             broken = [[""] * (height - len(one)) + one for one in broken]
         return layout.beside(broken, widths, gap, numeric)
 
     heading = [
-        paint(line, "bold", target) for line in lines([visible(name) for name in columns], at_bottom=True)
+        paint(line, "bold", target) for line in lines([visible(name) for name in columns], is_heading=True)
     ]
     body = [line for row_cells in cells for line in lines(row_cells)]
     _write([*heading, "─" * _total(widths, gap), *body], target)
@@ -88,8 +90,11 @@ def _widths(
     # Headings longer than their cells wrap first.
     for at in sorted(range(len(columns)), key=lambda at: longest[at] >= layout.cell_width(columns[at])):
         if excess > 0 and columns[at] in (*shorten, *wrap):
-            texts = [columns[at], *(row[at] for row in cells)] if columns[at] in wrap else []
-            words = [layout.cell_width(word) for text in texts for word in text.split()]
+            texts = [row[at].split() for row in cells] if columns[at] in wrap else []
+            heading = (
+                [part.rstrip() for part in layout.heading_parts(columns[at])] if columns[at] in wrap else []
+            )
+            words = [layout.cell_width(word) for text in (heading, *texts) for word in text]
             shortest = min(_SHORTEST, longest[at]) if columns[at] in wrap else _SHORTEST
             least = min(widths[at], max([shortest, *words]))
             reduction = min(excess, widths[at] - least)

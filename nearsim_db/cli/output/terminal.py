@@ -109,6 +109,17 @@ def print_json(value: object, stream: TextIO | None = None) -> None:
     typer.echo(escaped_strings(document.decode()) if target.isatty() else document, file=target)
 
 
+def print_json_line(value: object, stream: TextIO) -> None:
+    """Print one line of JSON."""
+    line = json_text(value)
+    stream.write(f"{escaped_strings(line) if stream.isatty() else line}\n")
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON on one line."""
+    return orjson.dumps(_encodable(value)).decode()
+
+
 def print_toml(document: str) -> None:
     """Print a recipe on standard output."""
     typer.echo(escaped_strings(document) if sys.stdout.isatty() else document, nl=False)

@@ -7,16 +7,17 @@ from typing import Any
 
 from nearsim_db.analysis.tuning import Tuning
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import to_mapping
 
 
-def print_document(found: Tuning, output: Path | None) -> None:
-    """One JSON document, on standard error where the recipe is on standard output."""
+def print_figures(format: Format, found: Tuning, output: Path | None) -> None:
+    """Print the figures for programs, on standard error where the recipe is on standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
     written = output if found.proposed else None
-    terminal.print_json(_document(found) | {"output": None if written is None else str(written)}, stream)
+    print_document(format, _document(found) | {"output": None if written is None else str(written)}, stream)
 
 
 def _document(found: Tuning) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Results for programs: one JSON document, or its rows as JSON lines or CSV."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TextIO
+
+from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output.cells import Cells
+
+
+def print_document(format: Format, value: object, stream: TextIO | None = None) -> None:
+    """Print a mapping, a dataclass or a list of them, on standard output by default.
+
+    As jsonl and csv, a list has a line for each item, and anything else is one line. Columns of csv are the keys, in
+    order of first appearance; nested values are JSON.
+    """
+    target = stream or sys.stdout
+    rows = value if isinstance(value, list) else [value]
+    if format is Format.JSONL:
+        for row in rows:
+            terminal.print_json_line(row, target)
+    elif format in (Format.CSV, Format.CSV_EXACT):
+        _print_csv([_mapping(row) for row in rows], format, target)
+    else:
+        terminal.print_json(value, target)
+
+
+def _mapping(row: object) -> Mapping[str, object]:
+    if isinstance(row, Mapping):
+        return row
+    assert is_dataclass(row)
+    return {field.name: getattr(row, field.name) for field in fields(row)}
+
+
+def _print_csv(rows: Sequence[Mapping[str, object]], format: Format, stream: TextIO) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = Cells(marked=format is not Format.CSV_EXACT, escaped=stream.isatty())
+    if columns:
+        stream.write(cells.line(columns))
+    for row in rows:
+        stream.write(cells.line([_cell(row.get(name)) for name in columns]))
+
+
+def _cell(value: object) -> object:
+    is_nested = isinstance(value, dict | list | tuple) or is_dataclass(value)
+    return terminal.json_text(value) if is_nested else value
