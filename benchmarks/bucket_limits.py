@@ -27,7 +27,7 @@ from benchmarks.in_memory import read_features
 from benchmarks.measure import describe_machine, machine
 from benchmarks.own_server import own_server
 from benchmarks.processes import processor_seconds
-from benchmarks.skewed import corpus_documents, log_lines, with_hot_bucket
+from benchmarks.skewed import HOT_SHARE, corpus_documents, log_lines, with_hot_bucket
 from benchmarks.truth import read_documents
 from nearsim_db import Document, Index
 from nearsim_db.similarity.encoder import Encoder
@@ -36,7 +36,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.statements import Leaves
 
 LIMITS = (64, 128, 256, 512, 0)
-_LINES, _HOT, _HOT_SHARE = 16_000, 20_000, 0.96  # a footer wins all rows of the band in 96 % of its documents
+_LINES, _HOT = 16_000, 20_000
 _MATCHES, _LOOKUPS, _CALLS, _WARM_UP = 20, 1_000, 3, 100
 _IN_LARGEST = """
 SELECT document.external_id FROM nearsim.document JOIN {band} AS band USING (doc_id) WHERE bucket_hash IN (
@@ -132,7 +132,7 @@ def corpora(options: argparse.Namespace) -> Iterator[tuple[str, list[Document]]]
     encoder = Encoder(resolve(Recipe()))
     yield (
         f"92 % in one bucket, {_HOT:,}",
-        list(with_hot_bucket(corpus_documents(hot), hot.language, encoder, _HOT_SHARE)),
+        list(with_hot_bucket(corpus_documents(hot), hot.language, encoder, HOT_SHARE)),
     )
     for path in options.corpus:
         yield path.name.partition(".")[0], read_documents(path)

@@ -12,8 +12,9 @@ the time a document as a ratio to 100,000 documents or else to the first size, b
 of texts that are not in the index: the first time after a restart of the server, its files still in the cache of
 the operating system, and again.
 
-`skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents from a single
-template, which share their buckets; one where 5 % carry the same block of boilerplate; one with 2,000 exact copies.
+`skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents in one bucket, by a
+footer; one with 92 % of its documents from a single template, each two of them a pair; one where 5 % carry the same
+block of boilerplate; one with 2,000 exact copies.
 Ratios are to the plain corpus of the same round.
 """
 
@@ -39,9 +40,13 @@ from benchmarks.measure import describe_machine, machine, ratio, spread
 from benchmarks.own_server import own_server
 from benchmarks.plan import Shares
 from benchmarks.processes import Cost, processor_seconds, run_measured
+from benchmarks.skewed import HOT_SHARE, corpus_documents, with_hot_bucket
 from benchmarks.templates import with_family
 from nearsim_db import Document, Index
 from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe.reading import load
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 
@@ -248,12 +253,20 @@ def skewed(documents: int) -> dict[str, Iterator[CorpusDocument]]:
     rng = generator(np.random.SeedSequence([1, family]))
     return {
         "plain": Corpus(documents, 1, shares=plain).documents(),
+        "92 % in one bucket": in_one_bucket(Corpus(documents, 1, shares=plain)),
         "92 % of one template": with_family(Corpus(documents - family, 1, shares=plain), family, rng),
         "5 % with one block": Corpus(documents, 1, shares=Shares(exact=0, block=0.05)).documents(),
         "2,000 exact copies": Corpus(
             documents, 1, shares=Shares(exact=min(2_000 / documents, 0.5), block=0)
         ).documents(),
     }
+
+
+def in_one_bucket(corpus: Corpus) -> Iterator[CorpusDocument]:
+    """The documents of a corpus, 92 % of them in one bucket of band 0."""
+    encoder = Encoder(resolve(load(RECIPE)))
+    for one in with_hot_bucket(corpus_documents(corpus), corpus.language, encoder, HOT_SHARE):
+        yield CorpusDocument(one.external_id, one.title or "", one.body or "", -1, "plain")
 
 
 def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
