@@ -40,7 +40,7 @@ hash = "mix64"
 threshold = 0.7
 min_shared_bands = 1
 verify = "exact"
-bucket_limit = 256
+bucket_limit = 128
 [cluster]
 linkage = "connected"
 keep = "earliest"

@@ -99,7 +99,7 @@ class Match(_Section, frozen=True):
     min_shared_bands: Annotated[int, Meta(ge=1, le=256)] = 1
     amplification: str | None = None
     verify: Literal["exact", "estimate"] = "exact"
-    bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 256
+    bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
 
 
 class ClusterRules(_Section, frozen=True):
