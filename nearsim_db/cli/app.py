@@ -64,6 +64,12 @@ _COMMANDS = {
     ),
     "get": _Entry(_QUERIES, "documents", "get", "get story-17"),
     "stats": _Entry(_QUERIES, "documents", "stats", "stats --collection news --json"),
+    "export": _Entry(
+        _QUERIES,
+        "export",
+        "export",
+        "export --collection news --keep survivors --columns id,title,cluster --output unique.csv.gz",
+    ),
     "report": _Entry(
         _QUERIES,
         "report",

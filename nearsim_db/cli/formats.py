@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperOption
 
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.readers.writers.file_format import FileFormat
 
 _JSON_IS_GIVEN = "nearsim.json"
 
@@ -51,6 +52,16 @@ AnswerFormat = Annotated[
 ]
 ResultFormat = Annotated[
     Format, typer.Option("--format", callback=_resolved, help=f"Output format: {_KINDS}.")
+]
+FileFormatOption = Annotated[
+    FileFormat | None,
+    typer.Option(
+        "--format",
+        callback=_resolved,
+        help="Format of the file if its suffix names none; csv puts an apostrophe before text that a spreadsheet would "
+        "run as a formula, csv-exact does not.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Path | None,

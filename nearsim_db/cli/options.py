@@ -17,6 +17,15 @@ DEFAULT_PROFILE = "default"
 _ARGUMENT = "nearsim.argument"
 COLLECTION_VARIABLE, PROFILE_VARIABLE = "NEARSIM_COLLECTION", "NEARSIM_PROFILE"
 
+
+def one_character(given: str) -> str:
+    """Return a delimiter of columns. Raises BadParameter if it is not one character, or a quote or line end."""
+    character = {"tab": "\t", "\\t": "\t"}.get(given, given)
+    if len(character) != 1 or character in '"\r\n':
+        raise typer.BadParameter(f"{given!r} is not one character other than a quote or line end")
+    return character
+
+
 Collection = Annotated[
     str,
     typer.Option("--collection", "-c", metavar="NAME", envvar=COLLECTION_VARIABLE, help="Collection to use."),
@@ -234,6 +243,22 @@ Limit = Annotated[
         min=1,
         help="Maximum number of rows. (default: all; 50 for a table on standard output)",
         show_default=False,
+    ),
+]
+OutputDelimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="Character between the columns of CSV; tab is a tab.",
+        parser=one_character,
+        show_default=False,
+    ),
+]
+ExportLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-n", min=1, help="Maximum number of documents. (default: all)", show_default=False
     ),
 ]
 MatchLimit = Annotated[

@@ -27,6 +27,7 @@ COMMANDS = [
         "delete",
         "stats",
         "report",
+        "export",
         "curve",
         "tune",
         "doctor",

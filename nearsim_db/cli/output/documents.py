@@ -7,7 +7,7 @@ from typing import TextIO
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import terminal
-from nearsim_db.cli.output.cells import Cells
+from nearsim_db.cli.output.cells import csv_lines
 
 
 def print_document(format: Format, value: object, stream: TextIO | None = None) -> None:
@@ -36,7 +36,7 @@ def _mapping(row: object) -> Mapping[str, object]:
 
 def _print_csv(rows: Sequence[Mapping[str, object]], format: Format, stream: TextIO) -> None:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = Cells(marked=format is not Format.CSV_EXACT, escaped=stream.isatty())
+    cells = csv_lines(format, stream)
     if columns:
         stream.write(cells.line(columns))
     for row in rows:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.cells import Cells, json_row
+from nearsim_db.cli.output.cells import csv_lines, json_row
 from nearsim_db.cli.output.layouts import Layout
 from nearsim_db.errors import NearsimError
 from nearsim_db.search.events import Event
@@ -45,7 +45,7 @@ def append(
 ) -> None:
     """Append each event to standard output or a file as soon as it occurs."""
     with closing(found), _appending(output) as stream:
-        cells = Cells.of(format, stream)
+        cells = csv_lines(format, stream)
         if format is not Format.JSONL and not (stream.seekable() and stream.tell()):
             stream.write(cells.line(_FIELDS).encode())
         for event in islice(found, limit):

@@ -10,9 +10,10 @@ from typing import BinaryIO, assert_never
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.cells import Cells, json_row
+from nearsim_db.cli.output.cells import csv_lines, json_row
 from nearsim_db.cli.output.layouts import Answer, Layout
 from nearsim_db.readers.output import open_output
+from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.records import STANDARD_OUTPUT
 
 _TABLE_ROWS = 50
@@ -46,7 +47,7 @@ def write(
             case Format.JSONL:
                 written = _write_json(layout, counted, stream)
             case Format.CSV | Format.CSV_EXACT:
-                written = _write_csv(layout, counted, stream, Cells.of(format, stream))
+                written = _write_csv(layout, counted, stream, csv_lines(format, stream))
             case Format.TABLE:
                 most = limit if limit or to_file else _TABLE_ROWS
                 written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
@@ -92,7 +93,9 @@ def _write_document(
     return answers.count
 
 
-def _write_csv(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, cells: Cells) -> int:
+def _write_csv(
+    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, cells: DelimitedLines
+) -> int:
     with _as_text(stream) as text:
         text.write(cells.line(layout.csv_columns))
         for answer in answers:

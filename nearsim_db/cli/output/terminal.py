@@ -7,12 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal
 from typing import TextIO
 
 import orjson
 import typer
 
+from nearsim_db.readers.json_values import encodable
 from nearsim_db.store.settings import wants_colours
 
 UNLIMITED_WIDTH = 100_000
@@ -35,8 +35,6 @@ _VISIBLE = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)} | {
     code: f"\\u{code:04x}" for code in (*_SEPARATORS_AND_DIRECTIONS, *_SURROGATES)
 }
 _IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECTIONS)}
-
-_SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1  # that orjson writes
 
 
 def width_of(stream: TextIO) -> int:
@@ -65,7 +63,7 @@ def visible(value: object) -> str:
         case datetime():
             return value.isoformat(sep=" ", timespec="seconds")
         case dict() | list():
-            return orjson.dumps(_encodable(value), default=str).decode().translate(_VISIBLE)
+            return orjson.dumps(encodable(value), default=str).decode().translate(_VISIBLE)
         case _:
             return str(value).translate(_VISIBLE)
 
@@ -104,7 +102,7 @@ def print_info(message: str) -> None:
 
 def print_json(value: object, stream: TextIO | None = None) -> None:
     """Print one JSON document, on standard output by default."""
-    document = orjson.dumps(_encodable(value), option=orjson.OPT_INDENT_2)
+    document = orjson.dumps(encodable(value), option=orjson.OPT_INDENT_2)
     target = stream or sys.stdout
     typer.echo(escaped_strings(document.decode()) if target.isatty() else document, file=target)
 
@@ -117,29 +115,12 @@ def print_json_line(value: object, stream: TextIO) -> None:
 
 def json_text(value: object) -> str:
     """Return a value as JSON on one line."""
-    return orjson.dumps(_encodable(value)).decode()
+    return orjson.dumps(encodable(value)).decode()
 
 
 def print_toml(document: str) -> None:
     """Print a recipe on standard output."""
     typer.echo(escaped_strings(document) if sys.stdout.isatty() else document, nl=False)
-
-
-def _encodable(value: object) -> object:
-    """Return a value of which orjson writes numbers of any size in full."""
-    match value:
-        case bool():
-            return value
-        case int() if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
-            return orjson.Fragment(str(value))
-        case Decimal():
-            return orjson.Fragment(format(value, "f"))
-        case dict():
-            return {name: _encodable(one) for name, one in value.items()}
-        case list():
-            return [_encodable(one) for one in value]
-        case _:
-            return value
 
 
 def print_line(text: str = "", stream: TextIO | None = None) -> None:

@@ -1,0 +1,76 @@
+"""CSV and TSV with a header, marked so that a spreadsheet runs no text as a formula."""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import BinaryIO, TextIO, cast
+
+from nearsim_db.readers.json_values import json_text
+from nearsim_db.readers.writers.contract import RecordWriter
+
+Escape = Callable[[str], str]
+
+# Spreadsheets run such cells as formulas, also with full-width signs and after a tab or line end.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# The writer quotes only the line ends that it writes itself.
+_QUOTED_ENDS = "\r\n"
+
+
+class _Returned:
+    """A file that returns what is written to it, as `writerow` then does."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+class DelimitedLines:
+    """Makes lines of CSV; numbers are never changed.
+
+    `marked`: text that a spreadsheet would run as a formula gets a leading apostrophe. `escape` is applied to text, for
+    a terminal.
+    """
+
+    def __init__(self, delimiter: str = ",", *, marked: bool = True, escape: Escape | None = None) -> None:
+        self._rows = csv.writer(cast(TextIO, _Returned()), delimiter=delimiter, lineterminator=_QUOTED_ENDS)
+        self._marked = marked
+        self._escape = escape
+
+    def line(self, values: Sequence[object]) -> str:
+        """Return a row as a line, newline included."""
+        cells = [self._cell(value) if isinstance(value, str) else value for value in values]
+        line: str = self._rows.writerow(cells)
+        return f"{line.removesuffix(_QUOTED_ENDS)}\n"
+
+    def _cell(self, text: str) -> str:
+        if self._marked and text.startswith(_FORMULA_STARTS):
+            text = f"'{text}"
+        return self._escape(text) if self._escape else text
+
+
+class DelimitedWriter(RecordWriter):
+    """Rows below a header; null is an empty cell, arrays and objects are JSON."""
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[str], lines: DelimitedLines) -> None:
+        super().__init__(stream, columns)
+        self._lines = lines
+        self.stream.write(lines.line(self.columns).encode())
+
+    def write(self, record: Mapping[str, object]) -> None:
+        values = [_cell(record.get(name)) for name in self.columns]
+        self.stream.write(self._lines.line(values).encode())
+
+    def write_row(self, row: bytes) -> None:
+        """Write a row that is encoded already, line end included."""
+        self.stream.write(row)
+
+
+def _cell(value: object) -> object:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat()
+        case dict() | list():
+            return json_text(value)
+        case _:
+            return value

@@ -1,0 +1,89 @@
+"""The formats of output files, and the suffixes that choose them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+from nearsim_db.errors import InputError
+from nearsim_db.records import STANDARD_OUTPUT
+
+
+class FileFormat(StrEnum):
+    """Format of a file of records; csv-exact writes text as stored that csv marks with an apostrophe."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    CSV_EXACT = "csv-exact"
+    TSV = "tsv"
+    PARQUET = "parquet"
+
+
+SUFFIXES = {
+    ".jsonl": FileFormat.JSONL,
+    ".ndjson": FileFormat.JSONL,
+    ".json": FileFormat.JSON,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.TSV,
+    ".parquet": FileFormat.PARQUET,
+}
+COMPRESSIONS = (".gz", ".zst")
+DELIMITERS = {FileFormat.CSV: ",", FileFormat.CSV_EXACT: ",", FileFormat.TSV: "\t"}
+
+_EXACT_SUFFIXES = (FileFormat.CSV, FileFormat.TSV)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file of records is written: `compression` is a suffix of COMPRESSIONS or empty.
+
+    `delimiter` separates the columns of CSV; `exact` leaves text unmarked that a spreadsheet would run as a formula.
+    """
+
+    format: FileFormat
+    compression: str = ""
+    delimiter: str = ","
+    exact: bool = False
+
+
+def chosen_encoding(
+    output: Path,
+    format: FileFormat | None,
+    default: FileFormat,
+    delimiter: str | None = None,
+    default_delimiter: str | None = None,
+) -> Encoding:
+    """Return the format by the suffix of `output`, else `format`, else `default`.
+
+    Raises InputError for an unknown suffix, one that contradicts `format`, and for compressed Parquet.
+    """
+    by_suffix, compression = _by_suffix(output)
+    if by_suffix is None and format is None and _has_suffix(output, compression):
+        raise InputError(
+            f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
+            f"{' or '.join(COMPRESSIONS)}), or give --format"
+        )
+    exact = format is FileFormat.CSV_EXACT
+    agree = format in (None, by_suffix) or (exact and by_suffix in _EXACT_SUFFIXES)
+    if by_suffix is not None and not agree:
+        raise InputError(
+            f"--format {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"
+        )
+    chosen = by_suffix or format or default
+    if chosen is FileFormat.PARQUET and compression:
+        raise InputError(f"cannot write {output}: Parquet is compressed internally; end the name in .parquet")
+    separator = delimiter or (default_delimiter if by_suffix is None else None) or DELIMITERS.get(chosen, ",")
+    return Encoding(chosen, compression, separator, exact)
+
+
+def _by_suffix(output: Path) -> tuple[FileFormat | None, str]:
+    if output == STANDARD_OUTPUT:
+        return None, ""
+    whole = PurePath(output.name.lower())
+    compression = whole.suffix if whole.suffix in COMPRESSIONS else ""
+    return SUFFIXES.get(whole.with_suffix("").suffix if compression else whole.suffix), compression
+
+
+def _has_suffix(output: Path, compression: str) -> bool:
+    name = PurePath(output.name)
+    return output != STANDARD_OUTPUT and bool((name.with_suffix("") if compression else name).suffix)

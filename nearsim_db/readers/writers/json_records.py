@@ -1,0 +1,43 @@
+"""JSON lines, and a JSON array with one record per line."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import BinaryIO
+
+import orjson
+
+from nearsim_db.readers.json_values import encodable
+from nearsim_db.readers.writers.contract import RecordWriter
+
+Escape = Callable[[str], str]
+
+
+class JsonLinesWriter(RecordWriter):
+    """One object per line; `escape` is applied to each line, for a terminal."""
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[str] = (), escape: Escape | None = None) -> None:
+        super().__init__(stream, columns)
+        self._escape = escape
+
+    def write(self, record: Mapping[str, object]) -> None:
+        self.write_line(orjson.dumps(encodable(dict(record))))
+
+    def write_line(self, line: bytes) -> None:
+        """Write an object that is JSON already, without a line end."""
+        self.stream.write((self._escape(line.decode()).encode() if self._escape else line) + b"\n")
+
+
+class JsonArrayWriter(JsonLinesWriter):
+    """One array of objects, each on a line."""
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[str] = (), escape: Escape | None = None) -> None:
+        super().__init__(stream, columns, escape)
+        self._is_first = True
+
+    def write_line(self, line: bytes) -> None:
+        """Write an object that is JSON already, with the separator before it."""
+        self.stream.write(b"[\n" if self._is_first else b",\n")
+        self._is_first = False
+        self.stream.write(self._escape(line.decode()).encode() if self._escape else line)
+
+    def close(self) -> None:
+        self.stream.write(b"[]\n" if self._is_first else b"\n]\n")

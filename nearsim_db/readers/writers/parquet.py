@@ -1,0 +1,133 @@
+"""Parquet, written with pyarrow in row groups of bounded size."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from io import RawIOBase
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.json_values import json_text
+from nearsim_db.readers.writers.contract import RecordWriter
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Schema
+
+_RECORDS_AT_ONCE = 1_000
+_CHARACTERS_AT_ONCE = 4_000_000
+_GROUP_BYTES = 32_000_000
+_GROUP_ROWS = 100_000
+
+
+class _Sink(RawIOBase):
+    """Passes what pyarrow writes on to a stream, unless the file was abandoned."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self.is_abandoned = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        if not self.is_abandoned:
+            self._stream.write(content)
+        return len(content)
+
+
+class ParquetWriter(RecordWriter):
+    """Rows of a pyarrow schema.
+
+    A value that is no string in a column of strings is written as JSON, a Decimal in a column of floats is rounded.
+
+    Raises InputError for a value that does not fit its column.
+    """
+
+    def __init__(self, stream: BinaryIO, schema: "Schema") -> None:
+        super().__init__(stream, schema.names)
+        import pyarrow.parquet
+
+        self._schema = schema
+        self._sink = _Sink(stream)
+        self._writer = pyarrow.parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        self._records: list[Mapping[str, object]] = []
+        self._batches: list[RecordBatch] = []
+        self._bytes = self._rows = self._characters = 0
+
+    def write(self, record: Mapping[str, object]) -> None:
+        self._records.append(record)
+        self._characters += sum(len(value) for value in record.values() if isinstance(value, str))
+        if len(self._records) >= _RECORDS_AT_ONCE or self._characters >= _CHARACTERS_AT_ONCE:
+            self._convert()
+
+    def write_batch(self, batch: "RecordBatch") -> None:
+        """Write rows of pyarrow; columns that they lack are null."""
+        self._convert()
+        self._add(self._fitted(batch))
+
+    def close(self) -> None:
+        self._convert()
+        self._write_group()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        self._sink.is_abandoned = True
+        self._writer.close()
+
+    def _convert(self) -> None:
+        if self._records:
+            records, self._records, self._characters = self._records, [], 0
+            self._add(record_batch(records, self._schema))
+
+    def _add(self, batch: "RecordBatch") -> None:
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        self._rows += batch.num_rows
+        if self._bytes >= _GROUP_BYTES or self._rows >= _GROUP_ROWS:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._batches:
+            import pyarrow
+
+            self._writer.write_table(pyarrow.Table.from_batches(self._batches, self._schema))
+            self._batches, self._bytes, self._rows = [], 0, 0
+
+    def _fitted(self, batch: "RecordBatch") -> "RecordBatch":
+        import pyarrow
+
+        if batch.schema.equals(self._schema):
+            return batch.replace_schema_metadata(self._schema.metadata)
+        columns = [
+            batch.column(field.name).cast(field.type)
+            if field.name in batch.schema.names
+            else pyarrow.nulls(batch.num_rows, field.type)
+            for field in self._schema
+        ]
+        return pyarrow.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def record_batch(records: Sequence[Mapping[str, object]], schema: "Schema") -> "RecordBatch":
+    """Return records as rows of a schema. Raises InputError for a value that does not fit its column."""
+    import pyarrow
+
+    columns = [_column([record.get(field.name) for record in records], field) for field in schema]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[object], field: Any) -> Any:
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_string(field.type) or types.is_large_string(field.type):
+        values = [value if value is None or isinstance(value, str) else json_text(value) for value in values]
+    elif types.is_floating(field.type):
+        values = [float(value) if isinstance(value, Decimal) else value for value in values]
+    try:
+        return pyarrow.array(values, field.type)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"column {field.name!r} cannot be written as {field.type}: {reason}; leave it out with --columns, or "
+            "write another format"
+        ) from error

@@ -1,0 +1,97 @@
+"""Exports: the documents of a collection, all or those to keep or to drop, with their clusters."""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Literal
+
+from nearsim_db.errors import count_of
+from nearsim_db.records import CollectionId
+from nearsim_db.search import live_generation
+from nearsim_db.search.export_columns import ExportColumns
+from nearsim_db.search.retry import retry_if_replaced
+from nearsim_db.similarity.recipe import retained_seconds
+from nearsim_db.store import collection_rows, exports, generation_rows
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.exports import ExportedRow
+from nearsim_db.store.generation_rows import Generation
+
+Keep = Literal["survivors", "duplicates", "all"]
+
+_DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, "all": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Documents to write: `records`, about `total` of them; `kinds` of values by column of an attribute.
+
+    `columns` has the names of all columns, None if each record has its own.
+    """
+
+    records: Iterator[dict[str, object]]
+    total: int
+    columns: tuple[str, ...] | None
+    kinds: dict[str, list[str]]
+    warnings: tuple[str, ...]
+
+
+@contextmanager
+def open_export(
+    database: Database,
+    collection: str,
+    profile: str | None,
+    keep: Keep,
+    columns: ExportColumns,
+    *,
+    with_header: bool,
+) -> Iterator[Export]:
+    """Read the documents of a collection in one snapshot, in order of their numbers.
+
+    `with_header`: name all columns before the first record, which reads the keys of all attributes. Documents in no
+    cluster are survivors. Raises InputError for an unknown column.
+    """
+    duplicates = _DUPLICATES[keep]
+    with translate_errors(), database.engine.snapshot(read_only=False) as connection:
+
+        def read() -> tuple[Export, Generator[ExportedRow, None, None]]:
+            collection_id, generation = _live(connection, collection, profile)
+            chosen = columns
+            kinds: dict[str, list[str]] = {}
+            if columns.have_attributes or (with_header and columns.names is None):
+                of_attributes = exports.read_attribute_kinds(connection, collection_id)
+                chosen = columns.with_attributes(of_attributes)
+                kinds = chosen.kinds(of_attributes)
+            total = exports.count_export(connection, collection_id, generation.leaves, duplicates=duplicates)
+            warnings = _warnings(connection, generation)
+            rows = exports.stream_export(
+                connection, collection_id, generation.leaves, chosen.needed, duplicates=duplicates
+            )
+            # Once the first row is read, the transaction keeps the tables from being dropped.
+            first = list(islice(rows, 1))
+            records = map(chosen.record, chain(first, rows))
+            return Export(records, total, chosen.names, kinds, warnings), rows
+
+        export, rows = retry_if_replaced(read, connection.rollback)
+        with closing(rows):
+            yield export
+
+
+def _live(connection: Connection, collection: str, profile: str | None) -> tuple[CollectionId, Generation]:
+    stored = collection_rows.get_collection(connection, collection)
+    existing = generation_rows.list_generations(connection, stored.collection_id)
+    return stored.collection_id, live_generation.choose_live(connection, collection, existing, profile)
+
+
+def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]:
+    age = retained_seconds(generation.recipe.get("retain", {}).get("age", "none"))
+    waiting = exports.count_unindexed(connection, generation.collection_id, generation.leaves, age)
+    if not waiting:
+        return ()
+    are = "is" if waiting == 1 else "are"
+    return (
+        f"{count_of(waiting, 'document')} {are} not indexed yet, so duplicates may be missing; index them with: "
+        f"nearsim build or a worker",
+    )

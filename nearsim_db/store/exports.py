@@ -1,0 +1,90 @@
+"""Documents of a collection with their clusters, for export. None of it needs NumPy."""
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from psycopg import sql
+
+from nearsim_db.records import CollectionId
+from nearsim_db.store.attached import source_rows
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value
+from nearsim_db.store.driver.statements import Leaves, statement
+
+
+class ExportedRow(NamedTuple):
+    """A document and its cluster; `survivor` is the external id of the document to keep of the cluster.
+
+    `body`, `vector` and `attributes` are None unless they were requested.
+    """
+
+    doc_id: int
+    external_id: str
+    title: str | None
+    body: str | None
+    source: str | None
+    url: str | None
+    published_at: object
+    vector: list[float] | None
+    attributes: dict[str, Any] | None
+    revision: int
+    created_at: object
+    updated_at: object
+    cluster: int | None
+    survivor: str | None
+
+
+_TYPES = [
+    *("int8", "text", "text", "text", "text", "text", "timestamptz", "float4[]", "jsonb", "int8"),
+    *("timestamptz", "timestamptz", "int8", "text"),
+]
+
+
+def stream_export(
+    connection: Connection,
+    collection_id: CollectionId,
+    leaves: Leaves,
+    columns: Sequence[str],
+    *,
+    duplicates: bool | None,
+) -> Generator[ExportedRow, None, None]:
+    """Yield the documents of a collection in order of doc_id, one at a time in memory.
+
+    `columns` may name text, vector and attributes. `duplicates` selects the documents with a better one in their
+    cluster, False all others, None both. Raises NotFoundError if the texts are in a table that cannot be read.
+    """
+    if "text" in columns:
+        source_rows.find_source(connection, collection_id)
+    parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
+    command = sql.SQL("COPY ({}) TO STDOUT").format(statement("read_export", leaves))
+    with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
+        copy.set_types(_TYPES)
+        for row in copy.rows():
+            yield ExportedRow(*row)
+
+
+def count_export(
+    connection: Connection, collection_id: CollectionId, leaves: Leaves, *, duplicates: bool | None
+) -> int:
+    """Return the number of documents that `stream_export` yields, by the last link of clusters."""
+    parameters = {"collection_id": collection_id}
+    documents, others = fetch_row(connection, statement("count_export", leaves), parameters)
+    return int(documents if duplicates is None else others if duplicates else documents - others)
+
+
+def count_unindexed(
+    connection: Connection, collection_id: CollectionId, leaves: Leaves, age_seconds: int | None
+) -> int:
+    """Return the number of documents, not older than the age, whose present text is not in the index."""
+    parameters = {"collection_id": collection_id, "age": age_seconds}
+    return int(fetch_value(connection, statement("count_unindexed", leaves), parameters))
+
+
+def read_attribute_kinds(connection: Connection, collection_id: CollectionId) -> dict[str, list[str]]:
+    """Return the keys of a collection's attributes with the kinds of their values.
+
+    A kind is string, integer (of 64 bits), number, boolean, null, array or object.
+    """
+    parameters = {"collection_id": collection_id}
+    return dict(fetch_rows(connection, statement("read_attribute_kinds"), parameters))

@@ -1,0 +1,60 @@
+-- name: read_export
+-- Documents of a collection in order of doc_id, each with its cluster and the external id of the document to keep of
+-- that: the survivor, or the first existing member if the survivor was deleted since the last link. Only the requested
+-- columns are detoasted. A document is a duplicate if another one of its cluster is to be kept. Relies on
+-- document_collection_doc and on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
+SELECT document.doc_id, document.external_id, document.title,
+    CASE WHEN NOT 'text' = ANY(requested.columns) THEN NULL
+        WHEN document.body_digest IS NULL THEN document.body
+        ELSE nearsim.body_of(document.doc_id) END,
+    document.source, document.url, document.published_at,
+    CASE WHEN 'vector' = ANY(requested.columns) THEN document.vector END,
+    CASE WHEN 'attributes' = ANY(requested.columns) THEN document.attributes END,
+    document.revision, document.created_at, document.updated_at, member.cluster_id, survivor.external_id
+FROM nearsim.document
+CROSS JOIN (SELECT CAST(%(columns)s AS text[]) AS columns) AS requested
+LEFT JOIN {cluster_member} AS member ON member.doc_id = document.doc_id
+LEFT JOIN LATERAL (
+    SELECT chosen.doc_id FROM {cluster_member} AS chosen JOIN nearsim.document AS there USING (doc_id)
+    WHERE chosen.cluster_id = member.cluster_id AND chosen.is_survivor LIMIT 1
+) AS kept ON true
+LEFT JOIN LATERAL (
+    SELECT first.doc_id FROM {cluster_member} AS first JOIN nearsim.document AS there USING (doc_id)
+    WHERE kept.doc_id IS NULL AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
+    ORDER BY first.doc_id LIMIT 1
+) AS successor ON true
+LEFT JOIN nearsim.document AS survivor
+    ON survivor.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
+WHERE document.collection_id = %(collection_id)s
+    AND (CAST(%(duplicates)s AS boolean) IS NULL
+        OR CAST(%(duplicates)s AS boolean) = (survivor.doc_id IS NOT NULL AND survivor.doc_id <> document.doc_id))
+ORDER BY document.doc_id
+
+-- name: count_export
+-- Numbers of a collection's documents, and of its duplicates by the last link. Relies on document_collection_doc; reads
+-- all members.
+SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s),
+    (SELECT count(*) FROM {cluster_member} WHERE NOT is_survivor)
+
+-- name: count_unindexed
+-- Number of a collection's documents within the age that have no signature of their present revision. Relies on
+-- document_collection_doc and on the leaf's key.
+SELECT count(*) FROM nearsim.document
+WHERE collection_id = %(collection_id)s
+    AND coalesce(published_at, created_at)
+        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND NOT EXISTS (
+        SELECT FROM {signature} AS signature
+        WHERE signature.doc_id = document.doc_id AND signature.revision = document.revision)
+
+-- name: read_attribute_kinds
+-- Keys of a collection's attributes with the JSON types of their values; numbers are integer (within 64 bits and without
+-- a fraction) or number. Reads all documents of the collection; relies on document_collection_doc.
+SELECT pair.key, array_agg(DISTINCT CASE
+    WHEN jsonb_typeof(pair.value) <> 'number' THEN jsonb_typeof(pair.value)
+    WHEN scale(CAST(pair.value AS numeric)) = 0
+        AND CAST(pair.value AS numeric) BETWEEN -9223372036854775808 AND 9223372036854775807 THEN 'integer'
+    ELSE 'number' END)
+FROM nearsim.document CROSS JOIN LATERAL jsonb_each(attributes) AS pair
+WHERE collection_id = %(collection_id)s
+GROUP BY pair.key ORDER BY pair.key COLLATE "C"

@@ -1,0 +1,124 @@
+"""nearsim export: which documents, which columns, which formats."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet
+import pytest
+
+from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+
+DOCUMENTS: list[dict[str, object]] = [
+    {
+        "id": "storm",
+        "title": "=Storm",
+        "text": STORM,
+        "published_at": "2024-05-31T18:00:00+02:00",
+        "cluster": "mine",
+    },
+    {"id": "storm-again", "text": STORM_AGAIN, "source": "wire", "pages": 1.5},
+    {"id": "storm-twin", "text": STORM, "tags": ["a", {"b": 1}]},
+    {"id": "harvest", "text": HARVEST, "vector": [0.5, 1.0], "pages": 3},
+    {"id": "bridge", "text": BRIDGE, "flag": True},
+]
+SURVIVORS = ["storm", "harvest", "bridge"]
+DUPLICATES = ["storm-again", "storm-twin"]
+
+
+@pytest.fixture
+def exported(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "in.jsonl", DOCUMENTS), "--quiet")
+    return nearsim
+
+
+def test_documents_with_their_clusters_and_columns(exported: CommandLine, tmp_path: Path) -> None:
+    for keep, ids in (
+        ("survivors", SURVIVORS),
+        ("duplicates", DUPLICATES),
+        ("all", ["storm", *DUPLICATES, "harvest", "bridge"]),
+    ):
+        rows = exported.succeed("export", "--keep", keep).rows()
+        assert [row["id"] for row in rows] == ids
+        assert [row["survivor"] for row in rows] == ["storm" if "storm" in name else None for name in ids]
+    assert [row["id"] for row in exported.succeed("export").rows()] == SURVIVORS
+    first, again, *_ = exported.succeed("export", "--keep", "all").rows()
+    assert first == {
+        **{name: DOCUMENTS[0][name] for name in ("id", "title", "text")},
+        "source": None,
+        "url": None,
+        "published_at": "2024-05-31T16:00:00+00:00",
+        "attributes.cluster": "mine",
+        "cluster": again["cluster"],
+        "survivor": "storm",
+    }
+    assert (again["source"], again["pages"], "attributes.cluster" in again) == ("wire", 1.5, False)
+
+    table = tmp_path / "all.csv.gz"
+    shown = exported.succeed("export", "--keep", "all", "--output", table)
+    assert shown.err == f"wrote documents to {table}: 5\n"
+    rows = list(csv.DictReader(io.StringIO(gzip.decompress(table.read_bytes()).decode(), newline="")))
+    assert list(rows[0]) == [
+        *("id", "title", "text", "source", "url", "published_at"),
+        *("attributes.cluster", "flag", "pages", "tags", "cluster", "survivor"),
+    ]
+    assert [row["title"] for row in rows] == ["'=Storm", "", "", "", ""]
+    assert [row["tags"] for row in rows] == ["", "", '["a",{"b":1}]', "", ""]
+
+    parquet = tmp_path / "all.parquet"
+    exported.succeed("export", "--keep", "all", "-o", parquet, "--columns", "vector,pages", "--columns", "id")
+    assert pyarrow.parquet.read_table(parquet).to_pylist() == [
+        {"vector": document.get("vector"), "pages": document.get("pages"), "id": document["id"]}
+        for document in DOCUMENTS
+    ]
+    named = exported.succeed("export", "--columns", "attributes,attributes.cluster,doc_id", "-n", "1").rows()
+    assert named == [{"attributes": {"cluster": "mine"}, "attributes.cluster": "mine", "doc_id": 1}]
+
+
+@pytest.mark.slow("four ingests")
+def test_an_export_is_ingested_as_it_was(exported: CommandLine, tmp_path: Path) -> None:
+    for name in ("all.jsonl", "all.parquet"):
+        exported.succeed(
+            "export", "--keep", "all", "--output", tmp_path / name, "--columns", "id,title,text,pages"
+        )
+        told = exported.succeed("ingest", tmp_path / name, "-c", name, "--json", "-q").document()
+        assert (told["inserted"], told["rejected"]) == (5, 0)
+        kept = exported.succeed("export", "-c", name, "--columns", "id,title,text,pages").rows()
+        assert kept == [
+            {key: document.get(key) for key in ("id", "title", "text", "pages")}
+            for document in DOCUMENTS
+            if document["id"] in SURVIVORS
+        ]
+
+
+def test_a_cluster_whose_survivor_was_deleted_keeps_another(exported: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DELETE FROM nearsim.document WHERE external_id = 'storm'")
+        connection.execute("UPDATE nearsim.document SET body = 'a new text' WHERE external_id = 'bridge'")
+    done = exported.succeed("export", "--columns", "id,survivor")
+    assert done.rows() == [
+        {"id": "storm-again", "survivor": "storm-again"},
+        {"id": "harvest", "survivor": None},
+        {"id": "bridge", "survivor": None},
+    ]
+    assert "warning: 1 document is not indexed yet, so duplicates may be missing" in done.err
+    assert [row["id"] for row in exported.succeed("export", "--keep", "duplicates").rows()] == ["storm-twin"]
+
+
+def test_wrong_exports_are_refused(exported: CommandLine, tmp_path: Path) -> None:
+    for arguments, exit_code, reason in (
+        (["--columns", "id,titel"], 1, "no column 'titel' in the collection (columns: id, title,"),
+        (["--columns", "id,id"], 2, "names 'id' twice"),
+        (["-o", tmp_path / "a.xlsx"], 2, "is not an output format"),
+        (["-o", tmp_path / "a.csv", "--format", "jsonl"], 2, "contradicts the suffix"),
+        (["-o", tmp_path / "no" / "a.csv"], 1, "cannot write"),
+        (["-c", "nothing"], 1, "nothing"),
+    ):
+        assert reason in exported.fail("export", *arguments, exit_code=exit_code)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["in.jsonl"]
+    assert json.loads(exported.succeed("export", "--format", "json", "-n", "1", "--columns", "id").out) == [
+        {"id": "storm"}
+    ]
