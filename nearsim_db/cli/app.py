@@ -62,6 +62,8 @@ _COMMANDS = {
         "check",
         "check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
     ),
+    "why": _Entry(_QUERIES, "why", "why", "why story-17 story-18"),
+    "why-not": _Entry(_QUERIES, "why", "why_not", "why-not story-17 story-19 --collection news"),
     "get": _Entry(_QUERIES, "documents", "get", "get story-17"),
     "stats": _Entry(_QUERIES, "documents", "stats", "stats --collection news --json"),
     "export": _Entry(

@@ -109,6 +109,16 @@ class Answers:
 
         return self._ask(read)
 
+    def read_live(self, read: Callable[[Connection, Generation], Answer]) -> Answer:
+        """Return what `read` finds in one snapshot of the live generation."""
+
+        def query() -> Answer:
+            with self._database.engine.snapshot() as connection:
+                return read(connection, self._live(connection)[1])
+
+        with translate_errors():
+            return retry_if_replaced(query)
+
     def stats(self, profile_name: str | None, *, recount: bool) -> dict[str, Any]:
         """Counts, bytes and probabilities of the collection and of one profile."""
 

@@ -10,12 +10,15 @@ from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Cluster, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
 from nearsim_db.search.events import Event, Follower, choose, read
+from nearsim_db.search.explain import explain
+from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document
@@ -110,6 +113,19 @@ class Queries:
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
             yield document, self.check(document, min_similarity, limit)
+
+    def explain(self, one: str, other: str) -> Explanation:
+        """Explain why two documents are a pair or are not, with their exact similarity from the present texts.
+
+        Raises NotFoundError for a missing document, and InputError if both are the same.
+        """
+
+        def read(connection: Connection, generation: Generation) -> Explanation:
+            context = self._contexts.make_if_reproducible(generation, for_few=True)
+            encoder = None if context is None else context.encoder
+            return explain(connection, generation, encoder, one, other)
+
+        return self._answers.read_live(read)
 
     def get(self, external_id: str) -> dict[str, Any]:
         """Return a document as it is stored. Raises NotFoundError."""

@@ -23,6 +23,8 @@ COMMANDS = [
         "clusters",
         "similar",
         "check",
+        "why",
+        "why-not",
         "get",
         "delete",
         "stats",

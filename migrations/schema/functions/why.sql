@@ -42,7 +42,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(bigint, bigint, text) IS
-    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. is_pair says whether they are a pair; if not, why_not() explains it';
+    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. similarity is NULL beside estimate for documents that are no pair: the command nearsim why computes it from the texts. is_pair says whether they are a pair; if not, why_not() explains it';
 
 CREATE FUNCTION nearsim.why(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_evidence

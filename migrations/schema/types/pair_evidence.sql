@@ -36,7 +36,7 @@ COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of
 COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
 COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
-    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are not a pair';
+    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are not a pair: nearsim why computes it';
 COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
     'Number of features in both; NULL if they are not a pair or the metric does not count features';

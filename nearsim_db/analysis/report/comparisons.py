@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from nearsim_db.analysis.report.contents import Comparison, Side, Why
-from nearsim_db.analysis.report.text_diff import compare
+from nearsim_db.analysis.text_diff import compare
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import reports

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nearsim_db.analysis.report.rejects import RejectSummary
-from nearsim_db.analysis.report.text_diff import Diff
+from nearsim_db.analysis.text_diff import Diff
 from nearsim_db.store.reports import Bucket, ClusterFacts, Copies, Corpus, Featureless, Member, SourceCount
 
 Why = Literal["least similar", "numbers differ", "sample"]

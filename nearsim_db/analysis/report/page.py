@@ -15,7 +15,7 @@ from nearsim_db.analysis.report.charts import Chart
 from nearsim_db.analysis.report.contents import Report
 from nearsim_db.analysis.report.findings import find
 from nearsim_db.analysis.report.suspicion import WEIGHTS
-from nearsim_db.analysis.report.text_diff import Diff, compare
+from nearsim_db.analysis.text_diff import Diff, compare
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:

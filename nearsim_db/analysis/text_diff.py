@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
@@ -60,12 +60,49 @@ class Diff:
         return all(piece.kind == "same" for hunk in self.hunks for piece in (*hunk.left, *hunk.right))
 
 
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The words of two texts, each with the white space after it, and the blocks that are the same or differ.
+
+    `hunks` have the blocks around the changes, each with the number of equal words omitted before it; `skipped` are
+    omitted after the last. `left_only` and `right_only` count the numbers that the other text lacks or has less often,
+    and `uncompared` the words of long texts that were not compared.
+    """
+
+    left: Sequence[tuple[str, str]]
+    right: Sequence[tuple[str, str]]
+    hunks: Sequence[tuple[int, Sequence[Block]]]
+    skipped: int
+    left_only: Counter[str]
+    right_only: Counter[str]
+    uncompared: int
+
+
 def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Diff:
     """Compare two texts except for white space, reduced to the changes and `context` words around each.
 
     Equal words at both ends are excluded first; of the rest, at most `most` words of each text are compared. Words of
     more than 100 characters are truncated.
     """
+    aligned = align(left, right, context, most)
+    return Diff(
+        tuple(
+            Hunk(
+                before,
+                pieces(aligned.left, ((same, i, j) for same, i, j, _, _ in hunk), aligned.left_only),
+                pieces(aligned.right, ((same, i, j) for same, _, _, i, j in hunk), aligned.right_only),
+            )
+            for before, hunk in aligned.hunks
+        ),
+        aligned.skipped,
+        tuple(aligned.left_only),
+        tuple(aligned.right_only),
+        aligned.uncompared,
+    )
+
+
+def align(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Alignment:
+    """Align the words of two texts, as `compare` does."""
     a, b = _WORD.findall(left), _WORD.findall(right)
     begin, tail = _ends([word for word, _ in a], [word for word, _ in b])
     a_end, b_end = len(a) - tail, len(b) - tail
@@ -75,21 +112,7 @@ def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COM
     blocks = _align_stops(a, b, list(_blocks(a, b, begin, a_end, b_end, tail)))
     left_only = _surplus(a[: a_end + tail], b[: b_end + tail])
     right_only = _surplus(b[: b_end + tail], a[: a_end + tail])
-    hunks, skipped = _cut(blocks, context)
-    return Diff(
-        tuple(
-            Hunk(
-                before,
-                _pieces(a, ((same, i, j) for same, i, j, _, _ in hunk), left_only),
-                _pieces(b, ((same, i, j) for same, _, _, i, j in hunk), right_only),
-            )
-            for before, hunk in hunks
-        ),
-        skipped,
-        tuple(left_only),
-        tuple(right_only),
-        uncompared,
-    )
+    return Alignment(a, b, *_cut(blocks, context), left_only, right_only, uncompared)
 
 
 def _ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
@@ -172,9 +195,10 @@ def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Bl
     return hunks, skipped
 
 
-def _pieces(
-    words: Sequence[tuple[str, str]], blocks: Iterator[tuple[bool, int, int]], surplus: Counter[str]
+def pieces(
+    words: Sequence[tuple[str, str]], blocks: Iterable[tuple[bool, int, int]], surplus: Counter[str]
 ) -> tuple[Piece, ...]:
+    """Return the words of some blocks (same, begin, end) of one text as runs of one kind."""
     kinds: list[tuple[Kind, str, str]] = [
         ("same" if same else "number" if _number(word) in surplus else "changed", word, space)
         for same, begin, end in blocks

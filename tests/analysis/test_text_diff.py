@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.analysis.report.text_diff import Diff, compare
+from nearsim_db.analysis.text_diff import Diff, compare
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "7", "8", "中", "한국", "x.", "\n"]), max_size=40)
 

@@ -1,0 +1,170 @@
+"""The explanation of two documents, for people and for programs."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from nearsim_db.analysis.inline_diff import InlineDiff, InlineHunk, Run
+from nearsim_db.cli.output import inline_text, tables, terminal
+from nearsim_db.errors import suggested_command
+from nearsim_db.search.explanation import ExplainedDocument, Explanation
+
+_DIGITS = 4
+
+
+def as_json(found: Explanation, diff: InlineDiff | None = None) -> dict[str, object]:
+    """Return an explanation as one JSON object, without the texts, and with their difference if there is one."""
+    left, right = found.left, found.right
+    sides = {
+        "left": left.id,
+        "right": right.id,
+        "left_title": left.title,
+        "right_title": right.title,
+        "numbers_only_left": left.only_here,
+        "numbers_only_right": right.only_here,
+    }
+    figures = {name: value for name, value in asdict(found).items() if name not in ("left", "right")}
+    return sides | figures | ({} if diff is None else {"diff": asdict(diff)})
+
+
+def print_evidence(found: Explanation) -> None:
+    """Print the evidence, one figure per line, after the reasons."""
+    _print_reasons(found)
+    verdict = f"{found.verdict} by {found.verdict_by}: {found.verdict_why}" if found.verdict else None
+    tables.print_facts(
+        {
+            "left": _named(found.left),
+            "right": _named(found.right),
+            **_figures(found),
+            "numbers": _numbers(found),
+            "same cluster": found.same_cluster,
+            "verdict": verdict,
+            "verified at": found.verified_at,
+        }
+    )
+
+
+def print_absence(found: Explanation) -> None:
+    """Print why two documents are not a pair, and the recipe under which they would be one."""
+    _print_reasons(found)
+    tables.print_facts({"left": _named(found.left), "right": _named(found.right), **_figures(found)})
+    for line in _remedy(found):
+        terminal.print_line(line)
+
+
+def print_diff(found: Explanation, diff: InlineDiff) -> None:
+    """Print the words of both texts, with those of one marked."""
+    if diff.is_same:
+        same = "the same except for white space" if found.left.text != found.right.text else "the same"
+        terminal.print_line(f"the compared texts are {same}")
+        return
+    lines = [line for hunk in diff.hunks for line in _hunk(hunk)]
+    lines += [_note(f"{diff.skipped:,} equal words omitted")] if diff.skipped else []
+    lines += [_note(f"{diff.uncompared:,} words were not compared")] if diff.uncompared else []
+    inline_text.print_runs(lines)
+    terminal.print_line()
+    inline_text.print_runs([_legend(found)])
+
+
+def _hunk(hunk: InlineHunk) -> list[Sequence[Run]]:
+    skipped = [_note(f"{hunk.skipped:,} equal words omitted")] if hunk.skipped else []
+    return [*skipped, hunk.runs]
+
+
+def _note(text: str) -> Sequence[Run]:
+    return [Run("both", f"... {text} ...")]
+
+
+def _legend(found: Explanation) -> Sequence[Run]:
+    return [
+        Run("left", f"only in {found.left.id}"),
+        Run("both", " "),
+        Run("right", f"only in {found.right.id}"),
+        Run("both", " "),
+        Run("right", "number", is_number=True),
+        Run("both", " missing in the other"),
+    ]
+
+
+def _print_reasons(found: Explanation) -> None:
+    for reason in found.reasons:
+        style = "green" if reason.kind in ("pair", "twins", "pinned") else "yellow"
+        terminal.print_painted(terminal.paint(terminal.visible(reason.text), style, sys.stdout), sys.stdout)
+    terminal.print_line()
+
+
+def _figures(found: Explanation) -> dict[str, object]:
+    required = "" if found.required == "1" else f", of which {found.required} required"
+    shared = None if found.shared_bands is None else f"{found.shared_bands} of {found.bands}{required}"
+    chance = None if found.probability is None else f"{found.probability:.{_DIGITS}f}"
+    return {
+        "profile": f"{found.profile}, generation {found.generation}",
+        **_similarity(found),
+        "threshold": f"{found.threshold:g}",
+        "estimate": None if found.estimate is None else f"{found.estimate:.{_DIGITS}f}",
+        "shared_bands": shared,
+        "buckets": _buckets(found),
+        "probability": chance and f"{chance} that a pair of this similarity becomes a candidate",
+    }
+
+
+def _similarity(found: Explanation) -> dict[str, object]:
+    facts: dict[str, object] = {"metric": found.metric}
+    if found.similarity is None:
+        facts["similarity"] = found.stored_similarity
+    elif found.union is None:
+        facts["similarity"] = found.similarity
+    else:
+        counted = f"{found.intersection:,} of {found.union:,} features are in both"
+        facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
+    if found.distance is not None:
+        facts["distance"] = found.distance
+    if (
+        None not in (found.similarity, found.stored_similarity)
+        and found.similarity != found.stored_similarity
+    ):
+        facts["stored similarity"] = f"{found.stored_similarity:.{_DIGITS}f}, of earlier texts"
+    return facts
+
+
+def _buckets(found: Explanation) -> str | None:
+    if not found.buckets:
+        return None
+    limit = found.bucket_limit
+    large = [one for one in found.buckets if limit and one.members > limit]
+    bands = ", ".join(str(one.band) for one in found.buckets)
+    most = max(one.members for one in found.buckets)
+    text = f"of bands {bands}; the largest has {most:,} members"
+    return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
+
+
+def _named(document: ExplainedDocument) -> str:
+    return document.id if not document.title else f"{document.id}  {document.title}"
+
+
+def _numbers(found: Explanation) -> str | None:
+    if found.numbers_differ is None:
+        return None
+    if not found.numbers_differ:
+        return "the same in both"
+    sides = (("left", found.left.only_here), ("right", found.right.only_here))
+    only = [f"only {side}: {', '.join(numbers)}" for side, numbers in sides if numbers]
+    return "; ".join(["differ", *only])
+
+
+def _remedy(found: Explanation) -> list[str]:
+    remedy = found.remedy
+    if found.is_pair or found.similarity is None:
+        return []
+    if remedy is None:
+        return ["", "no threshold is low enough to make them a pair"]
+    changed = " and ".join(remedy.settings)
+    bands = f"{remedy.bands} bands of {remedy.rows} rows, of which they share {remedy.shared_bands}"
+    if not remedy.sufficient:
+        return ["", f"even with {changed} they would not be candidates: {bands}"]
+    if not remedy.settings:
+        return []
+    settings = [word for one in remedy.settings for word in ("--set", one)]
+    command = suggested_command("reindex start", found.collection, found.profile, *settings)
+    chance = f"such pairs become candidates with probability {remedy.probability:.{_DIGITS}f}"
+    return ["", f"with {changed} they would be a pair: {bands}; {chance}", f"to compare: {command}"]

@@ -1,0 +1,133 @@
+"""Explanations of any two documents against brute force."""
+
+from itertools import combinations
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.search.explanation import Explanation
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.driver.engine import driver
+from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, THRESHOLD, World, fill, filled
+from tests.servers.databases import Server
+
+BUCKETS = """
+    WITH bucket AS (
+        SELECT bucket_hash, array_agg(external_id ORDER BY doc_id) AS members
+        FROM nearsim.band JOIN nearsim.document USING (doc_id) GROUP BY bucket_hash)
+    SELECT lpad(to_hex(bucket_hash), 16, '0'), cardinality(members), array_position(members, %s)
+    FROM bucket WHERE %s = ANY (members) AND array_position(members, 'd2') IS NOT NULL"""
+
+
+def explain(known: World, left: int, right: int) -> Explanation:
+    return known.index.explain(known.names[left], known.names[right])
+
+
+def test_any_two_documents_have_their_exact_similarity_and_reasons(server: Server) -> None:
+    with server.database(fill) as url, filled(url) as known:
+        by_reasons: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+        for pair in combinations(known.doc_ids, 2):
+            by_reasons.setdefault(expected_reasons(known, *pair), []).append(pair)
+        below = "below_threshold"
+        kinds = {("twins",), ("pair",), ("no_features",), (below,), (below, "too_few_shared_bands")}
+        assert kinds <= set(by_reasons)
+        for expected, pairs in by_reasons.items():
+            for left, right in pairs[:2]:
+                found = explain(known, left, right)
+                check_figures(known, found, left, right)
+                assert tuple(reason.kind for reason in found.reasons) == expected
+
+
+def check_figures(known: World, found: Explanation, left: int, right: int) -> None:
+    """The exact similarity, whether or not the two are a pair, and the figures of the sketches."""
+    profile = known.profile
+    assert (found.left.id, found.right.id) == (known.names[left], known.names[right])
+    assert (found.left.text, found.right.text) == (known.texts[left], known.texts[right])
+    if not (known.features[left] and known.features[right]):
+        assert (found.similarity, found.estimate, found.remedy) == (None, None, None)
+        return
+    similarity = known.similarity(left, right)
+    assert (found.similarity, (found.intersection, found.union)) == (similarity, known.sizes(left, right))
+    assert found.stored_similarity == (similarity if known.is_pair(left, right) else None)
+    assert found.estimate == pytest.approx(known.estimate(left, right), abs=1e-6)
+    assert (found.shared_bands, [one.band for one in found.buckets]) == (
+        known.shared(left, right),
+        known.bands(left, right),
+    )
+    chance = lsh.match_probability(similarity, profile.bands, profile.rows, MINIMUM)
+    assert found.probability == pytest.approx(chance, abs=1e-12)
+
+
+def expected_reasons(known: World, left: int, right: int) -> tuple[str, ...]:
+    if not (known.features[left] and known.features[right]):
+        return ("no_features",)
+    if known.features[left] == known.features[right]:
+        return ("twins",)
+    if known.is_pair(left, right):
+        return ("pair",)
+    below = ["below_threshold"] if known.similarity(left, right) < THRESHOLD else []
+    return (*below, *(["too_few_shared_bands"] if known.shared(left, right) < MINIMUM else []))
+
+
+@pytest.mark.slow("builds an index by the remedy")
+def test_a_remedy_makes_them_a_pair(server: Server) -> None:
+    with server.database(fill) as url, filled(url) as known:
+        similarity, (left, right) = max(
+            (similarity, pair)
+            for pair in combinations(known.doc_ids, 2)
+            if (similarity := known.similarity(*pair)) < THRESHOLD
+        )
+        remedy = explain(known, left, right).remedy
+        assert remedy is not None and remedy.sufficient
+        (setting,) = remedy.settings
+        assert 0 <= similarity - float(setting.removeprefix("match.threshold=")) < 0.0002
+        changed = known.index.create_profile("changed", override(known.profile.recipe, remedy.settings))
+        assert (changed.bands, changed.rows) == (remedy.bands, remedy.rows)
+        with Index.connect(url, profile="changed") as index:
+            found = index.explain(known.names[left], known.names[right])
+        assert (found.is_pair, found.shared_bands) == (True, remedy.shared_bands)
+        assert found.stored_similarity == similarity
+
+
+def test_the_bucket_limit_that_would_link_two(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        rules = ["match.bucket_limit=1", "match.threshold=0.5", "shingle.k=1"]
+        index.create_profile("default", override(Recipe(), rules))
+        words = " ".join(f"word{number}" for number in range(40))
+        index.add([Document(f"d{number}", body=f"{words} end{number}") for number in range(4)])
+        found = index.explain("d2", "d3")
+        assert [reason.kind for reason in found.reasons] == ["bucket_limit"]
+        assert found.similarity == 40 / 42
+        with index.database.engine.begin() as connection:
+            stored = {
+                (str(bucket), int(str(members)), int(str(place)))
+                for bucket, members, place in driver(connection).execute(BUCKETS, ("d2", "d3"))
+            }
+        assert {(one.bucket, one.members, one.place) for one in found.buckets} == stored
+        limit = min(place for _, _, place in stored)
+        assert limit > 1 and found.reasons[0].text.endswith(f"a limit of {limit} would link them")
+        assert found.remedy is not None and found.remedy.settings == (f"match.bucket_limit={limit}",)
+        assert index.explain("d3", "d0").is_pair
+
+
+def test_what_cannot_be_compared(server: Server) -> None:
+    with server.database(fill) as url, filled(url) as known:
+        names = [known.names[one] for one in known.doc_ids[2:4]]
+        known.ask("UPDATE nearsim.document SET body = 'something new' WHERE external_id = %s", names[0])
+        found = known.index.explain(*names)
+        (reason,) = found.reasons
+        assert (reason.kind, reason.text) == ("not_indexed", f"document {names[0]!r} waits to be indexed")
+        assert (found.left.text, found.left.only_here, found.similarity) == ("something new", None, 0)
+        known.index.veto(names[0], names[1], "another court", by="Ada")
+        first, *_ = known.index.explain(*names).reasons
+        assert (first.kind, first.text) == (
+            "vetoed",
+            "they never share a cluster: vetoed by Ada: another court",
+        )
+        assert known.index.explain(EMPTY, ALONE).reasons[0].kind == "no_features"
+        with pytest.raises(InputError, match="is given twice"):
+            known.index.explain(ALONE, ALONE)
+        with pytest.raises(NotFoundError, match="has no document 'nobody'"):
+            known.index.explain(ALONE, "nobody")
