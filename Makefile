@@ -3,7 +3,9 @@ BIN := .venv/bin
 
 .PHONY: env test test-all lint docs demo clean unit majors browser
 
+# Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
+	@$(BIN)/python -m compileall -q nearsim_db migrations
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("nearsim needs Python 3.11 or later, this is " + sys.version) if sys.version_info < (3, 11) else None'

@@ -18,15 +18,17 @@ def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplificati
     size = len(keys)
     if size < 2:
         return 0.0
-    buckets, indexes = np.unique(keys, return_inverse=True)
+    buckets, indexes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     indexes, in_bucket = indexes.reshape(keys.shape), np.zeros(len(buckets), bool)
+    # A document that is alone in its buckets is linked only with itself: few documents of a sample are not.
+    indexes = indexes[(sizes[indexes] > 1).any(axis=1)]
     linked = 0
     for row in indexes:
         in_bucket[row] = True
         linked += int(amplification.evaluate(in_bucket[indexes]).sum())
         in_bucket[row] = False
     # Each document is linked with itself, which is not a pair; each pair is counted from both sides.
-    pairs = (linked - size) / 2
+    pairs = (linked - len(indexes)) / 2
     return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
 
 

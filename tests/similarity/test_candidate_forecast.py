@@ -25,9 +25,10 @@ def count_all(keys: list[list[int]], minimum: int) -> float:
 
 
 @pytest.mark.parametrize("minimum", [1, 2, 3])
+@pytest.mark.parametrize("buckets", [20, 3_000])  # with the latter most documents share none
 @pytest.mark.parametrize("size", [2, 99, 250])
-def test_sample_of_the_whole_corpus_is_counted_exactly(size: int, minimum: int) -> None:
-    keys = in_bands(np.random.default_rng(size).integers(0, 20, (size, 6), np.uint64))
+def test_sample_of_the_whole_corpus_is_counted_exactly(size: int, buckets: int, minimum: int) -> None:
+    keys = in_bands(np.random.default_rng(size).integers(0, buckets, (size, 6), np.uint64))
     expected = count_all(keys.tolist(), minimum)
     assert candidates_per_document(keys, banding(keys.shape[1], 1, minimum), size) == pytest.approx(expected)
 

@@ -1,10 +1,12 @@
 """Output of profiles: what a recipe resolves to, and the figures of an index."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.index import Index
+
+if TYPE_CHECKING:
+    from nearsim_db.index import Index
 
 _OUTLINE = (
     "profile",
@@ -19,7 +21,7 @@ _OUTLINE = (
 )
 
 
-def live_profile_stats(index: Index) -> list[dict[str, Any]]:
+def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
     """Return the statistics of every profile that has a live index."""
     return [
         index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
