@@ -4,7 +4,8 @@
     python -m benchmarks.candidates --corpus stories.jsonl.gz --major 15
 
 Indexes a corpus with the default recipe on a dedicated server, and runs all statements in turns. A build counts
-shared bands from sketches afterwards; the other statements count band rows. Seconds are of the server's process
+shared bands from sketches afterwards, and its rows are members of buckets, each with its anchors; the other
+statements count band rows, and their rows are candidates. Seconds are of the server's process
 without parallel workers, or with --parallel on the wall clock with the server's default settings.
 """
 
@@ -53,7 +54,7 @@ class Run:
 
 def runs(leaves: Leaves, bucket_limit: int) -> dict[str, Run]:
     """Return the statements by name: a build's with the limit and without, and those of analysts."""
-    build = statement("find_candidates", leaves)
+    build = statement("find_links", leaves)
     return {
         _BUILD: Run(build, {"bucket_limit": bucket_limit, "low": -(2**63), "high": 2**63 - 1}),
         "nearsim.candidates": Run(sql.SQL("SELECT * FROM nearsim.candidates('demo', 'default')")),

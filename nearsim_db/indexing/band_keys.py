@@ -1,4 +1,4 @@
-"""Band keys of heads, which tell in which slice of a build a candidate is verified."""
+"""Band keys of heads, which determine in which bucket a candidate is verified."""
 
 from contextlib import closing
 
@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
-from nearsim_db.store.bands import FullBuckets
-from nearsim_db.store.build_slices import Slice
+from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 
 Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
+_MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
 
 
 class BandKeys:
@@ -26,6 +27,10 @@ class BandKeys:
     def __init__(self, doc_ids: Ids, keys: Ids) -> None:
         self._doc_ids = doc_ids
         self._keys = keys
+        self._by_band = _is_by_band(keys)
+        if not self._by_band:
+            keys.sort(axis=1)
+        self._table = _table_of(doc_ids)
 
     @classmethod
     def load(cls, connection: Connection, context: Context) -> "BandKeys":
@@ -47,59 +52,56 @@ class BandKeys:
                 at += len(ids)
         return cls(doc_ids[:at], keys[:at])
 
-    def without_earlier(
-        self, connection: Connection, context: Context, candidates: Ids, part: Slice, full: FullBuckets
-    ) -> Ids:
-        """Return the candidates of a slice, (m, 2), that no bucket before the slice links.
+    def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Ids:
+        """Return the pairs, (m, 2), of those links that no bucket before theirs links.
 
-        `full` are the buckets over the limit before the slice. Candidates that are no longer heads are left out.
+        `full` are the buckets over the limit, at least up to the last of the links. Pairs of documents that are no
+        longer heads are left out.
         """
-        if part.slice_no == 0 or not len(candidates):
-            return candidates
-        doc_ids, keys, rows = self._doc_ids, self._keys, _rows(self._doc_ids, candidates)
-        if rows is None:
-            doc_ids, keys = self._of(connection, context, np.unique(candidates))
-            candidates = candidates[np.isin(candidates, doc_ids).all(axis=1)]
-            rows = np.searchsorted(doc_ids, candidates)
-        own: Ids = candidates[~_linked_before(part.low, keys[rows[:, 0]], keys[rows[:, 1]], candidates, full)]
-        return own
+        own, left, right = self, self._rows(links.left), self._rows(links.right)
+        if min(left.min(initial=0), right.min(initial=0)) < 0:
+            own = self._of(connection, context, np.unique(np.concatenate((links.left, links.right))))
+            left, right = own._rows(links.left), own._rows(links.right)
+            present = (left >= 0) & (right >= 0)
+            links, left, right = links.take(present), left[present], right[present]
+        return own._first(context, links, left, right, full)
 
-    def _of(self, connection: Connection, context: Context, doc_ids: Ids) -> tuple[Ids, Ids]:
-        """Return the heads among some documents, sorted, and their keys."""
-        missing = np.setdiff1d(doc_ids, self._doc_ids, assume_unique=True)
-        family = context.encoder.family
-        read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
-        known = np.intersect1d(doc_ids, self._doc_ids, assume_unique=True)
-        found = np.concatenate((known, read.doc_ids))
-        keys = np.concatenate(
-            (
-                self._keys[np.searchsorted(self._doc_ids, known)],
-                to_bigint(context.encoder.band_keys(read.sketches)),
-            )
+    def _first(self, context: Context, links: Links, left: Ids, right: Ids, full: FullBuckets) -> Ids:
+        ends = np.searchsorted(self._doc_ids, full.last_anchors, side="right")
+        first = sketch_kernels(context.encoder.backend).first_links(
+            self._keys, self._by_band, links.buckets, left, right, FullRows(full.hashes, ends)
         )
+        return np.stack((links.left[first], links.right[first]), axis=1)
+
+    def _rows(self, wanted: Ids) -> Ids:
+        """Return the rows of some documents, -1 for those that are missing."""
+        if not len(self._doc_ids):
+            return np.full(len(wanted), -1, np.int64)
+        if self._table is not None:
+            places = wanted - self._doc_ids[0]
+            inside = (places >= 0) & (places < len(self._table))
+            return np.where(inside, self._table[np.where(inside, places, 0)], -1)
+        rows = np.searchsorted(self._doc_ids, wanted).clip(max=len(self._doc_ids) - 1)
+        return np.where(self._doc_ids[rows] == wanted, rows, -1)
+
+    def _of(self, connection: Connection, context: Context, doc_ids: Ids) -> "BandKeys":
+        """Return the keys of the heads among some documents, sorted."""
+        rows = self._rows(doc_ids)
+        known, family = rows >= 0, context.encoder.family
+        read = signatures.read_sketches(connection, context.leaves, doc_ids[~known], family.dtype, family.k)
+        found = np.concatenate((doc_ids[known], read.doc_ids))
+        keys = np.concatenate((self._keys[rows[known]], to_bigint(context.encoder.band_keys(read.sketches))))
         order = np.argsort(found)
-        return found[order], keys[order]
+        return BandKeys(found[order], keys[order])
 
 
-def _rows(doc_ids: Ids, wanted: Ids) -> Ids | None:
-    """Return the rows of some documents in a sorted array, or None if it does not have them all."""
-    if not len(doc_ids):
+def _table_of(doc_ids: Ids) -> Ids | None:
+    """Return the row of each doc_id from the first on, -1 where there is none; None if most have none."""
+    if not len(doc_ids) or doc_ids[-1] - doc_ids[0] >= _MOST_GAPS * len(doc_ids):
         return None
-    rows: Ids = np.searchsorted(doc_ids, wanted).clip(max=len(doc_ids) - 1)
-    return rows if (doc_ids[rows] == wanted).all() else None
-
-
-def _linked_before(low: int, left: Ids, right: Ids, candidates: Ids, full: FullBuckets) -> NDArray[np.bool_]:
-    """Whether a bucket below `low` links the candidates with these keys, each (m, bands)."""
-    if _is_by_band(left):
-        shared = (left == right) & (left < low)
-    else:
-        shared = np.stack([(key < low) & (right == key[:, None]).any(axis=1) for key in left.T], axis=1)
-    rows, bands = np.nonzero(shared)
-    links = full.links(left[rows, bands], candidates[rows, 0])
-    linked = np.zeros(len(left), bool)
-    linked[rows[links]] = True
-    return linked
+    table = np.full(int(doc_ids[-1] - doc_ids[0]) + 1, -1, np.int64)
+    table[doc_ids - doc_ids[0]] = np.arange(len(doc_ids))
+    return table
 
 
 def _is_by_band(keys: Ids) -> bool:

@@ -3,19 +3,25 @@
 What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_progress, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.store import bands, build_slices, documents, pairs, signatures
+from nearsim_db.store.bands import Links
 from nearsim_db.store.build_slices import Slice, SlicedStage
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _CANDIDATES_PER_BATCH = 16_384
+_LINKS_PER_RUN = 2_000_000  # 32 MB of pairs, if each is the first of its pair
 
 
 class Taker:
@@ -73,20 +79,12 @@ class Taker:
     def _find_pairs(self, part: Slice) -> None:
         """Verify the candidates whose first linking bucket is in the slice; other slices have the rest."""
         context, stale = self._context, set[int]()
-        full = build_slices.read_full_buckets(self._writing, context.leaves, part)
         context.step_counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
         with closing(
-            bands.stream_candidates(
-                self._reading,
-                context.leaves,
-                context.bucket_limit,
-                (part.low, part.high),
-                _CANDIDATES_PER_BATCH,
-            )
-        ) as blocks:
-            for block in blocks:
-                own = self._band_keys().without_earlier(self._writing, context, block, part, full)
-                verified = steps.verify_candidates(self._writing, context, own)
+            bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
+        ) as links:
+            for candidates in self._first_linked(links, part):
+                verified = steps.verify_candidates(self._writing, context, candidates)
                 pairs.load_pairs(self._writing, context.leaves, verified)
                 stale |= context.stale
                 context.stale.clear()
@@ -95,6 +93,27 @@ class Taker:
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because
         # only this process knows of them.
         queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
+
+    def _first_linked(self, links: Iterable[Links], part: Slice) -> Iterator[NDArray[np.int64]]:
+        """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
+
+        They come sorted by doc_id in long runs, so that a document is read once for most of its pairs.
+        """
+        full = build_slices.read_full_buckets(self._writing, self._context.leaves, part)
+        run: list[NDArray[np.int64]] = []
+        amount = 0
+        for block in chain(links, [None]):
+            if block is not None:
+                run.append(self._band_keys().first_links(self._writing, self._context, block, full))
+                amount += len(block.buckets)
+            if run and (block is None or amount >= _LINKS_PER_RUN):
+                found = np.concatenate(run)
+                found = found[np.lexsort((found[:, 1], found[:, 0]))]
+                yield from (
+                    found[at : at + _CANDIDATES_PER_BATCH]
+                    for at in range(0, len(found), _CANDIDATES_PER_BATCH)
+                )
+                run, amount = [], 0
 
     def _band_keys(self) -> BandKeys:
         if self._keys is None:

@@ -1,7 +1,8 @@
-"""Band rows of one generation, and the candidates they yield."""
+"""Band rows of one generation, and the links and candidates they yield."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
+
+_ID_BYTES = 8
+_MEMBERS = 4_096  # of a batch of links
+_LINK_BYTES = 8 << 20  # of the anchors of a batch
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
@@ -32,13 +37,18 @@ class FullBuckets:
         inside = (self.hashes >= low) & (self.hashes <= high)
         return FullBuckets(self.hashes[inside], self.last_anchors[inside])
 
-    def links(self, hashes: Ids, left: Ids) -> NDArray[np.bool_]:
-        """Whether each of some buckets links a pair of its members of which `left` is the smaller."""
-        if not len(self.hashes):
-            return np.ones(len(hashes), bool)
-        at = np.searchsorted(self.hashes, hashes).clip(max=len(self.hashes) - 1)
-        linked: NDArray[np.bool_] = (self.hashes[at] != hashes) | (left <= self.last_anchors[at])
-        return linked
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links: bucket hashes and the two heads that each links, the smaller doc_id left: int64 of m."""
+
+    buckets: Ids
+    left: Ids
+    right: Ids
+
+    def take(self, chosen: NDArray[np.bool_]) -> "Links":
+        """Return the links selected by a mask."""
+        return Links(self.buckets[chosen], self.left[chosen], self.right[chosen])
 
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
@@ -84,15 +94,27 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDA
     driver(connection).execute(statement("delete_bands", leaves), parameters)
 
 
-def stream_candidates(
-    connection: Connection, leaves: Leaves, bucket_limit: int, buckets: tuple[int, int], batch: int
-) -> Generator[NDArray[np.int64], None, None]:
-    """Yield the candidates of a range of buckets, with both ends, sorted and distinct, as (m, 2) int64 blocks."""
-    with driver(connection).cursor(name="nearsim_candidates", binary=True) as cursor:
+def stream_links(
+    connection: Connection, leaves: Leaves, bucket_limit: int, buckets: tuple[int, int]
+) -> Generator[Links, None, None]:
+    """Yield the links of a range of buckets, with both ends, in the order of buckets, in batches of bounded size."""
+    with driver(connection).cursor(name="nearsim_links", binary=True) as cursor:
         parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
-        cursor.execute(statement("find_candidates", leaves), parameters)
-        while rows := cursor.fetchmany(batch):
-            yield np.array(rows, np.int64)
+        cursor.execute(statement("find_links", leaves), parameters)
+        largest = _ID_BYTES * bucket_limit if bucket_limit else _LINK_BYTES
+        last = 0
+        # The anchors of a row are at most one more than those of the row before.
+        while rows := cursor.fetchmany(
+            max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
+        ):
+            hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
+            amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
+            yield Links(
+                np.repeat(np.array(hashes, np.int64), amounts),
+                np.frombuffer(b"".join(anchors), ">i8").astype(np.int64),
+                np.repeat(np.array(members, np.int64), amounts),
+            )
+            last = len(anchors[-1])
 
 
 def look_up_candidates(

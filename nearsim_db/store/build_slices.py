@@ -102,7 +102,7 @@ def sum_counts(connection: Connection, leaves: Leaves, stage: SlicedStage) -> di
 
 
 def read_full_buckets(connection: Connection, leaves: Leaves, part: Slice) -> FullBuckets:
-    """Return the buckets over the limit below a slice."""
+    """Return the buckets over the limit up to the end of a slice."""
     command = statement("read_full_buckets", leaves)
     rows = fetch_rows(connection, command, {"slice_no": part.slice_no}, binary=True)
     found: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 2)

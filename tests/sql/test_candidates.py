@@ -138,10 +138,11 @@ def compared(index: Index) -> Candidates:
     encoder, doc_ids, sketches = heads_of(index)
     live = index.serving()
     with index.database.engine.begin() as connection:
-        blocks = bands.stream_candidates(
-            connection, live.context.leaves, live.context.bucket_limit, (-(2**63), 2**63 - 1), 10_000
+        blocks = bands.stream_links(
+            connection, live.context.leaves, live.context.bucket_limit, (-(2**63), 2**63 - 1)
         )
-        linked = np.concatenate([np.zeros((0, 2), np.int64), *blocks])
+        pairs = [np.stack((one.left, one.right), axis=1) for one in blocks]
+        linked = np.unique(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), axis=0)
     rows = np.searchsorted(doc_ids, linked)
     shared, enough = encoder.match_bands(sketches[rows[:, 0]], sketches[rows[:, 1]])
     kept = zip(linked[enough].tolist(), shared[enough].tolist(), strict=True)

@@ -71,22 +71,32 @@ def loaded(server: Server) -> Iterator[Connection]:
         engine.dispose()
 
 
-def test_self_join_reads_the_index_once_and_in_order(loaded: Connection) -> None:
-    nodes = plan(loaded, "find_candidates", {"bucket_limit": LIMIT, "low": -(2**63), "high": 2**63 - 1})
+def test_links_are_read_from_the_index_once_and_in_order(loaded: Connection) -> None:
+    nodes = plan(loaded, "find_links", {"bucket_limit": LIMIT, "low": -(2**63), "high": 2**63 - 1})
     scans = [node for node in nodes if "Scan" in node["Node Type"] and node.get("Relation Name")]
     assert [(node["Node Type"], node["Actual Rows"]) for node in scans] == [
         ("Index Only Scan", HEADS * BANDS)
     ]
     assert scans[0]["Heap Fetches"] == 0
-    windows = [at for at, node in enumerate(nodes) if node["Node Type"] == "WindowAgg"]
-    assert nodes[windows[-1] + 1]["Node Type"] == "Index Only Scan"
+    assert not [node for node in nodes if "Sort" in node["Node Type"] or "Join" in node["Node Type"]]
 
 
-def test_self_join_is_bounded_by_the_limit(loaded: Connection) -> None:
-    nodes = plan(loaded, "find_candidates", {"bucket_limit": LIMIT, "low": -(2**63), "high": 2**63 - 1})
-    joins = [node for node in nodes if "Join" in node["Node Type"] or node["Node Type"] == "Nested Loop"]
-    assert joins
-    assert max(node["Actual Rows"] for node in joins) <= LIMIT * HEADS * BANDS
+@pytest.mark.parametrize(("limit", "linked"), [(LIMIT, range(LIMIT)), (0, range(HEADS))])
+def test_a_member_is_linked_to_the_anchors_before_it(
+    loaded: Connection, limit: int, linked: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bands, "_LINK_BYTES", 1 << 16)
+    members = HEADS * 9 // 10 if limit else 700
+    driver(loaded).execute(
+        sql.SQL("DELETE FROM {} WHERE bucket_hash = %s AND doc_id > %s").format(LEAVES.table("band")),
+        [HOT, members],
+    )
+    blocks = list(bands.stream_links(loaded, LEAVES, limit, (HOT, HOT)))
+    assert max(one.left.nbytes for one in blocks) <= 1 << 16
+    assert {bucket for one in blocks for bucket in one.buckets.tolist()} == {HOT}
+    found = [pair for one in blocks for pair in zip(one.left.tolist(), one.right.tolist(), strict=True)]
+    expected = [(linked[at] + 1, right) for right in range(2, members + 1) for at in linked[: right - 1]]
+    assert found == expected
 
 
 @pytest.mark.parametrize("bucket", [HOT, 17])

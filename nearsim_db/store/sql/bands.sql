@@ -3,7 +3,7 @@
 TRUNCATE {band}
 
 -- name: index_bands
--- Create the only index after the load; the self-join and every lookup use it. It also identifies deleted rows for
+-- Create the only index after the load; builds and every lookup use it. It also identifies deleted rows for
 -- logical replication: a publication of all tables would otherwise refuse the deletes. Its pages have room for a tenth
 -- more rows: at the default of 90 % most of them split, at 4 KB of write-ahead log each, while the index grows by that.
 CREATE UNIQUE INDEX {band_index} ON {band} (bucket_hash, doc_id) WITH (fillfactor = 85);
@@ -15,12 +15,16 @@ DELETE FROM {band} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
 WHERE band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
--- name: find_candidates
--- The candidate relation over a range of buckets: two heads that share a bucket in which one of them is among the
--- first bucket_limit by doc_id (0: no limit). One index-only pass in (bucket_hash, doc_id) order numbers the members
--- and drops buckets of one; the rest is joined with itself. Relies on the index on (bucket_hash, doc_id).
-WITH member AS MATERIALIZED (
-    SELECT bucket_hash, doc_id, place FROM (
+-- name: find_links
+-- The links of a range of buckets: each member of a bucket with the anchors before it, eight bytes a doc_id, joined in
+-- doc_id order. Anchors are the first bucket_limit members by doc_id (0: all members). One index-only pass in
+-- (bucket_hash, doc_id) order numbers the members, drops buckets of one and collects the anchors; nothing is sorted.
+-- Relies on the index on (bucket_hash, doc_id).
+SELECT bucket_hash, doc_id, anchors FROM (
+    SELECT bucket_hash, doc_id, place,
+        string_agg(int8send(doc_id), NULL) FILTER (WHERE place <= %(bucket_limit)s OR %(bucket_limit)s = 0)
+            OVER (PARTITION BY bucket_hash ORDER BY doc_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS anchors
+    FROM (
         SELECT bucket_hash, doc_id,
             row_number() OVER in_bucket AS place,
             lead(doc_id) OVER in_bucket AS next_id
@@ -28,12 +32,9 @@ WITH member AS MATERIALIZED (
         WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
     ) AS numbered
     WHERE place > 1 OR next_id IS NOT NULL
-)
-SELECT DISTINCT anchor.doc_id AS left_id, other.doc_id AS right_id
-FROM member AS anchor JOIN member AS other
-    ON other.bucket_hash = anchor.bucket_hash AND other.doc_id > anchor.doc_id
-WHERE %(bucket_limit)s = 0 OR anchor.place <= %(bucket_limit)s
-ORDER BY left_id, right_id
+) AS member
+WHERE place > 1
+ORDER BY bucket_hash, doc_id
 
 -- name: look_up_candidates
 -- The candidate relation for some heads, bounded: the anchors of each bucket and, if there are more members, one of

@@ -82,6 +82,13 @@ class Merged(NamedTuple):
     both: Counts
 
 
+class FullRows(NamedTuple):
+    """Buckets over the limit: their keys, ascending, and the row from which on members are no anchors; int64 of n."""
+
+    keys: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
 class SketchKernels(Protocol):
     """The kernels that a back end implements. The sketch of a document without ids is all zeros."""
 
@@ -135,6 +142,22 @@ class SketchKernels(Protocol):
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
+
+    def first_links(
+        self,
+        keys: NDArray[np.int64],
+        by_band: bool,
+        buckets: Counts,
+        left: Counts,
+        right: Counts,
+        full: FullRows,
+    ) -> NDArray[np.bool_]:
+        """Return which of m links are the first of their pair: no bucket below `buckets[i]` links its two rows.
+
+        `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
+        `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or
+        `left[i]` is below its end.
+        """
 
     def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
         """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.

@@ -18,6 +18,7 @@ from nearsim_db.similarity.sketch.kernels.plain_comparison import first_similar_
 from nearsim_db.similarity.sketch.kernels.plain_darts import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.plain_directions import projections as projections
 from nearsim_db.similarity.sketch.kernels.plain_fast_similarity import fast_similarity as fast_similarity
+from nearsim_db.similarity.sketch.kernels.plain_links import first_links as first_links
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_java32 as minimum_java32
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 as minimum_prime32
 from nearsim_db.similarity.sketch.kernels.plain_sorted import merged as merged
