@@ -5,6 +5,7 @@ NearsimError
 ├── InputError              a file or record that cannot be read
 ├── NotFoundError           a collection, profile or document that does not exist
 ├── ConflictError           a name that exists already, or a lock that another process has
+│   └── RecipeConflictError a profile that exists with another recipe
 ├── DuplicateError          a document that has near-duplicates, if these are refused
 ├── BuildStoppedError       a generation that was paused or abandoned during its build
 ├── LimitsExceededError     a generation that differs from the live one by more than is allowed
@@ -18,7 +19,7 @@ NearsimError
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,6 +48,31 @@ class NotFoundError(NearsimError):
 
 class ConflictError(NearsimError):
     """The name exists already, or another process has the lock."""
+
+
+_DIFFERENCES_SHOWN = 3
+
+
+class RecipeConflictError(ConflictError):
+    """A profile exists with another recipe than the one given; `differs` are the keys, each (existing, given)."""
+
+    exit_code = 2
+
+    def __init__(self, collection: str, profile: str, differs: Mapping[str, tuple[object, object]]) -> None:
+        shown = [f"{key} is {_written(old)}, not {_written(new)}" for key, (old, new) in differs.items()]
+        more = len(shown) - _DIFFERENCES_SHOWN
+        keys = ", ".join(shown[:_DIFFERENCES_SHOWN]) + (
+            f" and {count_of(more, 'more key')}" if more > 0 else ""
+        )
+        super().__init__(
+            f"profile {profile!r} of collection {collection!r} has another recipe: "
+            f"{keys or 'it was made by another version'}"
+        )
+        self.differs = differs
+
+
+def _written(value: object) -> str:
+    return "not set" if value is None else str(value)
 
 
 class DuplicateError(NearsimError):
@@ -147,6 +173,11 @@ def suggested_command(command: str, collection: str, profile: str = DEFAULT, *mo
     if collection != DEFAULT:
         words += ["-c", collection]
     return shlex.join([*words, *more])
+
+
+def none_usable(records: int) -> str:
+    """Return the message for input without a usable record."""
+    return "the only record is not usable" if records == 1 else f"none of the {records:,} records is usable"
 
 
 def count_of(number: int, noun: str) -> str:

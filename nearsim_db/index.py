@@ -197,6 +197,15 @@ class Index(Queries):
             self._catch_up.update(collection_id)
         return profile
 
+    def has_profile(self, name: str, recipe: Recipe | None) -> bool:
+        """Whether the profile exists. Raises RecipeConflictError if it does, with another recipe than one given."""
+        with self.database.transaction() as connection:
+            found = collection_rows.find_collection(connection, self.collection)
+        generations = {} if found is None else {one.profile: one for one, _ in self.profiles()}
+        if name in generations and recipe is not None:
+            profiles.refuse_other_recipe(self.collection, generations[name], recipe)
+        return name in generations
+
     def delete_profile(self, name: str) -> None:
         """Drop a profile and its index; the documents stay. Raises NotFoundError."""
         profiles.drop(self.database, self._get_collection(), name)

@@ -9,7 +9,7 @@ from nearsim_db.index import Index
 from nearsim_db.indexing import attached_table, collections
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.recipe import Recipe, to_mapping
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, profile_rows, query_rows
 from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
@@ -131,16 +131,10 @@ def refuse_vectors(recipe: Recipe) -> None:
 def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResult:
     """Ingest the attached table and build the profile, created if missing; after an interruption, run it again.
 
-    Raises ConflictError if the profile exists with a recipe other than the one given.
+    Raises RecipeConflictError if the profile exists with another recipe than the one given.
     """
-    recipes = {generation.profile: resolved.recipe for generation, resolved in index.profiles()}
-    if profile not in recipes:
+    if not index.has_profile(profile, recipe):
         index.create_profile(profile, recipe or Recipe())
-    elif recipe is not None and to_mapping(recipes[profile]) != to_mapping(recipe):
-        raise ConflictError(
-            f"collection {index.collection!r} has a profile {profile!r} with another recipe; choose another with "
-            "--profile"
-        )
     return index.sweep()
 
 

@@ -1,5 +1,7 @@
 """Options shared by several commands, so that their names and help texts are the same everywhere."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.errors import RecipeConflictError, suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits
@@ -141,10 +144,21 @@ Jobs = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 
+
+def input_path(text: str) -> Path:
+    """Return a path to read. Raises UsageError for a URL, which is not downloaded."""
+    if "://" in text:
+        raise UsageError(
+            f"{text} is a URL, and nearsim reads files: download it, or pipe it to standard input (-)"
+        )
+    return Path(text)
+
+
 Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
+        parser=input_path,
         help="JSON lines, CSV, TSV (also .gz, .zst), Parquet, text files, or folders of text files.",
         show_default=False,
     ),
@@ -297,8 +311,43 @@ def chosen_recipe(
     if file is not None and preset is not None:
         raise UsageError("give either --recipe or --preset, not both")
     chosen = presets.load(preset or presets.DEFAULT) if file is None else recipe.load(file)
-    overrides = [*(settings or []), *([] if threshold is None else [f"match.threshold={threshold}"])]
+    overrides = with_threshold(settings, threshold)
     return recipe.override(chosen, overrides) if overrides else chosen
+
+
+def with_threshold(settings: list[str] | None, threshold: float | None) -> list[str] | None:
+    """Return the --set options with one for --threshold."""
+    return settings if threshold is None else [*(settings or []), f"match.threshold={threshold}"]
+
+
+def chosen_recipe_if_any(
+    file: Path | None, preset: str | None, settings: list[str] | None, threshold: float | None
+) -> "Recipe | None":
+    """Return the recipe as `chosen_recipe` does, None if no option is given."""
+    is_given = any(option is not None for option in (file, preset, settings, threshold))
+    return chosen_recipe(file, preset, settings, threshold) if is_given else None
+
+
+@contextmanager
+def advising_reindex(
+    collection: str,
+    profile: str,
+    file: Path | None,
+    preset: str | None,
+    settings: list[str] | None,
+    threshold: float | None,
+) -> Iterator[None]:
+    """Add to a refusal of the recipe how to rebuild the profile with it."""
+    try:
+        yield
+    except RecipeConflictError as error:
+        base = ["--preset", preset or "default"] if file is None else ["--recipe", str(file)]
+        changes = [word for one in settings or () for word in ("--set", one)]
+        changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
+        command = suggested_command("reindex start", collection, profile, *base, *changes)
+        raise UsageError(
+            f"{error}; to rebuild it: {command}; or name another profile with --profile"
+        ) from error
 
 
 def limits_of(

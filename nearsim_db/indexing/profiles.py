@@ -1,10 +1,11 @@
 """Create and drop profiles: a recipe for one collection, with the generations built from it."""
 
-from nearsim_db.errors import NearsimError, NotFoundError
+from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError
 from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.profile import Profile, restore
-from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.similarity.profile import Profile, resolve, restore
+from nearsim_db.similarity.recipe import Recipe, to_mapping
+from nearsim_db.similarity.recipe.differences import differing_keys
 from nearsim_db.store import generation_rows, generations, profile_rows
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -15,6 +16,13 @@ from nearsim_db.store.generation_rows import Build, Generation
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet. Raises ConflictError when the name is taken."""
     return profile_rows.create_profile(connection, collection_id, name, describe_build(profile))
+
+
+def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:
+    """Raise RecipeConflictError if a generation has another fingerprint than the recipe would give it."""
+    if generation.fingerprint != resolve(recipe).fingerprint:
+        differs = differing_keys(generation.recipe, to_mapping(recipe))
+        raise RecipeConflictError(collection, generation.profile, differs)
 
 
 def describe_build(profile: Profile) -> Build:

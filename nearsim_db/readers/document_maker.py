@@ -11,6 +11,7 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
+_KEYS_CHARACTERS = 200
 
 
 class DocumentMaker:
@@ -79,7 +80,9 @@ class DocumentMaker:
 
     def _check_for_text(self, record: Mapping[str, object]) -> None:
         if record.keys().isdisjoint((self._fields.title, *self.body_names)):
-            raise InputError(self.missing_text)
+            raise InputError(
+                f"{self.missing_text}; name one with --title-field or --body-field (keys: {_keys(record)})"
+            )
 
     @property
     def missing_text(self) -> str:
@@ -103,7 +106,9 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if type(value) is int:
         value = str(value)
     if value is None or value == "":
-        raise InputError(f"'{name}' is empty" if name in record else f"no '{name}'")
+        if name in record:
+            raise InputError(f"'{name}' is empty")
+        raise InputError(f"no '{name}'; name the id with --id-field (keys: {_keys(record)})")
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or an integer")
     if clean(value)[1]:
@@ -114,6 +119,11 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if size > MAX_ID_BYTES:
         raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")
     return value
+
+
+def _keys(record: Mapping[str, object]) -> str:
+    names = clean(", ".join(record))[0]
+    return names if len(names) <= _KEYS_CHARACTERS else f"{names[:_KEYS_CHARACTERS]}..."
 
 
 def _text(record: Mapping[str, object], name: str) -> tuple[str | None, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError
+from nearsim_db.errors import InputError, count_of
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.records import ReadDocument, Reject
 
@@ -83,7 +83,7 @@ class VectorLengthCheck:
             return []
         counts = self._counts.most_common()
         shown = ", ".join(
-            f"{length:,} ({documents:,} documents)" for length, documents in counts[:_LENGTHS_SHOWN]
+            f"{length:,} ({count_of(documents, 'document')})" for length, documents in counts[:_LENGTHS_SHOWN]
         )
         more = f" and {len(counts) - _LENGTHS_SHOWN:,} more" if len(counts) > _LENGTHS_SHOWN else ""
         return [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import count_of
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe, Shingle
 
@@ -170,8 +171,8 @@ def of_features(profile: Profile, sizes: FeatureTotals) -> list[str]:
         return warnings
     if recipe.shingle.scheme != "sentence" and documents and shortest / documents >= NOTABLE_SHARE:
         warnings.append(
-            f"{shortest:,} of {documents:,} documents have a single shingle and match only exact copies; lower "
-            "shingle.k, or set shingle.scheme to char"
+            f"{shortest:,} of {count_of(documents, 'document')} with a single shingle, which only exact copies share; "
+            "lower shingle.k, or set shingle.scheme to char"
         )
     if recipe.hash.base != "poly64" and shingles > CROWDED_32_BITS:
         warnings.append(
@@ -191,8 +192,8 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
         else "text in " + " or ".join(profile.recipe.fields)
     )
     return [
-        f"{sizes.without:,} of {documents:,} documents have no features, because they lack usable {missing}; they "
-        "match nothing"
+        f"{sizes.without:,} of {count_of(documents, 'document')} without features, for lack of usable {missing}: such "
+        "documents match nothing"
     ]
 
 

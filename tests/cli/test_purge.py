@@ -43,8 +43,8 @@ def test_purge_output_for_people(filled: CommandLine, tmp_path: Path) -> None:
     assert outcome.err == "error: collection 'default' has no document 'never'\n"
     assert outcome.out.startswith("deleted harvest\n")
     shown = " ".join(outcome.out.split())
-    assert "profile default, generation 1 (live) 1 signatures, 20 bands, 0 pairs, 0 cluster rows" in shown
-    assert f"rejects in {rejects} 1 lines" in shown
+    assert "profile default, generation 1 (live) 1 signature, 20 bands, 0 pairs, 0 cluster rows" in shown
+    assert f"rejects in {rejects} 1 line" in shown
     assert "caches emptied at 20" in shown
     assert rejects.read_text() == ""
 

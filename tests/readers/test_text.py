@@ -68,6 +68,7 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
+        ("picture.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary, not text: 25% of its first bytes are control"),
         ("wide.txt", "wide".encode("utf-16"), "is UTF-16; convert it with: iconv"),
         (
             "cut.txt.gz",

@@ -136,7 +136,7 @@ def test_different_vector_lengths_give_a_warning() -> None:
     assert len(list(counted)) == len(given) + 1
     (warning,) = counted.warnings()
     assert (
-        "3 (4 documents), 2 (2 documents), 5 (1 documents), 6 (1 documents), 7 (1 documents) and 1 more"
+        "3 (4 documents), 2 (2 documents), 5 (1 document), 6 (1 document), 7 (1 document) and 1 more"
         in warning
     )
 

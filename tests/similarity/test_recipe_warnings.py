@@ -101,7 +101,7 @@ def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
     assert recipe_warnings.of_features(profile, FeatureTotals(100, 4, 0, 10_000)) == []
     (found,) = recipe_warnings.of_features(profile, FeatureTotals(100, 5, 0, 10_000))
-    assert "5 of 100 documents have a single shingle" in found
+    assert "5 of 100 documents with a single shingle" in found
     assert (
         recipe_warnings.of_features(resolve(presets.load("realtime")), FeatureTotals(100, 50, 0, 10_000))
         == []
@@ -125,7 +125,7 @@ def test_documents_without_features(preset: str, missing: str) -> None:
     profile = resolve(presets.load(preset))
     assert recipe_warnings.of_features(profile, FeatureTotals(96, 0, 4, 1_000)) == []
     (found,) = recipe_warnings.of_features(profile, FeatureTotals(0, 0, 100, 0))
-    assert found.startswith(f"100 of 100 documents have no features, because they lack usable {missing};")
+    assert found.startswith(f"100 of 100 documents without features, for lack of usable {missing}:")
 
 
 def test_rows_that_cancel_are_counted() -> None:

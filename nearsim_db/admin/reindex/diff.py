@@ -14,9 +14,9 @@ from nearsim_db.admin.reindex.diff_result import (
     Waiting,
 )
 from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
-from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
+from nearsim_db.similarity.recipe.differences import differing_keys
 from nearsim_db.store import diffs
 from nearsim_db.store.diffs import GenerationTables
 from nearsim_db.store.driver import Connection

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nearsim_db.admin.reindex.estimate import StageProgress, estimate, seconds_by_stage
-from nearsim_db.admin.reindex.recipe_diff import differing_keys
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
+from nearsim_db.similarity.recipe.differences import differing_keys
 from nearsim_db.store import build_slices, collection_rows, generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation

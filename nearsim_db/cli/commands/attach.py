@@ -9,6 +9,7 @@ from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.admin.attach import Attached
@@ -85,14 +86,15 @@ def attach(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
 
-    has_recipe = any(option is not None for option in (recipe, preset, settings, threshold))
-    chosen = options.chosen_recipe(recipe, preset, settings, threshold) if has_recipe else None
+    given = (recipe, preset, settings, threshold)
+    chosen = options.chosen_recipe_if_any(*given)
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
     with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
+            options.advising_reindex(attached.collection, profile, *given),
             undo_if_failed(database, attached),
             Index(database, attached.collection, progress=progress) as index,
         ):
@@ -166,7 +168,9 @@ def detach(
         print_document(format, {"collection": collection, "kept": keep, "documents": documents})
     elif not quiet:
         became = "was kept" if keep else "was deleted"
-        terminal.print_info(f"detached: collection {collection} with {documents:,} documents {became}")
+        terminal.print_info(
+            f"detached: collection {collection} with {count_of(documents, 'document')} {became}"
+        )
 
 
 def _required(collection: str | None) -> str:
@@ -216,10 +220,10 @@ def _counts(swept: "SweepResult") -> dict[str, int]:
 
 
 def _summary(swept: "SweepResult") -> str:
-    return f"{swept.new:,} new rows, {swept.changed:,} changed, {swept.gone:,} deleted"
+    return f"{count_of(swept.new, 'new row')}, {swept.changed:,} changed, {swept.gone:,} deleted"
 
 
 def _skipped(swept: "SweepResult") -> list[str]:
     if not swept.unusable:
         return []
-    return [f"{swept.unusable:,} rows were skipped: their id is NULL, empty or longer than 1,024 bytes"]
+    return [f"skipped: {count_of(swept.unusable, 'row')} whose id is NULL, empty or longer than 1,024 bytes"]

@@ -9,7 +9,7 @@ import typer
 
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.errors import InputError
+from nearsim_db.errors import InputError, none_usable
 
 if TYPE_CHECKING:
     from nearsim_db.cli.output.layouts import Check
@@ -21,7 +21,12 @@ DUPLICATES_FOUND = 3
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE", help="Files as for ingest; or give --text.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        parser=options.input_path,
+        help="Files as for ingest; or give --text.",
+        show_default=False,
+    ),
 ]
 _ExitCode = Annotated[
     bool,
@@ -91,7 +96,7 @@ def check(
     if answers.limited and not quiet:
         terminal.print_info(f"documents with more matches than --limit {limit} lists: {answers.limited:,}")
     if writer.count and not answers.count:
-        raise InputError(f"none of the {writer.count:,} records is usable")
+        raise InputError(none_usable(writer.count))
     if exit_code and answers.duplicates:
         raise typer.Exit(DUPLICATES_FOUND)
 

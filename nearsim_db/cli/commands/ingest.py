@@ -9,10 +9,15 @@ from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.errors import DuplicateError, InputError, NearsimError
+from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, none_usable
+from nearsim_db.records import ReadDocument
 
 if TYPE_CHECKING:
-    from nearsim_db.records import IngestSummary, OnDuplicate, ReadDocument, Reject
+    from nearsim_db.index import Index
+    from nearsim_db.records import IngestSummary, OnDuplicate, Reject
+    from nearsim_db.similarity.recipe import Recipe
+
+_MOST_REJECTS = 1_000
 
 
 _Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")]
@@ -25,12 +30,28 @@ _OnDuplicate = Annotated[
         show_default=False,
     ),
 ]
+_Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        metavar="NAME",
+        envvar=options.PROFILE_VARIABLE,
+        help="Profile to create if missing, with the recipe given. (default: default)",
+        show_default=False,
+    ),
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
 
 
 def ingest(
     files: options.Files,
     collection: options.Collection = options.DEFAULT_COLLECTION,
+    profile: _Profile = None,
+    recipe: options.RecipeFile = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
+    threshold: options.Threshold = None,
     follow_links: options.FollowLinks = False,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
@@ -50,19 +71,23 @@ def ingest(
 ) -> None:
     """Read documents into a collection and update its index.
 
-    Documents are inserted, or replaced by id. Invalid records are rejected and counted. A collection without a profile
-    gets one from the default recipe. After an interruption, run the same command again to resume.
+    Documents are inserted, or replaced by id. Invalid records are rejected and counted. --recipe, --preset, --set and
+    --threshold create the profile; one with another recipe is refused. A collection without a profile gets one from the
+    default recipe. After an interruption, run the same command again to resume.
     """
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Fields, Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.similarity.recipe import Recipe
 
     if on_duplicate is not None and dry_run:
         raise UsageError(
             "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
         )
+    given = (recipe, preset, settings, threshold)
+    chosen = options.chosen_recipe_if_any(*given)
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = Source(files, fields, follow_links=follow_links)
@@ -75,21 +100,27 @@ def ingest(
         index.database.use_jobs(jobs)
         beside.check(source)
         records = _UntilDamage(beside.joined(source))
+        with options.advising_reindex(collection, profile or DEFAULT, *given):
+            is_missing = _is_missing(index, profile, chosen)
+        # Without a document, neither the collection nor the profile is created.
+        writes = not dry_run and records.has_documents()
+        if is_missing and writes:
+            index.create_profile(profile or DEFAULT, chosen or Recipe())
         error: NearsimError | None = None
         try:
             summary = index.ingest(
-                records, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=decision
+                records, rejects=rejects, strict=strict, dry_run=not writes, on_duplicate=decision
             )
         except (InputError, DuplicateError) as refused:
             if refused.summary is None or not format.is_machine:
                 raise
             summary, error = refused.summary, refused
-        profiles = [] if dry_run else profiles_output.live_profile_stats(index)
+        profiles = profiles_output.live_profile_stats(index) if writes else []
     if format.is_machine:
         ingest_output.print_summary_document(
             format, summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
         )
-    elif not quiet:
+    elif not quiet and (summary.read or records.damage is None):
         ingest_output.print_summary(
             summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
         )
@@ -99,12 +130,19 @@ def ingest(
     _refuse_damaged(records.damage, summary, dry_run)
 
 
+def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:
+    """Whether the options name a profile that is to be created. Raises RecipeConflictError."""
+    is_named = profile is not None or recipe is not None
+    return is_named and not index.has_profile(profile or DEFAULT, recipe)
+
+
 def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run: bool) -> None:
     """Raise InputError if a file could not be read to its end, or if every record was rejected."""
     if damage is not None:
-        raise damage if dry_run else InputError(f"{damage}; the records read before are kept")
+        is_kept = summary.inserted + summary.updated and not dry_run
+        raise InputError(f"{damage}; the records read before are kept") if is_kept else damage
     if summary.read and summary.rejected == summary.read:
-        raise InputError(f"none of the {summary.read:,} records is usable")
+        raise InputError(none_usable(summary.read))
 
 
 def build(
@@ -140,9 +178,22 @@ class _UntilDamage:
 
     def __init__(self, records: "Iterator[ReadDocument | Reject]") -> None:
         self._records = records
+        self._begun: list[ReadDocument | Reject] = []
         self.damage: InputError | None = None
 
+    def has_documents(self) -> bool:
+        """Read up to the first document; whether there is one, or more rejects than are kept in memory."""
+        try:
+            for record in self._records:
+                self._begun.append(record)
+                if isinstance(record, ReadDocument) or len(self._begun) == _MOST_REJECTS:
+                    return True
+        except InputError as error:
+            self.damage = error
+        return False
+
     def __iter__(self) -> "Iterator[ReadDocument | Reject]":
+        yield from self._begun
         try:
             yield from self._records
         except InputError as error:

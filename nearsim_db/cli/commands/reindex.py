@@ -40,6 +40,7 @@ def start(
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
+    threshold: options.Threshold = None,
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
     jobs: options.Jobs = None,
@@ -48,8 +49,8 @@ def start(
 ) -> None:
     """Build a new generation beside the live one, which stays in use, until it is ready to be promoted.
 
-    Its recipe is the live one's, or that of --recipe or --preset, changed by --set. After Ctrl-C, the build continues
-    with nearsim reindex resume.
+    Its recipe is the live one's, or that of --recipe or --preset, changed by --set and --threshold. After Ctrl-C, the
+    build continues with nearsim reindex resume.
     """
     from nearsim_db.cli.output import reindex as output
 
@@ -58,10 +59,11 @@ def start(
             "--promote cannot be combined with --detach; to promote what workers built: "
             f"{suggested_command('reindex promote', collection, profile or DEFAULT)}"
         )
-    chosen = _chosen(recipe, preset, settings)
+    changes = options.with_threshold(settings, threshold)
+    chosen = _chosen(recipe, preset, changes)
     with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         reindex.database.use_jobs(jobs)
-        generation = reindex.start(chosen, settings if chosen is None else None, detached=detach)
+        generation = reindex.start(chosen, changes if chosen is None else None, detached=detach)
         if promote:
             promoted = reindex.promote(generation.generation_id)
             output.print_promoted(reindex, *promoted, format=format, quiet=quiet)

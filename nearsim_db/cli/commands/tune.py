@@ -21,7 +21,12 @@ _SHINGLE_KEYS = ("scheme", "k")
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE", help="Files as for ingest; or give --collection.", show_default=False),
+    typer.Argument(
+        metavar="FILE",
+        parser=options.input_path,
+        help="Files as for ingest; or give --collection.",
+        show_default=False,
+    ),
 ]
 _Collection = Annotated[
     str | None,

@@ -8,6 +8,7 @@ from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.admin.verify_index import IndexCheck, VerifyResult
@@ -120,7 +121,9 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
     index = f"generation {found.generation} of profile {result.profile}"
     counts = [f"{found.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in found.checked]
     checked = f" ({', '.join(counts)})" if counts else ""
-    changing = f"; queued work will resolve {found.changing:,} more differences" if found.changing else ""
+    changing = (
+        f"; queued work will resolve {count_of(found.changing, 'more difference')}" if found.changing else ""
+    )
     rebuild = suggested_command("reindex start", result.collection, result.profile)
     repair = suggested_command("verify-index", result.collection, result.profile, *selection, "--repair")
     if not found.faults:
@@ -130,9 +133,8 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
         return f"{index} differed and was {how}{changing}"
     if after is not None:
         left = sum(one.count for one in after.faults)
-        return (
-            f"{index} still differs after the repair: {left:,} faults left; try again, or rebuild: {rebuild}"
-        )
+        faults = count_of(left, "fault")
+        return f"{index} still differs after the repair: {faults} left; try again, or rebuild: {rebuild}"
     if any(one.kind == "other_scheme" for one in found.faults):
         return f"{index} was built by another scheme; to rebuild it: {rebuild}; or: {repair}"
     return f"{index} differs{checked}{changing}; to repair it: {repair}"

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.errors import count_of
 from nearsim_db.indexing.purge import Purged
 
 
@@ -42,8 +43,8 @@ def print_purge(purged: Purged) -> None:
             "documents": len(purged.deleted),
             **{
                 f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})": (
-                    f"{traces.signatures:,} signatures, {traces.bands:,} bands, {traces.pairs:,} pairs, "
-                    f"{traces.cluster_rows:,} cluster rows"
+                    f"{count_of(traces.signatures, 'signature')}, {count_of(traces.bands, 'band')}, "
+                    f"{count_of(traces.pairs, 'pair')}, {count_of(traces.cluster_rows, 'cluster row')}"
                 )
                 for generation, traces in purged.generations
             },
@@ -59,7 +60,7 @@ def print_purge(purged: Purged) -> None:
             "probes": purged.probes,
             "events": purged.events,
             "verdicts": purged.verdicts,
-            **{f"rejects in {path}": f"{lines:,} lines" for path, lines in purged.rejects},
+            **{f"rejects in {path}": count_of(lines, "line") for path, lines in purged.rejects},
             "caches": f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}",
         }
     )
