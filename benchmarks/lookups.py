@@ -1,11 +1,13 @@
 """Latency of lookups: a text from Python, a stored document from SQL, after a restart and warm; cost of isolation.
 
     python -m benchmarks.lookups [--documents 1000000] [--corpus F.jsonl.gz] [--calls 1000] [--limit 20]
+    python -m benchmarks.lookups --documents 1000000 --keep FOLDER
 
-Indexes the synthetic corpus, or a file, on a dedicated server. Documents of the corpus are looked up in random
-order. "first touch" is measured directly after a restart of the server, whose files are in the system's cache:
-each lookup reads pages that are not in the server's memory, and the first ones plan their statements. "warm" repeats
-the same lookups. Milliseconds of the wall clock, and processor time of the server per call. `isolation` compares
+Indexes the synthetic corpus, or a file, on a dedicated server; with --keep its data remains in a folder, and an index
+that is there is used again. Documents of the corpus are looked up in random order. "first touch" is measured directly
+after a restart of the server, whose files are in the system's cache: each lookup reads pages that are not in the
+server's memory, and the first ones plan their statements. "warm" repeats the same lookups. Milliseconds of the wall
+clock, and of processor time of client and server, also valid on a busy machine. `isolation` compares
 processor times of a tenant with those of a role that bypasses row-level security, in turns on two connections;
 statements are not prepared, so that planning counts.
 """
@@ -46,6 +48,19 @@ Session = psycopg.Connection[tuple[object, ...]]
 Arguments = Mapping[str, object]
 
 
+def is_indexed(url: str) -> bool:
+    """Whether the documents are indexed already."""
+    with psycopg.connect(url) as session:
+        found = session.execute(
+            "SELECT EXISTS (SELECT FROM nearsim.generation JOIN nearsim.profile USING (profile_id) "
+            "JOIN nearsim.collection USING (collection_id) "
+            "WHERE collection.name = %s AND generation.state = 'live')",
+            (COLLECTION,),
+        ).fetchone()
+    assert found is not None
+    return bool(found[0])
+
+
 def fill(url: str, documents: int, corpus: Path | None) -> None:
     """Index a file, or the synthetic corpus."""
     with Index.connect(url, collection=COLLECTION) as index:
@@ -80,36 +95,51 @@ def restart(server: Cluster) -> None:
     server.start()
 
 
-def time_each(call: Callable[[int], object], count: int) -> dict[str, float]:
-    """Return percentiles of milliseconds of some calls."""
-    milliseconds = []
+def time_each(url: str, call: Callable[[int], object], count: int) -> dict[str, dict[str, float]]:
+    """Return percentiles of milliseconds of some calls, on the clock and of the processors.
+
+    The calls use sessions that exist already, and nothing else uses the server.
+    """
+    with psycopg.connect(url) as session:
+        servers = [
+            int(str(row[0]))
+            for row in session.execute(
+                "SELECT pid FROM pg_stat_activity "
+                "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+        ]
+    clock, processor = [], []
     for at in range(count):
+        used = time.process_time() + sum(map(processor_seconds, servers))
         started = time.perf_counter()
         call(at)
-        milliseconds.append(1_000 * (time.perf_counter() - started))
-    return percentiles(milliseconds)
+        clock.append(1_000 * (time.perf_counter() - started))
+        processor.append(1_000 * (time.process_time() + sum(map(processor_seconds, servers)) - used))
+    return {"clock": percentiles(clock), "processor": percentiles(processor)}
+
+
+Figures = dict[str, dict[str, dict[str, float]]]
 
 
 def measure_texts(
     server: Cluster, texts: Sequence[tuple[int, str | None, str | None]], limit: int | None
-) -> dict[str, dict[str, float]]:
+) -> Figures:
     """Look texts up from Python after a restart, and again. Compiled code is loaded before."""
     with Index.connect(server.dsn(), collection=COLLECTION) as index:
         index.similar_to_text("a text that nothing is like", limit=limit)
     restart(server)
 
     with Index.connect(server.dsn(), collection=COLLECTION) as index:
+        index.similar_to_text("a text that nothing is like", limit=limit)
 
         def look_up(at: int) -> object:
             _, title, body = texts[at]
             return index.similar_to_text(body or "", title, limit=limit)
 
-        return {name: time_each(look_up, len(texts)) for name in ("first touch", "warm")}
+        return {name: time_each(server.dsn(), look_up, len(texts)) for name in ("first touch", "warm")}
 
 
-def measure_documents(
-    server: Cluster, doc_ids: Sequence[int], limit: int | None
-) -> dict[str, dict[str, float]]:
+def measure_documents(server: Cluster, doc_ids: Sequence[int], limit: int | None) -> Figures:
     """Look stored documents up from SQL after a restart, and again."""
     restart(server)
     with psycopg.connect(server.dsn(), autocommit=True) as session:
@@ -119,7 +149,7 @@ def measure_documents(
                 CALLS["similar_to"], {"doc_id": doc_ids[at], "limit": limit}, prepare=True
             ).fetchall()
 
-        return {name: time_each(look_up, len(doc_ids)) for name in ("first touch", "warm")}
+        return {name: time_each(server.dsn(), look_up, len(doc_ids)) for name in ("first touch", "warm")}
 
 
 @contextmanager
@@ -137,15 +167,21 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
     sessions = {role: psycopg.connect(url, autocommit=True) for role in _ROLES}
     for role, session in sessions.items():
         session.execute(f"SET SESSION AUTHORIZATION {role}".encode())
-    yield sessions
-    for session in sessions.values():
-        session.close()
+    try:
+        yield sessions
+    finally:
+        for session in sessions.values():
+            session.close()
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("SELECT nearsim.set_isolation(false)")
+            admin.execute("DELETE FROM nearsim.collection_access WHERE role_name = 'lookups_tenant'")
+            admin.execute("DROP ROLE lookups_tenant, lookups_bypass")
 
 
-def processor_microseconds(session: Session) -> float:
-    """Return the processor time that a session's server process has used."""
-    status = Path(f"/proc/{session.info.backend_pid}/schedstat").read_text(encoding="ascii")
-    return int(status.split()[0]) / 1_000
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a server process has used."""
+    status = Path(f"/proc/{process}/schedstat").read_text(encoding="ascii")
+    return int(status.split()[0]) / 1e9
 
 
 def measure_isolation(url: str, pairs: Sequence[tuple[int, int]], limit: int) -> dict[str, dict[str, float]]:
@@ -168,10 +204,11 @@ def measure_isolation(url: str, pairs: Sequence[tuple[int, int]], limit: int) ->
 
 
 def _run(session: Session, call: LiteralString, arguments: Sequence[Arguments]) -> float:
-    before = processor_microseconds(session)
+    process = session.info.backend_pid
+    before = processor_seconds(process)
     for one in arguments:
         session.execute(call, one, prepare=False).fetchall()
-    return (processor_microseconds(session) - before) / len(arguments)
+    return (processor_seconds(process) - before) * 1e6 / len(arguments)
 
 
 def read_pairs(url: str, count: int) -> list[tuple[int, int]]:
@@ -190,13 +227,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--documents", type=int, default=100_000, help="default: %(default)s")
     parser.add_argument("--corpus", type=Path, metavar="F.jsonl.gz", help="a file instead")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for data that is used again")
     parser.add_argument("--calls", type=int, default=1_000, help="of each kind (default: %(default)s)")
     parser.add_argument("--limit", type=int, default=20, help="default: %(default)s")
     parser.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
     options = parser.parse_args()
     print(describe_machine(machine()), file=sys.stderr)
-    with own_server(options.major) as server:
-        fill(server.dsn(), options.documents, options.corpus)
+    with own_server(options.major, kept=options.keep) as server:
+        if not is_indexed(server.dsn()):
+            fill(server.dsn(), options.documents, options.corpus)
         texts = sample(server.dsn(), options.calls)
         doc_ids = [doc_id for doc_id, _, _ in texts]
         results = {

@@ -25,14 +25,19 @@ def binaries_by_major() -> dict[int, Binaries]:
 
 
 @contextmanager
-def own_server(major: int, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def own_server(
+    major: int, settings: Mapping[str, str] | None = None, kept: Path | None = None
+) -> Iterator[Cluster]:
     """Start a server with the embedded server's settings and the schema; remove it and its data after the block.
 
     They are also removed if this process is terminated. The folder is in the temporary folder; as root it is
-    made accessible, because the server runs as another user.
+    made accessible, because the server runs as another user. With `kept`, this folder is used instead, which is
+    created unless it exists, and the data remains in it.
     """
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    home = Path(tempfile.mkdtemp(prefix="nearsim-")).resolve()
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+    home = (kept or Path(tempfile.mkdtemp(prefix="nearsim-"))).resolve()
     if os.geteuid() == 0:
         home.chmod(0o755)
     results = {**embedded_settings(), **(settings or {})}
@@ -44,4 +49,5 @@ def own_server(major: int, settings: Mapping[str, str] | None = None) -> Iterato
         yield cluster
     finally:
         cluster.stop()
-        shutil.rmtree(home)
+        if kept is None:
+            shutil.rmtree(home)

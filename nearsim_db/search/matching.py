@@ -1,7 +1,7 @@
 """Matches of a query: the documents of its buckets, verified by their features."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,9 +21,11 @@ from nearsim_db.store import lookups
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
+from nearsim_db.store.lookups import Anchors
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
-_VERIFIED_AT_ONCE = 64  # under a limit: candidates whose texts are in memory together
+_MOST_AT_ONCE = 128  # under a limit: candidates whose texts are in memory together
+_GROWTH = 4  # of batches: few matches among the first candidates mean that most are verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,24 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
         return None
     if not len(candidates.doc_ids):
         return FoundAll([])
-    signed = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest]).joined(candidates)
-    rows = np.arange(1, len(signed.doc_ids))
-    screened = screen(context.encoder, signed, np.zeros_like(rows), rows)
+    signed, screened = _screened(context.encoder, query, candidates)
     if wanted.limit is None:
         found = _find_all(connection, context, query, signed, screened, wanted)
     else:
         found = _find_first(connection, context, query, signed, screened, wanted, wanted.limit + 1)
     kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.similarity, one.doc_id))
     return FoundAll(kept, len(found) > len(kept))
+
+
+def _screened(encoder: Encoder, query: Query, candidates: Anchors) -> tuple[Signatures, Screened]:
+    """Return the candidates that passed screening with the query as signatures, whose first row is the query's."""
+    own = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest])
+    sketches = np.concatenate((query.sketch, candidates.sketches))
+    unnamed = Signatures(np.concatenate((own.doc_ids, candidates.doc_ids)), sketches, ())
+    rows = np.arange(1, len(sketches))
+    screened = screen(encoder, unnamed, np.zeros_like(rows), rows)
+    chosen = screened.right - 1
+    return own.joined(candidates.take(chosen)), replace(screened, right=np.arange(1, len(chosen) + 1))
 
 
 def _find_all(
@@ -147,13 +158,13 @@ def _find_first(
     distinct: dict[UUID, int] = {}
     for at in order.tolist():
         distinct.setdefault(signed.digests[screened.right[at]], at)
-    order, size = np.array(list(distinct.values()), np.int64), min(most, _VERIFIED_AT_ONCE)
+    left, size = np.array(list(distinct.values()), np.int64), most
     found: list[Found] = []
-    for begin in range(0, len(order), size):
-        batch = screened.take(order[begin : begin + size])
+    while len(left) and len(found) < most:
+        size = min(size, _MOST_AT_ONCE)
+        batch, left = screened.take(left[:size]), left[size:]
         found += _find_in_order(connection, context, query, signed, batch, wanted, most)
-        if len(found) >= most:
-            break
+        size *= _GROWTH
     return found[:most]
 
 

@@ -1,6 +1,7 @@
 """Queries behind lookups and result sets: prepared statements, one round trip each."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import sketches_from, to_bigint
+from nearsim_db.store.driver.codec import digest_uuid, sketches_packed, to_bigint
 from nearsim_db.store.driver.rows import fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -21,6 +22,20 @@ Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
 STRIPES = 1024  # per generation: more would admit more callers at once, but take more of the server's locks
 _STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applications', as `Lock` does
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Heads to compare with a text: doc_ids int64 of n, sketches (n, k), digests void of 16 bytes."""
+
+    doc_ids: NDArray[np.int64]
+    sketches: NDArray[np.generic]
+    digests: NDArray[np.void]
+
+    def take(self, chosen: NDArray[np.int64]) -> Signatures:
+        """Return the signatures at some positions."""
+        digests = [digest_uuid(digest) for digest in self.digests[chosen].tolist()]
+        return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
 
 
 def look_up_anchors(
@@ -32,7 +47,7 @@ def look_up_anchors(
     dtype: np.dtype[np.generic],
     k: int,
     purged_at: datetime | None,
-) -> Signatures | None:
+) -> Anchors | None:
     """Return the heads to compare with a text that is not in the index.
 
     `keys` are its bucket hashes, uint64; `dtype` and `k` those of sketches. None if the generation is no longer live,
@@ -44,11 +59,15 @@ def look_up_anchors(
         "digest": digest,
         "purged_at": purged_at,
     }
-    rows = _fetch_live(connection, "look_up_anchors", leaves, parameters)
-    if rows is None:
+    rows = _fetch(connection, "look_up_anchors", leaves, parameters)
+    if not rows:
         return None
-    doc_ids = np.array([row[0] for row in rows], np.int64)
-    return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
+    doc_ids, sketches, digests = (one or b"" for one in rows[0])
+    return Anchors(
+        np.frombuffer(doc_ids, ">i8").astype(np.int64),
+        sketches_packed(sketches, dtype, k),
+        np.frombuffer(digests, "V16"),
+    )
 
 
 def read_twins(

@@ -24,8 +24,12 @@ def sketch_bytes(sketches: NDArray[np.generic]) -> NDArray[np.void]:
 
 def sketches_from(blobs: list[bytes], dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
     """Return the (n, k) sketch matrix of stored bytes."""
-    joined = np.frombuffer(b"".join(blobs), dtype.newbyteorder("<")).reshape(len(blobs), k)
-    return joined.astype(dtype, copy=False)
+    return sketches_packed(b"".join(blobs), dtype, k)
+
+
+def sketches_packed(content: bytes, dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
+    """Return the (n, k) sketch matrix of stored bytes, one after the other."""
+    return np.frombuffer(content, dtype.newbyteorder("<")).reshape(-1, k).astype(dtype, copy=False)
 
 
 def digest_uuid(digest: bytes) -> uuid.UUID:

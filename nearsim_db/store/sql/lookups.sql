@@ -1,10 +1,11 @@
 -- name: look_up_anchors
 -- Documents to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal
--- features, and that head's pairs. One row of NULLs if there are none; no row if the generation is not live, or if
--- texts were purged from the collection after the caller's cache was filled. Bounded, and the same plan with any
--- statistics. Relies on the index on (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and
--- (feature_digest, doc_id), and on those of the pairs.
-SELECT found.doc_id, found.sketch, found.feature_digest
+-- features, and that head's pairs, in one row: their doc_ids, sketches and digests, each packed in the same order. NULLs
+-- if there are none; no row if the generation is not live, or if texts were purged from the collection after the
+-- caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index on
+-- (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and (feature_digest, doc_id), and on those of
+-- the pairs.
+SELECT found.doc_ids, found.sketches, found.digests
 FROM (
     SELECT FROM nearsim.generation
     JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
@@ -30,13 +31,13 @@ LEFT JOIN LATERAL (
         SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
             SELECT left_id FROM {similar_pair} WHERE right_id = twin.doc_id OFFSET 0) AS pair
     )
-    SELECT linked.doc_id, head.sketch, head.feature_digest
+    SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
+        string_agg(uuid_send(head.feature_digest), '') AS digests
     FROM linked CROSS JOIN LATERAL (
         SELECT sketch, feature_digest FROM {signature}
         WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
     ) AS head
 ) AS found ON true
-ORDER BY found.doc_id
 
 -- name: read_twins
 -- Documents with some digests, by external id and title, and the position of their digest from 1. The same plan with
