@@ -35,4 +35,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.compare_sketches(integer, bigint, bigint) IS
-    'Internal (used by why and why_not): compares the sketches of two documents, and whether they share a bucket in which one is an anchor; no row unless both have features and the caller may read the generation';
+    'Internal (used by why_not): compares the sketches of two documents, and whether they share a bucket in which one is an anchor; no row unless both have features and the caller may read the generation';

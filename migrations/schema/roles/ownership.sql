@@ -75,7 +75,7 @@ CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS vo
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     leaf record;
-    lookup regprocedure;
+    own_function regprocedure;
     home constant integer := (
         SELECT profile.collection_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
         WHERE generation.generation_id = grant_partition_rights.generation_id);
@@ -109,13 +109,17 @@ BEGIN
             EXECUTE format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', leaf.name);
         END IF;
     END LOOP;
-    lookup := nearsim.create_lookup(grant_partition_rights.generation_id);
-    IF nearsim.roles_exist() THEN
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer, nearsim_admin', lookup);
-    END IF;
-    IF leaf.may THEN
-        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', lookup, leaf.owner);
-    END IF;
+    FOREACH own_function IN ARRAY ARRAY[
+        nearsim.create_lookup(grant_partition_rights.generation_id),
+        nearsim.create_evidence(grant_partition_rights.generation_id)]
+    LOOP
+        IF nearsim.roles_exist() THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer, nearsim_admin', own_function);
+        END IF;
+        IF leaf.may THEN
+            EXECUTE format('ALTER FUNCTION %s OWNER TO %I', own_function, leaf.owner);
+        END IF;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS

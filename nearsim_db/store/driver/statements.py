@@ -49,7 +49,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     with_names = bool(parts)
     if leaves is not None:
         parts |= {parent: leaves.table(parent) for parent in PARENTS}
-        parts["pairs_of"] = leaves.table("pairs_of")
+        parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"

@@ -60,8 +60,8 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = pg_catalog.to
 ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 
 -- name: drop_leaves
--- Drop a generation's own tables and the function that reads them.
-DROP ROUTINE IF EXISTS {pairs_of};
+-- Drop a generation's own tables and the functions that read them.
+DROP ROUTINE IF EXISTS {pairs_of}, {evidence_of};
 DROP TABLE IF EXISTS {cluster_member}, {similar_pair}, {band}, {signature}
 
 -- name: count_generation
