@@ -9,20 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
+from functools import partial
 from io import BufferedReader
 from pathlib import Path, PurePath
 from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, decompressed
+from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, PIECE_BYTES, decompressed
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
-# Small, because it may decompress to a thousand times its size.
-_COMPRESSED_PIECE_BYTES = 1 << 12
 
 
 class _Readable(Protocol):
@@ -122,7 +121,9 @@ class InputFile:
         suffix = self.path.suffix.lower()
         try:
             if suffix in DECOMPRESSORS:
-                yield from decompressed(suffix, self._raw(_COMPRESSED_PIECE_BYTES), self._raw_again)
+                size = PIECE_BYTES[suffix]
+                reread = partial(self._raw_again, size) if self.path.is_file() else None
+                yield from decompressed(suffix, self._raw(size), reread)
             else:
                 yield from self._raw(_PIECE_BYTES)
         except DAMAGE_ERRORS as error:
@@ -150,10 +151,9 @@ class InputFile:
                 raise OSError(errno.EINVAL, "not a regular file")
             yield stream
 
-    def _raw_again(self) -> Iterator[bytes]:
-        """Yield the raw content once more, without counting it; nothing if it cannot be read twice."""
-        if self.path.is_file():
-            yield from replace(self, progress=ReadProgress())._raw(_COMPRESSED_PIECE_BYTES)
+    def _raw_again(self, size: int) -> Iterator[bytes]:
+        """Yield the raw content once more, without counting it."""
+        yield from replace(self, progress=ReadProgress())._raw(size)
 
     def _counted(self, stream: _Readable, size: int) -> Iterator[bytes]:
         while piece := stream.read1(size):
