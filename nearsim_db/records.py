@@ -82,15 +82,36 @@ class Pair:
     estimate: float
     shared_bands: int
     distance: float | None = None
+    left_title: str | None = None
+    right_title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Documents connected by pairs; `survivor` is the one to keep, `members` includes it."""
+    """Documents connected by pairs; `survivor` is the one to keep, `title` is its title, `members` includes it."""
 
     cluster: int
     survivor: str
     members: tuple[str, ...]
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMember:
+    """A document of a cluster, compared with the survivor.
+
+    `similarity` is 1 for twins of the survivor, and None for the survivor itself and for a document that is connected
+    only through others. `numbers_differ`: its numbers differ from the survivor's.
+    """
+
+    cluster: int
+    external_id: str
+    title: str | None
+    is_survivor: bool
+    similarity: float | None
+    numbers_differ: bool | None
+    source: str | None
+    published_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing.collections import open_database
-from nearsim_db.records import Cluster, Matches, Pair, Verdict
+from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import document_state, live_generation
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
@@ -81,11 +81,29 @@ class Answers:
 
         return self._stream(read)
 
-    def clusters(self) -> Generator[Cluster, None, None]:
-        """All clusters, the largest first."""
+    def clusters(self, min_size: int = 2) -> Generator[Cluster, None, None]:
+        """All clusters of at least so many documents, the largest first."""
         return self._stream(
-            lambda connection: query_rows.stream_clusters(connection, self._live(connection)[1].leaves)
+            lambda connection: query_rows.stream_clusters(
+                connection, self._live(connection)[1].leaves, min_size
+            )
         )
+
+    def cluster(self, name: str) -> Generator[ClusterMember, None, None]:
+        """The documents of a cluster, named by one of them or by its number, the survivor first.
+
+        Raises NotFoundError.
+        """
+
+        def read(connection: Connection) -> Iterator[ClusterMember]:
+            collection, generation = self._live(connection)
+            found = query_rows.find_cluster(connection, generation.leaves, collection.collection_id, name)
+            if found is None:
+                _find_document(connection, collection, name, with_text=False)
+                raise NotFoundError(f"document {name!r} is in no cluster")
+            return query_rows.stream_cluster(connection, generation.leaves, found)
+
+        return self._stream(read)
 
     def similar(
         self, external_id: str, min_similarity: float, limit: int | None = None

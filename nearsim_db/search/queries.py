@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.vectors import checked_vector
-from nearsim_db.records import Cluster, Document, Matches, Pair
+from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
 from nearsim_db.search.events import Event, Follower, choose, read
 from nearsim_db.search.explain import explain
@@ -60,9 +60,20 @@ class Queries:
         """The metric of the profile: jaccard, weighted_jaccard, cosine or euclidean."""
         return self._answers.metric()
 
-    def clusters(self) -> Generator[Cluster, None, None]:
-        """Stream all clusters, the largest first; close the generator when leaving it early."""
-        return self._answers.clusters()
+    def clusters(self, min_size: int = 2) -> Generator[Cluster, None, None]:
+        """Stream all clusters of at least so many documents, the largest first.
+
+        Close the generator when leaving it early.
+        """
+        return self._answers.clusters(min_size)
+
+    def cluster(self, name: str) -> Generator[ClusterMember, None, None]:
+        """Stream the documents of a cluster, the survivor first, then the most similar to it.
+
+        `name` is the id of one of its documents or, if no document in a cluster has that id, the cluster's number.
+        Raises NotFoundError. Close the generator when leaving it early.
+        """
+        return self._answers.cluster(name)
 
     def events(
         self, after: int | None = None, *, follow: bool = False, new: bool = False

@@ -6,12 +6,14 @@ from typing import Any, TypeVar
 
 from psycopg.rows import dict_row
 
-from nearsim_db.records import Cluster, CollectionId, Match, Pair, Verdict
+from nearsim_db.records import Cluster, ClusterMember, CollectionId, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
+
+_DIGITS_OF_BIGINT = 18  # that any number may have
 
 Row = TypeVar("Row")
 
@@ -103,13 +105,30 @@ def _with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
     return from_columns
 
 
-def stream_clusters(connection: Connection, leaves: Leaves) -> Iterator[Cluster]:
-    """Yield all clusters, largest first."""
-    return stream_rows(connection, _cluster, statement("read_clusters", leaves), name="nearsim_clusters")
+def stream_clusters(connection: Connection, leaves: Leaves, min_size: int) -> Iterator[Cluster]:
+    """Yield all clusters of at least so many documents, largest first."""
+    command, parameters = statement("read_clusters", leaves), {"min_size": max(min_size, 2)}
+    return stream_rows(connection, _cluster, command, parameters, name="nearsim_clusters")
 
 
-def _cluster(cluster: int, survivor: str, members: list[str]) -> Cluster:
-    return Cluster(cluster, survivor, tuple(members))
+def _cluster(cluster: int, survivor: str, members: list[str], title: str | None) -> Cluster:
+    return Cluster(cluster, survivor, tuple(members), title)
+
+
+def find_cluster(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, name: str
+) -> int | None:
+    """Return the number of the cluster that has a document of that external id, else of the cluster of that number."""
+    number = int(name) if name.isdecimal() and len(name) <= _DIGITS_OF_BIGINT else None
+    parameters = {"collection_id": collection_id, "name": name, "number": number}
+    found = fetch_value(connection, statement("find_cluster", leaves), parameters)
+    return None if found is None else int(found)
+
+
+def stream_cluster(connection: Connection, leaves: Leaves, cluster_id: int) -> Iterator[ClusterMember]:
+    """Yield the documents of a cluster, the survivor first, then the most similar to it."""
+    command, parameters = statement("read_cluster", leaves), {"cluster_id": cluster_id}
+    return stream_rows(connection, ClusterMember, command, parameters, name="nearsim_cluster")
 
 
 def stream_verdicts(

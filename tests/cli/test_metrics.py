@@ -39,7 +39,7 @@ def test_distances_are_shown_if_the_metric_has_one(
         ("storm", "storm-twin"): 0,
     }
     for row in rows:
-        assert list(row) == ["left", "right", *EVIDENCE, "distance"]
+        assert list(row) == ["left", "right", *EVIDENCE, "distance", "left_title", "right_title"]
         assert row["similarity"] == pytest.approx(1 / (1 + row["distance"]))
         assert row["intersection"] is row["union"] is None
     table = list(csv.DictReader(nearsim.succeed("pairs", "--format", "csv").out.splitlines()))
@@ -87,7 +87,7 @@ def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, storie
     lengths = [math.sqrt(sum(count * count for count in one.values())) for one in (a, b)]
     cosine = sum(a[word] * b[word] for word in a) / math.prod(lengths)
     rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert all(list(row) == ["left", "right", *EVIDENCE] for row in rows)
+    assert all(list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title"] for row in rows)
     assert {(row["left"], row["right"]): row["similarity"] for row in rows} == {
         ("storm", "storm-again"): pytest.approx(cosine),
         ("storm-again", "storm-twin"): pytest.approx(cosine),
@@ -103,5 +103,7 @@ def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, storie
         "union",
         "estimate",
         "shared_bands",
+        "left_title",
+        "right_title",
     ]
     assert first.split()[2:5] == ["1.0000", "-", "-"]

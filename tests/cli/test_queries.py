@@ -34,7 +34,7 @@ def test_pairs_as_json_lines(filled: CommandLine) -> None:
     rows = filled.succeed("pairs", "--format", "jsonl").rows()
     assert {(row["left"], row["right"]): (row["intersection"], row["union"]) for row in rows} == PAIRS
     for row in rows:
-        assert list(row) == ["left", "right", *EVIDENCE]
+        assert list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title"]
         assert row["similarity"] == row["intersection"] / row["union"]
 
 
@@ -51,7 +51,7 @@ def test_pairs_as_csv_by_option_or_output_name(filled: CommandLine, tmp_path: Pa
 
 def test_table_shows_the_most_similar_pairs_and_the_number_omitted(filled: CommandLine) -> None:
     heading, _, row, _, count = filled.succeed("pairs", "--limit", "1").out.splitlines()
-    assert heading.split() == ["left", "right", *EVIDENCE]
+    assert heading.split() == ["left", "right", *EVIDENCE, "left_title", "right_title"]
     assert row.split()[:3] == ["storm", "storm-twin", "1.0000"]
     assert count == "pairs: 3, of which 2 are not shown; --limit 3 or --format jsonl shows all"
     assert filled.succeed("pairs").out.splitlines()[-1] == "pairs: 3"
@@ -121,7 +121,7 @@ def test_pairs_above_a_similarity(filled: CommandLine) -> None:
 
 def test_clusters(filled: CommandLine) -> None:
     (cluster,) = filled.succeed("clusters", "--format", "jsonl").rows()
-    assert list(cluster) == ["cluster", "survivor", "members"]
+    assert list(cluster) == ["cluster", "survivor", "members", "title"]
     assert (cluster["survivor"], sorted(cluster["members"])) == (
         "storm",
         ["storm", "storm-again", "storm-twin"],
@@ -247,3 +247,53 @@ def test_json_lines_hold_any_id(nearsim: CommandLine, tmp_path: Path) -> None:
         json.loads(line) for line in nearsim.succeed("clusters", "--format", "jsonl").out.splitlines()
     ]
     assert sorted(cluster["members"]) == sorted(odd)
+
+
+@pytest.fixture
+def titled(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+    """A cluster of three with titles, of which the last is paired with the second alone, and one of two without."""
+    words = [f"word{number}" for number in range(60)]
+    texts = {"first": words, "second": [*words, *(f"more{n}" for n in range(12))], "third": [*words[12:]]}
+    texts["third"] += [f"more{n}" for n in range(14)]
+    rows = [
+        {"id": name, "title": f"Title of {name}", "text": " ".join(text), "source": "wire"}
+        for name, text in texts.items()
+    ]
+    twins = [{"id": name, "text": "no word of any other text stands in this one at all"} for name in "xy"]
+    recipe = ["--set", "shingle.scheme=bag", "--set", 'fields=["body"]', "--set", "bands.recall=0.9999"]
+    nearsim.succeed("profile", "create", "default", *recipe, "-q")
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "titled.jsonl", [*rows, *twins]), "-q")
+    return nearsim
+
+
+def test_titles_of_pairs_and_clusters_and_one_cluster(titled: CommandLine) -> None:
+    pairs = titled.succeed("pairs", "--format", "jsonl").rows()
+    titles = {(row["left"], row["right"]): (row["left_title"], row["right_title"]) for row in pairs}
+    second = "Title of second"
+    assert titles == {
+        ("first", "second"): ("Title of first", second),
+        ("second", "third"): (second, "Title of third"),
+        ("x", "y"): (None, None),
+    }
+    largest, smallest = titled.succeed("clusters", "--format", "jsonl").rows()
+    assert (largest["survivor"], largest["title"]) == ("first", "Title of first")
+    assert (smallest["members"], smallest["title"]) == (["x", "y"], None)
+    assert [
+        row["survivor"] for row in titled.succeed("clusters", "--min-size", 3, "--format", "jsonl").rows()
+    ] == ["first"]
+    members = titled.succeed("clusters", "--show", "third", "--format", "jsonl").rows()
+    assert [(row["id"], row["title"], row["similarity"]) for row in members] == [
+        ("first", "Title of first", None),
+        ("second", second, 60 / 72),
+        ("third", "Title of third", None),
+    ]
+    assert [row["is_survivor"] for row in members] == [True, False, False]
+    by_number = titled.succeed("clusters", "--show", largest["cluster"], "--format", "jsonl").rows()
+    assert by_number == members and {row["cluster"] for row in members} == {largest["cluster"]}
+    assert titled.succeed("clusters", "--show", "y", "--json").document()["members"][1]["similarity"] == 1
+    assert "no document 'nobody'" in titled.fail("clusters", "--show", "nobody")
+    assert "give either" in titled.fail("clusters", "--show", "x", "--min-size", 3, exit_code=2)
+
+
+def test_a_document_in_no_cluster(filled: CommandLine) -> None:
+    assert filled.fail("clusters", "--show", "bridge") == "error: document 'bridge' is in no cluster"

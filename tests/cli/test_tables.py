@@ -134,3 +134,25 @@ def test_generations_fit_a_terminal(terminal: Terminal) -> None:
         assert every - set(heading.split()) == missing
         if len(rows) == 1:
             assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [(140, []), (100, ["intersection", "union"]), (70, list(NUMBERS[1:])), (30, list(NUMBERS[1:]))],
+)
+def test_columns_that_the_terminal_is_too_narrow_for_are_left_out(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int, left_out: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ("left", "right", *NUMBERS, "left_title", "right_title")
+    row = ("story-003", "story-004", 0.9286, 39, 42, 0.9219, 30, "A title " * 9, "Another title " * 9)
+    titles = ("left_title", "right_title")
+    found = tables.print_fitting(
+        names, [row], optional=NUMBERS[1:], shorten=titles, wrap=["shared bands"], stream=terminal
+    )
+    assert list(found) == left_out
+    lines = terminal.getvalue().splitlines()
+    assert all(name.split()[-1] in "".join(lines[:2]) for name in names if name not in left_out)
+    if columns >= 70:
+        assert max(map(len, lines)) == columns
+        assert min(len(one) for one in lines[-1].split("  ")[-2:]) >= 17

@@ -25,8 +25,9 @@ def pairs(
 ) -> None:
     """List the verified pairs of near-duplicates.
 
-    A table lists the most similar first. Each line of jsonl has left, right, similarity, intersection, union, estimate
-    and shared_bands; the lines are in no order. Profiles of the family projection add distance; intersection and union,
+    A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
+    of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title and right_title; the
+    lines are in no order. Profiles of the family projection add distance; intersection and union,
     the numbers of features in both documents and in either, are null unless the metric is Jaccard.
     """
     chosen = formats.chosen_format(format, output)
@@ -41,21 +42,47 @@ def pairs(
 def clusters(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
+    min_size: Annotated[
+        int | None,
+        typer.Option(
+            "--min-size",
+            metavar="N",
+            min=2,
+            help="Only clusters of at least N documents.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            "--show",
+            metavar="ID",
+            help="Show one cluster: that of the document ID or, if no clustered document has that id, of that number.",
+        ),
+    ] = None,
     format: formats.AnswerFormat = None,
     output: formats.Output = None,
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the clusters of near-duplicates, largest first, each with its survivor.
+    """List the clusters of near-duplicates, largest first, each with its survivor and the survivor's title.
 
-    Each line of jsonl has cluster, survivor and members, a list; csv has a row per member.
+    Each line of jsonl has cluster, survivor, members, a list, and title; csv has a row per member. With --show there is
+    a row for each document of one cluster: id, title, is_survivor, similarity to the survivor (none if they are not a
+    pair), numbers_differ, source and published_at.
     """
+    if show is not None and min_size is not None:
+        raise UsageError("give either --show or --min-size")
     chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
-        streams.write(layouts.CLUSTERS, answers.clusters(), chosen, output, limit, quiet=quiet)
+        if show is not None:
+            streams.write(layouts.MEMBERS, answers.cluster(show), chosen, output, limit, quiet=quiet)
+        else:
+            found = answers.clusters(min_size or 2)
+            streams.write(layouts.CLUSTERS, found, chosen, output, limit, quiet=quiet)
 
 
 def similar(

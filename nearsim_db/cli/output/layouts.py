@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
-from nearsim_db.records import Cluster, Document, Match, Matches, Pair
+from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair
 from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
@@ -21,7 +21,8 @@ class Layout(Generic[Answer]):
     """How one kind of answer is written; a table is sorted by `order`, or unsorted without one.
 
     A JSON document is the array of the answers or, with a `key`, an object that has it there. `limits_rows` says
-    whether the option --limit limits the rows of this layout; `if_empty` is a table's text without any.
+    whether the option --limit limits the rows of this layout; `if_empty` is a table's text without any. A table leaves
+    out columns of `optional`, the first ones first, that its terminal is too narrow for.
     """
 
     plural: str
@@ -36,6 +37,7 @@ class Layout(Generic[Answer]):
     limits_rows: bool = True
     key: str = ""
     if_empty: str = ""
+    optional: Sequence[str] = ()
 
 
 def _pair_order(pair: Pair) -> tuple[float, str, str]:
@@ -50,7 +52,7 @@ def _cluster_rows(cluster: Cluster) -> Iterator[Row]:
 def _cluster_row(cluster: Cluster) -> Row:
     more = len(cluster.members) - _MEMBERS_SHOWN
     shown = ", ".join(cluster.members[:_MEMBERS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-    return cluster.survivor, len(cluster.members), shown
+    return cluster.survivor, cluster.title, len(cluster.members), shown
 
 
 def _match_object(match: Match) -> dict[str, object]:
@@ -96,7 +98,10 @@ def _one_row(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
 _CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches")
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
-_pair_row = attrgetter("left", "right", *_EVIDENCE)
+_PAIR_COLUMNS = ("left", "right", *_EVIDENCE, "left_title", "right_title")
+_MEMBER_FIGURES = ("is_survivor", "similarity", "numbers_differ", "source", "published_at")
+_pair_row = attrgetter(*_PAIR_COLUMNS)
+_member_row = attrgetter("cluster", "external_id", "title", *_MEMBER_FIGURES)
 _match_row = attrgetter("external_id", "title", *_EVIDENCE)
 
 
@@ -135,21 +140,37 @@ def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
 PAIRS: Layout[Pair] = Layout(
     plural="pairs",
     as_json=lambda pair: pair,
-    csv_columns=("left", "right", *_EVIDENCE),
+    csv_columns=_PAIR_COLUMNS,
     csv_rows=_one_row(_pair_row),
-    table_columns=("left", "right", *_EVIDENCE),
+    table_columns=_PAIR_COLUMNS,
     table_row=_pair_row,
     order=_pair_order,
+    shorten=("left_title", "right_title"),
     wrap=("shared_bands",),
+    optional=("intersection", "union", "estimate", "shared_bands"),
 )
 CLUSTERS: Layout[Cluster] = Layout(
     plural="clusters",
     as_json=lambda cluster: cluster,
     csv_columns=("cluster", "survivor", "member"),
     csv_rows=_cluster_rows,
-    table_columns=("survivor", "documents", "members"),
+    table_columns=("survivor", "title", "documents", "members"),
     table_row=_cluster_row,
+    shorten=("title",),
     wrap=("members",),
+)
+_MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)
+MEMBERS: Layout[ClusterMember] = Layout(
+    plural="documents of the cluster",
+    key="members",
+    as_json=lambda member: dict(zip(_MEMBER_COLUMNS, _member_row(member), strict=True)),
+    csv_columns=_MEMBER_COLUMNS,
+    csv_rows=_one_row(_member_row),
+    table_columns=_MEMBER_COLUMNS[1:],
+    table_row=lambda member: _member_row(member)[1:],
+    shorten=("title", "source"),
+    wrap=("is_survivor", "numbers_differ"),
+    optional=("published_at", "source"),
 )
 MATCHES: Layout[Match] = Layout(
     plural="similar documents",

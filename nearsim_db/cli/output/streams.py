@@ -2,7 +2,7 @@
 
 import heapq
 import io
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -116,13 +116,21 @@ def _write_table(
     for _ in answers:
         pass
     with _as_text(stream) as text:
+        left_out: Sequence[str] = ()
         if shown:
-            rows = map(layout.table_row, shown)
-            tables.print_table(
-                layout.table_columns, rows, shorten=layout.shorten, wrap=layout.wrap, stream=text
+            rows = [layout.table_row(one) for one in shown]
+            left_out = tables.print_fitting(
+                layout.table_columns,
+                rows,
+                optional=layout.optional,
+                shorten=layout.shorten,
+                wrap=layout.wrap,
+                stream=text,
             )
         if count:
             text.write(_count(layout, len(shown), answers.count, has_more=has_more))
+        if count and left_out:
+            text.write(f"left out for the width: {', '.join(left_out)}; --format csv has all columns\n")
     return len(shown)
 
 

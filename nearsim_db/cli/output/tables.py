@@ -8,7 +8,7 @@ from nearsim_db.cli.output import columns as layout
 from nearsim_db.cli.output.terminal import paint, visible, width_of
 
 _GAP, _NARROW_GAP, _FACTS_GAP = 3, 2, 2
-_SHORTEST = 12
+_SHORTEST, _READABLE = 12, 20
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
@@ -58,17 +58,49 @@ def print_table(
     _write([*heading, "─" * _total(widths, gap), *body], target)
 
 
+def print_fitting(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    optional: Sequence[str],
+    shorten: Sequence[str],
+    wrap: Sequence[str],
+    stream: TextIO,
+) -> Sequence[str]:
+    """Print a table without the first of the `optional` columns that the terminal is too narrow for; return them.
+
+    Columns of `shorten` count with up to 20 characters.
+    """
+    readable = [
+        [
+            layout.cut(visible(value), _READABLE) if name in shorten else value
+            for name, value in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
+    for amount in range(len(optional) + 1):
+        left_out = optional[:amount]
+        kept = [at for at, name in enumerate(columns) if name not in left_out]
+        names = [columns[at] for at in kept]
+        fitting = ([row[at] for at in kept] for row in readable)
+        if amount == len(optional) or fits(names, fitting, wrap=wrap, gap=_NARROW_GAP, stream=stream):
+            break
+    print_table(names, ([row[at] for at in kept] for row in rows), shorten=shorten, wrap=wrap, stream=stream)
+    return left_out
+
+
 def fits(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
     wrap: Sequence[str] = (),
+    gap: int = _GAP,
     stream: TextIO | None = None,
 ) -> bool:
     """Whether a table fits the terminal once its columns of `wrap` are broken between words."""
     cells = [[_cell(value, 4) for value in row] for row in rows]
     width = width_of(stream or sys.stdout)
-    return _total(_widths(columns, cells, (), wrap, width, _GAP), _GAP) <= width
+    return _total(_widths(columns, cells, (), wrap, width, gap), gap) <= width
 
 
 def _cell(value: object, decimals: int) -> str:
@@ -89,18 +121,29 @@ def _widths(
     excess = _total(widths, gap) - available
     # Headings longer than their cells wrap first.
     for at in sorted(range(len(columns)), key=lambda at: longest[at] >= layout.cell_width(columns[at])):
-        if excess > 0 and columns[at] in (*shorten, *wrap):
-            texts = [row[at].split() for row in cells] if columns[at] in wrap else []
-            heading = (
-                [part.rstrip() for part in layout.heading_parts(columns[at])] if columns[at] in wrap else []
-            )
-            words = [layout.cell_width(word) for text in (heading, *texts) for word in text]
-            shortest = min(_SHORTEST, longest[at]) if columns[at] in wrap else _SHORTEST
-            least = min(widths[at], max([shortest, *words]))
+        if excess > 0 and columns[at] in shorten:
+            excess -= _shorten(widths, [at for at, name in enumerate(columns) if name in shorten], excess)
+        elif excess > 0 and columns[at] in wrap:
+            heading = [part.rstrip() for part in layout.heading_parts(columns[at])]
+            texts = [heading, *(row[at].split() for row in cells)]
+            words = [layout.cell_width(word) for text in texts for word in text]
+            least = min(widths[at], max([min(_SHORTEST, longest[at]), *words]))
             reduction = min(excess, widths[at] - least)
             widths[at] -= reduction
             excess -= reduction
     return widths
+
+
+def _shorten(widths: list[int], chosen: Sequence[int], excess: int) -> int:
+    """Reduce the widest of some columns first, each down to 12 characters; return by how much in all."""
+    reduced = 0
+    while reduced < excess:
+        at = max(chosen, key=lambda at: widths[at])
+        if widths[at] <= _SHORTEST:
+            break
+        widths[at] -= 1
+        reduced += 1
+    return reduced
 
 
 def _content_widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:

@@ -183,14 +183,42 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CA
 ON CONFLICT (doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
--- Clusters by size, largest first, with survivor and members by external id in doc_id order. If documents were deleted
--- since, the first member replaces a deleted survivor and clusters of one are left out. Reads the whole table; relies
--- on document_pkey.
-SELECT member.cluster_id,
-    coalesce(max(document.external_id) FILTER (WHERE member.is_survivor),
-        (array_agg(document.external_id ORDER BY member.doc_id))[1]),
-    array_agg(document.external_id ORDER BY member.doc_id)
-FROM {cluster_member} AS member JOIN nearsim.document USING (doc_id)
-GROUP BY member.cluster_id
-HAVING count(*) > 1
-ORDER BY count(*) DESC, member.cluster_id
+-- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the
+-- survivor's title. If documents were deleted since, the first member replaces a deleted survivor and clusters of one
+-- are left out. Reads the whole table; relies on document_pkey.
+SELECT found.cluster_id, kept.external_id, found.members, kept.title
+FROM (
+    SELECT member.cluster_id, count(*) AS size, array_agg(document.external_id ORDER BY member.doc_id) AS members,
+        coalesce(max(member.doc_id) FILTER (WHERE member.is_survivor), min(member.doc_id)) AS kept_id
+    FROM {cluster_member} AS member JOIN nearsim.document USING (doc_id)
+    GROUP BY member.cluster_id
+    HAVING count(*) >= %(min_size)s
+) AS found
+JOIN nearsim.document AS kept ON kept.doc_id = found.kept_id
+ORDER BY found.size DESC, found.cluster_id
+
+-- name: find_cluster
+-- The cluster of a document, by its external id, else the cluster of that number. Relies on document_external_id_key, on
+-- the leaf's key and on its index on cluster_id.
+SELECT coalesce(
+    (SELECT member.cluster_id FROM nearsim.document JOIN {cluster_member} AS member USING (doc_id)
+        WHERE document.collection_id = %(collection_id)s AND document.external_id = %(name)s),
+    (SELECT cluster_id FROM {cluster_member} WHERE cluster_id = CAST(%(number)s AS bigint) LIMIT 1))
+
+-- name: read_cluster
+-- The documents of a cluster, the survivor first, then the most similar to it; twins have similarity 1, and documents
+-- that are no pair with the survivor none. Relies on the leaf's index on cluster_id and on the keys of the leaves.
+SELECT member.cluster_id, document.external_id, document.title, member.is_survivor,
+    CASE WHEN member.is_survivor THEN NULL WHEN own.head_id = kept.head_id THEN 1 ELSE pair.similarity END AS similarity,
+    own.numbers_digest <> kept.numbers_digest, document.source, document.published_at
+FROM {cluster_member} AS member
+JOIN nearsim.document USING (doc_id)
+LEFT JOIN {signature} AS own ON own.doc_id = member.doc_id
+LEFT JOIN LATERAL (
+    SELECT signed.head_id, signed.numbers_digest FROM {cluster_member} AS first JOIN {signature} AS signed USING (doc_id)
+    WHERE first.cluster_id = %(cluster_id)s AND first.is_survivor LIMIT 1
+) AS kept ON true
+LEFT JOIN {similar_pair} AS pair
+    ON pair.left_id = least(own.head_id, kept.head_id) AND pair.right_id = greatest(own.head_id, kept.head_id)
+WHERE member.cluster_id = %(cluster_id)s
+ORDER BY member.is_survivor DESC, similarity DESC NULLS LAST, member.doc_id

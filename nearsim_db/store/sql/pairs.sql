@@ -55,7 +55,7 @@ WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_
 -- other at similarity 1, with counts or a distance as the metric defines. The smaller doc_id is left. Reads all pairs;
 -- relies on the index on head_id and document_pkey.
 SELECT a.external_id, b.external_id, p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands,
-    p.distance
+    p.distance, a.title, b.title
 FROM (
     SELECT least(l.doc_id, r.doc_id) AS left_id, greatest(l.doc_id, r.doc_id) AS right_id,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance
