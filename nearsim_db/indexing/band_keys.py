@@ -1,11 +1,14 @@
 """Band keys of heads, which determine in which bucket a candidate is verified."""
 
+from collections.abc import Iterator
 from contextlib import closing
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
@@ -15,16 +18,19 @@ from nearsim_db.store.driver.codec import to_bigint
 Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
+_DIGEST_BYTES = 128  # of a UUID object
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
 
 
 class BandKeys:
     """Band keys of heads, sorted by doc_id, as stored: doc_ids int64 of n, keys int64 (n, bands).
 
-    Those of other heads are computed from their sketches when they are needed.
+    Those of other heads are computed from their sketches when they are needed. `signatures` are those of the same
+    heads, if there is memory for them.
     """
 
-    def __init__(self, doc_ids: Ids, keys: Ids) -> None:
+    def __init__(self, doc_ids: Ids, keys: Ids, signatures: Signatures | None = None) -> None:
+        self.signatures = signatures
         self._doc_ids = doc_ids
         self._keys = keys
         self._by_band = _is_by_band(keys)
@@ -36,21 +42,25 @@ class BandKeys:
     def load(cls, connection: Connection, context: Context) -> "BandKeys":
         """Read those of a whole generation, or none if they are too many to be kept in memory."""
         heads = signatures.count_heads(connection, context.leaves)
-        bands = context.encoder.profile.bands
-        if heads * bands * 8 > context.build_megabytes << 20:
+        bands, family = context.encoder.profile.bands, context.encoder.family
+        memory = context.build_megabytes << 20
+        if heads * bands * 8 > memory:
             return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64))
+        kept = heads * (bands * 8 + family.k * family.dtype.itemsize + _DIGEST_BYTES) <= memory
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
-        family, at = context.encoder.family, 0
-        with closing(
-            signatures.stream_head_sketches(
-                connection, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
-            )
-        ) as batches:
-            for ids, sketches in batches:
-                doc_ids[at : at + len(ids)] = ids
-                keys[at : at + len(ids)] = to_bigint(context.encoder.band_keys(sketches))
-                at += len(ids)
-        return cls(doc_ids[:at], keys[:at])
+        sketches = np.empty((heads if kept else 0, family.k), family.dtype)
+        digests, at = list[UUID](), 0
+        for one in _stream(connection, context, with_digests=kept):
+            end = at + len(one.doc_ids)
+            doc_ids[at:end] = one.doc_ids
+            keys[at:end] = to_bigint(context.encoder.band_keys(one.sketches))
+            if kept:
+                sketches[at:end] = one.sketches
+                digests += one.digests
+            at = end
+        distinct = kept and len(set(digests)) == at
+        known = Signatures(doc_ids[:at], sketches[:at], digests, distinct=True) if distinct else None
+        return cls(doc_ids[:at], keys[:at], known)
 
     def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Ids:
         """Return the pairs, (m, 2), of those links that no bucket before theirs links.
@@ -93,6 +103,18 @@ class BandKeys:
         keys = np.concatenate((self._keys[rows[known]], to_bigint(context.encoder.band_keys(read.sketches))))
         order = np.argsort(found)
         return BandKeys(found[order], keys[order])
+
+
+def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:
+    """Yield the signatures of all heads in order, in batches; without digests these are empty."""
+    leaves, family = context.leaves, context.encoder.family
+    layout = (family.dtype, family.k, _SKETCHES_PER_BATCH)
+    if with_digests:
+        with closing(signatures.stream_heads(connection, leaves, *layout)) as batches:
+            yield from batches
+    else:
+        with closing(signatures.stream_head_sketches(connection, leaves, *layout)) as sketches:
+            yield from (Signatures(*batch, ()) for batch in sketches)
 
 
 def _table_of(doc_ids: Ids) -> Ids | None:

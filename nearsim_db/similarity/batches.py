@@ -54,11 +54,15 @@ def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Stored signatures of heads: doc_ids int64 of n, sketches (n, k), digests n UUIDs."""
+    """Stored signatures of heads: doc_ids int64 of n, sketches (n, k), digests n UUIDs.
+
+    `distinct` if no two digests are known to be equal without comparing them.
+    """
 
     doc_ids: NDArray[np.int64]
     sketches: NDArray[np.generic]
     digests: Sequence[UUID]
+    distinct: bool = False
 
     def take(self, chosen: NDArray[np.bool_]) -> "Signatures":
         """Return the signatures selected by a mask."""

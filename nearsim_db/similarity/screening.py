@@ -1,12 +1,13 @@
 """Screening: drops candidates whose sketches rule out a pair, before exact verification."""
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.batches import Signatures
@@ -18,6 +19,7 @@ _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positi
 _STANDARD_ERRORS = (
     5  # with k = 128 this loses one pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
 )
+_NOTHING: tuple[None, None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +105,35 @@ class FeatureCache:
     """
 
     def __init__(self, capacity_bytes: int = 128 << 20) -> None:
-        self._entries = LRUCache[int, tuple[UUID, NDArray[Any]]](
-            capacity_bytes, getsizeof=lambda entry: min(entry[1].nbytes, capacity_bytes)
-        )
+        self._entries: OrderedDict[int, tuple[UUID, NDArray[Any]]] = OrderedDict()
+        self._capacity = capacity_bytes
+        self._bytes = 0
         self._lock = Lock()
 
     def get(self, doc_id: int, digest: UUID) -> NDArray[Any] | None:
         """Return the features of a document, None unless they are cached under that digest."""
+        return self.get_all([doc_id], [digest])[0]
+
+    def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
+        """Return the features of several documents, as `get` does."""
+        entries, found = self._entries, list[NDArray[Any] | None]()
         with self._lock:
-            entry = self._entries.get(doc_id)
-        return entry[1] if entry is not None and entry[0] == digest else None
+            for doc_id, digest in zip(doc_ids, digests, strict=True):
+                stored, features = entries.get(doc_id, _NOTHING)
+                # The same object in most cases; to compare two takes longer than the rest.
+                if stored is digest or stored == digest:
+                    entries.move_to_end(doc_id)
+                    found.append(features)
+                else:
+                    found.append(None)
+        return found
 
     def put(self, doc_id: int, digest: UUID, features: NDArray[Any]) -> None:
         """Cache a document's features, evicting the least recently used."""
         with self._lock:
-            self._entries.pop(doc_id, None)
+            if doc_id in self._entries:
+                self._bytes -= self._entries.pop(doc_id)[1].nbytes
             self._entries[doc_id] = (digest, features)
+            self._bytes += features.nbytes
+            while self._bytes > self._capacity and len(self._entries) > 1:
+                self._bytes -= self._entries.popitem(last=False)[1][1].nbytes

@@ -14,7 +14,7 @@ class Settings:
     """`database_url` is None to use the embedded server; `home` contains its data.
 
     Workers delete events older than `keep_events`, an age such as "7 days", or none. Each process of a build keeps up
-    to `build_megabytes` of band keys in memory.
+    to `build_megabytes` of band keys and sketches in memory.
     """
 
     database_url: str | None

@@ -97,6 +97,16 @@ def stream_head_sketches(
             yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)
 
 
+def stream_heads(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
+) -> Generator[Signatures, None, None]:
+    """Yield the signatures of all heads in order, `batch` at a time."""
+    with driver(connection).cursor(name="nearsim_heads", binary=True) as cursor:
+        cursor.execute(statement("stream_heads", leaves))
+        while rows := cursor.fetchmany(batch):
+            yield _signatures(rows, dtype, k)
+
+
 def sample_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
 ) -> NDArray[np.generic]:

@@ -1,6 +1,6 @@
 """verify: from candidates to pairs, decided on the similarity of their features."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -21,22 +21,22 @@ Features = dict[int, NDArray[Any]]  # features by row of the signatures
 
 
 def verify_candidates(
-    connection: Connection, context: Context, candidates: NDArray[np.int64]
+    connection: Connection,
+    context: Context,
+    candidates: NDArray[np.int64],
+    known: Signatures | None = None,
 ) -> VerifiedPairs:
     """Return the pairs among candidates: (m, 2) int64 of candidate heads, the smaller first.
 
-    Candidates that are no longer heads are left out.
+    Candidates that are no longer heads are left out. `known` are signatures, sorted by doc_id, that need not be read
+    if they include those of all candidates.
     """
     context.count("linked", len(candidates))
-    family = context.encoder.family
-    doc_ids = np.unique(candidates)
-    signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
-    candidates = _without_duplicates(context, signed, candidates)
+    signed, rows = _signatures_of(connection, context, candidates, known)
     if not len(signed.doc_ids):
         return _no_pairs()
-    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
-    present = (signed.doc_ids[rows] == candidates).all(axis=1)
-    screened = screen(context.encoder, signed, rows[present, 0], rows[present, 1])
+    rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
+    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1])
     context.count("candidates", screened.candidates)
     context.count("screened", len(screened.left))
 
@@ -71,18 +71,13 @@ def verify_screened(
 
 
 def read_features(
-    connection: Connection, context: Context, signed: Signatures, rows: Iterable[int]
+    connection: Connection, context: Context, signed: Signatures, rows: Sequence[int]
 ) -> Features:
     """Return the features of rows of `signed`, from the cache or the text, if the text still has the digest."""
-    found: Features = {}
-    missing: dict[int, int] = {}
-    for row in rows:
-        doc_id = int(signed.doc_ids[row])
-        cached = context.cache.get(doc_id, signed.digests[row])
-        if cached is None:
-            missing[doc_id] = row
-        else:
-            found[row] = cached
+    doc_ids = signed.doc_ids[rows].tolist()
+    cached = context.cache.get_all(doc_ids, [signed.digests[row] for row in rows])
+    found = {row: features for row, features in zip(rows, cached, strict=True) if features is not None}
+    missing = {doc_id: row for doc_id, row in zip(doc_ids, rows, strict=True) if row not in found}
     if not missing:
         return found
     with closing(
@@ -117,19 +112,36 @@ def current_features(
     return found
 
 
-def _without_duplicates(
-    context: Context, signed: Signatures, candidates: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _signatures_of(
+    connection: Connection, context: Context, candidates: NDArray[np.int64], known: Signatures | None
+) -> tuple[Signatures, NDArray[np.int64]]:
+    """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
+    if known is not None and ((rows := _rows_of(known, candidates)) >= 0).all():
+        return known, rows
+    family = context.encoder.family
+    doc_ids = np.unique(candidates)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    return signed, _rows_of(signed, candidates)
+
+
+def _rows_of(signed: Signatures, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(signed.doc_ids):
+        return np.full(candidates.shape, -1, np.int64)
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
+    return np.where(signed.doc_ids[rows] == candidates, rows, -1)
+
+
+def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
+    if signed.distinct:
+        return rows
     labels: dict[UUID, int] = {}
     label = np.array([labels.setdefault(digest, len(labels)) for digest in signed.digests], np.int64)
     if len(labels) == len(label):
-        return candidates
-    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(label) - 1)
-    present = (signed.doc_ids[rows] == candidates).all(axis=1)
-    duplicate = present & (label[rows[:, 0]] == label[rows[:, 1]])
+        return rows
+    duplicate = label[rows[:, 0]] == label[rows[:, 1]]
     context.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
-    apart: NDArray[np.int64] = candidates[~duplicate]
+    apart: NDArray[np.int64] = rows[~duplicate]
     return apart
 
 

@@ -37,6 +37,10 @@ FROM twins WHERE signature.doc_id = twins.doc_id AND signature.head_id IS DISTIN
 -- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
 SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
 
+-- name: stream_heads
+-- Signatures of all heads in order, for verification. Reads the whole table; relies on the leaf's key for the order.
+SELECT doc_id, sketch, feature_digest FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
+
 -- name: sample_sketches
 -- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
 SELECT doc_id, sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
