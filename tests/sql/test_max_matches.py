@@ -111,7 +111,9 @@ def test_few_rows_are_read_for_a_document_with_many_matches(database_url: str) -
                 assert {table: scans for table, scans, _ in read if scans} == {}
                 assert [rows <= most for table, _, rows in read if table == "document"] == [True]
         with psycopg.connect(database_url) as other:
-            evidence = other.execute("SELECT is_pair, are_twins FROM nearsim.why('near-7', 'near-8')").fetchall()
+            evidence = other.execute(
+                "SELECT is_pair, are_twins FROM nearsim.why('near-7', 'near-8')"
+            ).fetchall()
             assert evidence == [(True, False)]
             assert {table: scans for table, scans, _ in other.execute(READ).fetchall() if scans} == {}
         with psycopg.connect(database_url, autocommit=True) as other:
@@ -124,4 +126,6 @@ READ = sql.SQL(
     "SELECT relname, seq_scan, idx_tup_fetch FROM pg_stat_xact_user_tables"
     " WHERE relname IN ('document', 'signature_1', 'similar_pair_1', 'band_1')"
 )
-FUNCTIONS = "SELECT proname FROM pg_proc WHERE pronamespace = CAST('nearsim_index' AS regnamespace) ORDER BY 1"
+FUNCTIONS = (
+    "SELECT proname FROM pg_proc WHERE pronamespace = CAST('nearsim_index' AS regnamespace) ORDER BY 1"
+)
