@@ -2,6 +2,7 @@
 
 import math
 import random
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,7 +20,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE, count_overlaps, reach_mask
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.similarity.screening import FeatureCache, Screened, screen
+from nearsim_db.similarity.screening import ENTRY_BYTES, FeatureCache, Screened, screen
 from tests.builders.plain_text import every_backend
 
 K = 128
@@ -201,7 +202,7 @@ def test_the_cache_returns_entries_of_the_same_digest_only() -> None:
 
 
 def test_the_cache_evicts_the_least_recently_used() -> None:
-    cache, digest = FeatureCache(capacity_bytes=3 * 80), uuid4()
+    cache, digest = FeatureCache(capacity_bytes=3 * (80 + ENTRY_BYTES)), uuid4()
     for doc_id in (1, 2, 3):
         cache.put(doc_id, digest, ids(10))
     assert cache.get(1, digest) is not None
@@ -210,7 +211,7 @@ def test_the_cache_evicts_the_least_recently_used() -> None:
 
 
 def test_entry_larger_than_the_cache_is_kept_alone() -> None:
-    cache, digest = FeatureCache(capacity_bytes=100), uuid4()
+    cache, digest = FeatureCache(capacity_bytes=100 + ENTRY_BYTES), uuid4()
     cache.put(1, digest, ids(5))
     cache.put(2, digest, ids(1_000))
     assert [doc_id for doc_id in (1, 2) if cache.get(doc_id, digest) is not None] == [2]
@@ -219,7 +220,7 @@ def test_entry_larger_than_the_cache_is_kept_alone() -> None:
 
 
 def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
-    cache, digest = FeatureCache(capacity_bytes=320), uuid4()
+    cache, digest = FeatureCache(capacity_bytes=2 * (160 + ENTRY_BYTES)), uuid4()
     for doc_id in (1, 2, 3):
         cache.put(doc_id, digest, np.ones(10, FEATURE))
     assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [2, 3]
@@ -228,11 +229,25 @@ def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
 @settings(max_examples=100)
 @given(puts=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 20)), max_size=40))
 def test_cache_stays_within_its_capacity(puts: list[tuple[int, int]]) -> None:
-    cache, digest = FeatureCache(capacity_bytes=400), uuid4()
+    capacity = 3 * (160 + ENTRY_BYTES)
+    cache, digest = FeatureCache(capacity), uuid4()
     for doc_id, count in puts:
         cache.put(doc_id, digest, ids(count))
         held = [found for one in range(1, 9) if (found := cache.get(one, digest)) is not None]
-        assert sum(found.nbytes for found in held) <= 400
+        assert sum(found.nbytes + ENTRY_BYTES for found in held) <= capacity
         latest = cache.get(doc_id, digest)
         assert latest is not None
         assert len(latest) == count
+
+
+def test_the_cache_counts_the_memory_of_its_entries() -> None:
+    capacity, digests = 4 << 20, [uuid4() for _ in range(10_000)]
+    tracemalloc.start()
+    try:
+        cache = FeatureCache(capacity)
+        for doc_id, digest in enumerate(digests):
+            cache.put(1_000_000 + doc_id, digest, ids(200))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.9 * capacity < held < 1.1 * capacity
