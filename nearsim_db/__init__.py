@@ -17,6 +17,7 @@ from nearsim_db.records import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from nearsim_db.index import Index
     from nearsim_db.search.result_set import Deduper
     from nearsim_db.similarity.recipe import Recipe
@@ -38,6 +39,7 @@ __all__ = [
     "Pair",
     "Recipe",
     "Reject",
+    "__version__",
 ]
 
 _LAZY = {
@@ -52,9 +54,13 @@ logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import classes that need other libraries on first access."""
+    """Import classes that need other libraries on first access; `__version__` is that of the installed package."""
     if name in _LAZY:
         from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("nearsim-db")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -171,9 +171,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        import nearsim_db
 
-        typer.echo(f"nearsim {version('nearsim-db')}")
+        typer.echo(f"nearsim {nearsim_db.__version__}")
         raise typer.Exit
 
 

@@ -145,7 +145,7 @@ Jobs = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 
 
-def input_path(text: str) -> Path:
+def path(text: str) -> Path:
     """Return a path to read. Raises UsageError for a URL, which is not downloaded."""
     if "://" in text:
         raise UsageError(
@@ -158,7 +158,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
-        parser=input_path,
+        parser=path,
         help="JSON lines, CSV, TSV (also .gz, .zst), Parquet, text files, or folders of text files.",
         show_default=False,
     ),
@@ -244,6 +244,7 @@ MinSimilarity = Annotated[
     float,
     typer.Option(
         "--min-similarity",
+        metavar="SIMILARITY",
         min=0.0,
         max=1.0,
         help="Lowest similarity to report, at or above the profile's threshold. A distance d is 1 / (1 + d).",
@@ -254,6 +255,7 @@ Limit = Annotated[
     typer.Option(
         "--limit",
         "-n",
+        metavar="N",
         min=1,
         help="Maximum number of rows. (default: all; 50 for a table on standard output)",
         show_default=False,
@@ -272,7 +274,12 @@ OutputDelimiter = Annotated[
 ExportLimit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=1, help="Maximum number of documents. (default: all)", show_default=False
+        "--limit",
+        "-n",
+        metavar="N",
+        min=1,
+        help="Maximum number of documents. (default: all)",
+        show_default=False,
     ),
 ]
 MatchLimit = Annotated[
@@ -280,6 +287,7 @@ MatchLimit = Annotated[
     typer.Option(
         "--limit",
         "-n",
+        metavar="N",
         min=1,
         help="Maximum number of matches of each document: the first by estimate. (default: all)",
         show_default=False,

@@ -12,11 +12,13 @@ from nearsim_db.search import document_state, live_generation
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
 from nearsim_db.store import collection_rows, generation_rows, query_rows
+from nearsim_db.store.attached.attachments import find_attachment
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.work import backlog
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.profile import Profile
@@ -54,6 +56,33 @@ class Answers:
             return [
                 live_generation.choose_newest(connection, self._collection, existing, name) for name in names
             ]
+
+    def collection(self) -> dict[str, Any]:
+        """The collection: its documents, the table it follows, its profiles, and the changes that are queued."""
+        with self._database.transaction() as connection:
+            collection, _ = self._generations(connection)
+            attachment = find_attachment(connection, collection.collection_id)
+            documents = collection_rows.count_documents(connection, collection.collection_id)
+            waiting = backlog.count_changes(connection, collection.collection_id)
+        profiles = [
+            {"profile": one.profile, "state": one.state, "threshold": one.recipe["match"]["threshold"]}
+            for one in self.generations()
+        ]
+        return {
+            "collection": collection.name,
+            "documents": documents,
+            "follows": attachment and (attachment.table or "a dropped table"),
+            "changes_waiting": waiting,
+            "profiles": profiles,
+            "created_at": collection.created_at,
+        }
+
+    def least_similarity(self) -> tuple[str, float, float]:
+        """The live profile's name, its threshold, and the least similarity that it stores."""
+        generation = self._ask(lambda connection: self._live(connection)[1])
+        threshold = float(generation.recipe["match"]["threshold"])
+        is_distance = _metric(generation) == "euclidean"
+        return generation.profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
     def verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
         """The verdicts on pairs, the newest first."""

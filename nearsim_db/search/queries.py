@@ -60,6 +60,10 @@ class Queries:
         """The metric of the profile: jaccard, weighted_jaccard, cosine or euclidean."""
         return self._answers.metric()
 
+    def least_similarity(self) -> tuple[str, float, float]:
+        """The profile, its threshold, and the least similarity that it stores; another value if that is a distance."""
+        return self._answers.least_similarity()
+
     def clusters(self, min_size: int = 2) -> Generator[Cluster, None, None]:
         """Stream all clusters of at least so many documents, the largest first.
 

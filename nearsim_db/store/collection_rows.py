@@ -87,6 +87,16 @@ def _insert_collection(connection: Connection, name: str, *, temporary: bool) ->
     return fetch_value(connection, statement("create_collection"), parameters) is not None
 
 
+def rename_collection(connection: Connection, name: str, new_name: str) -> None:
+    """Rename a collection. Raises NotFoundError, and ConflictError if the new name is taken or not allowed."""
+    collection = get_collection(connection, name)
+    _refuse_name(new_name)
+    if find_collection(connection, new_name) is not None:
+        raise ConflictError(f"collection {new_name!r} already exists")
+    parameters = {"collection_id": collection.collection_id, "name": new_name}
+    driver(connection).execute(statement("rename_collection"), parameters)
+
+
 def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
     parameters = {"collection_id": collection.collection_id}

@@ -227,3 +227,8 @@ class Database:
         """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""
         with self.transaction() as connection:
             return collection_rows.create_collection(connection, name)
+
+    def rename_collection(self, name: str, new_name: str) -> None:
+        """Rename a collection. Raises NotFoundError, and ConflictError as `create_collection` does."""
+        with self.transaction() as connection:
+            collection_rows.rename_collection(connection, name, new_name)

@@ -98,3 +98,11 @@ def test_collection_and_profile_from_the_environment(filled: CommandLine) -> Non
     elsewhere = CommandLine({**filled.environment, "NEARSIM_COLLECTION": "news"})
     assert "'news'" in elsewhere.fail("pairs")
     assert len(elsewhere.succeed("pairs", "-c", "default", "--json").document()) == 3
+
+
+def test_help_names_every_value() -> None:
+    """No option shows the name of a type of Python instead of what it takes."""
+    for path, command in every_command(get_command(app)):
+        for one in command.params:
+            is_value = one.param_type_name == "option" and not one.is_flag
+            assert not is_value or one.metavar or hasattr(one.type, "choices"), (path, one.opts)

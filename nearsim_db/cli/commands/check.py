@@ -23,7 +23,7 @@ _Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE",
-        parser=options.input_path,
+        parser=options.path,
         help="Files as for ingest; or give --text.",
         show_default=False,
     ),
@@ -39,8 +39,10 @@ _ExitCode = Annotated[
 
 def check(
     files: _Files = None,
-    text: Annotated[str | None, typer.Option("--text", help="Text to check, instead of files.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of --text.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="Text to check, instead of files.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of --text.")] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
@@ -70,8 +72,8 @@ def check(
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     chosen = formats.chosen_format(format, output)
+    from nearsim_db.cli.output import advice, layouts, streams, terminal
     from nearsim_db.cli.output import ingest as ingest_output
-    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
@@ -91,8 +93,9 @@ def check(
         layout = layouts.CHECKS if limit is None else layouts.LIMITED_CHECKS
         streams.write(layout, answers.stream(), chosen, output, None, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
+        warnings = [*beside.warnings, *advice.of_unstored(index, collection, min_similarity)]
     ingest_output.print_rejects(summary, rejects, sys.stderr)
-    terminal.print_warnings(beside.warnings)
+    terminal.print_warnings(warnings)
     if answers.limited and not quiet:
         terminal.print_info(f"documents with more matches than --limit {limit} lists: {answers.limited:,}")
     if writer.count and not answers.count:

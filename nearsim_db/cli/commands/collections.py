@@ -1,4 +1,4 @@
-"""Commands for collections: create, list, delete."""
+"""Commands for collections: create, list, show, rename, delete."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,6 +6,7 @@ import typer
 
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.commands.documents import confirm
+from nearsim_db.cli.formats import Format
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 collections = typer.Typer(
     no_args_is_help=True,
-    help="Create, list and delete collections: sets of documents to compare.",
+    help="Create, list, show, rename and delete collections: sets of documents to compare.",
 )
 
 _NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
@@ -67,6 +68,43 @@ def _described(database: "Database") -> "Generator[dict[str, object], None, None
             "follows": follows.get(one.name),
             "created_at": one.created_at,
         }
+
+
+@collections.command(epilog="Example: nearsim collection show news")
+def show(name: Name, format: formats.ResultFormat = Format.TABLE) -> None:
+    """Show a collection: its documents, the table it follows, its profiles, and what is queued."""
+    from nearsim_db.cli.output import tables
+    from nearsim_db.cli.output.documents import print_document
+    from nearsim_db.search.answers import open_answers
+
+    with open_answers(name) as answers:
+        found = answers.collection()
+    if format.is_machine:
+        print_document(format, found)
+        return
+    profiles = [
+        f"{one['profile']} ({one['state']}, threshold {one['threshold']:g})" for one in found["profiles"]
+    ]
+    tables.print_facts(
+        {key.replace("_", " "): value for key, value in found.items()}
+        | {"profiles": "\n".join(profiles) or "none yet; ingest creates one"}
+    )
+
+
+@collections.command(epilog="Example: nearsim collection rename news wire")
+def rename(
+    name: Name,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
+    quiet: options.Quiet = False,
+) -> None:
+    """Rename a collection; its documents, indexes and queued work are kept."""
+    from nearsim_db.cli.output import terminal
+    from nearsim_db.indexing.collections import open_database
+
+    with open_database() as database:
+        database.rename_collection(name, new_name)
+    if not quiet:
+        terminal.print_info(f"renamed collection {name} to {new_name}")
 
 
 @collections.command(epilog="Example: nearsim collection delete news --yes")

@@ -31,6 +31,7 @@ def curve(
         float | None,
         typer.Option(
             "--threshold",
+            metavar="SIMILARITY",
             help="Threshold at which to measure false negatives and false positives. "
             "(default: that of the profile or recipe)",
             show_default=False,

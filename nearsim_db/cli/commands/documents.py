@@ -126,9 +126,18 @@ def is_interactive(*, yes: bool) -> bool:
 
 
 def confirm(question: str, *, yes: bool = False) -> None:
-    """Ask for confirmation on a terminal unless --yes is given. Raises typer.Abort on a refusal."""
-    if is_interactive(yes=yes):
-        typer.confirm(question, abort=True, err=True)
+    """Ask for confirmation on a terminal unless --yes is given. Raises typer.Exit(1) on a refusal."""
+    if is_interactive(yes=yes) and not _is_confirmed(question):
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(1)
+
+
+def _is_confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        # What Typer makes of Ctrl-C, with the exit code of a refusal.
+        raise KeyboardInterrupt from None
 
 
 def _in_words(name: str) -> str:

@@ -31,12 +31,13 @@ def pairs(
     the numbers of features in both documents and in either, are null unless the metric is Jaccard.
     """
     chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import advice, layouts, streams, terminal
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
         streams.write(layout, answers.pairs(min_similarity), chosen, output, limit, quiet=quiet)
+        terminal.print_warnings(advice.of_unstored(answers, collection, min_similarity))
 
 
 def clusters(
@@ -87,12 +88,14 @@ def clusters(
 
 def similar(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a stored document.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Text to look up.")] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Text to look up.")] = None,
     file: Annotated[
         Path | None,
         typer.Option("--file", metavar="PATH", help="File that holds the text; - for standard input."),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of --text or --file.")] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of --text or --file.")
+    ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
@@ -128,11 +131,13 @@ def similar(
 def _similar_to_stored(
     id: str, collection: str, profile: str | None, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
+    from nearsim_db.cli.output import advice
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
         found, warning = answers.similar(id, min_similarity, limit)
-    return found, [] if warning is None else [warning]
+        unstored = advice.of_unstored(answers, collection, min_similarity)
+    return found, [*([] if warning is None else [warning]), *unstored]
 
 
 def _similar_to_text(
@@ -143,10 +148,12 @@ def _similar_to_text(
     min_similarity: float,
     limit: int | None,
 ) -> "tuple[Matches, list[str]]":
+    from nearsim_db.cli.output import advice
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
-        return index.similar_to_text(body, title, min_similarity, limit), index.warnings
+        found = index.similar_to_text(body, title, min_similarity, limit)
+        return found, [*index.warnings, *advice.of_unstored(index, collection, min_similarity)]
 
 
 def _content(file: Path) -> str:

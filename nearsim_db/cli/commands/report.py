@@ -18,7 +18,7 @@ def report(
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of the page.")] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = None,
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
     ] = 25,

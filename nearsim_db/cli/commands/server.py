@@ -17,19 +17,36 @@ db = typer.Typer(
 )
 
 
+Patience = Annotated[
+    float,
+    typer.Option(
+        "--patience",
+        min=0,
+        metavar="SECONDS",
+        help="Longest time that a step waits for other transactions.",
+    ),
+]
+
+
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
-def init(
-    patience: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Longest time that a step waits for other transactions.",
-        ),
-    ] = 300.0,
-    quiet: options.Quiet = False,
-) -> None:
+def init(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use."""
+    _upgrade(patience, quiet)
+
+
+@db.command(epilog="Example: nearsim db upgrade --patience 60")
+def upgrade(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
+    """Upgrade the schema nearsim while it is in use; fails if the database has none."""
+    from nearsim_db.errors import SchemaError
+    from nearsim_db.store.database import Database
+    from nearsim_db.store.url import database_url
+
+    if Database.inspect(database_url()).revision is None:
+        raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
+    _upgrade(patience, quiet)
+
+
+def _upgrade(patience: float, quiet: bool) -> None:
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database

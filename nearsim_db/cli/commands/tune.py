@@ -23,7 +23,7 @@ _Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE",
-        parser=options.input_path,
+        parser=options.path,
         help="Files as for ingest; or give --collection.",
         show_default=False,
     ),
@@ -52,14 +52,24 @@ _Labels = Annotated[
 ]
 _Recall = Annotated[
     float,
-    typer.Option("--recall", help="Share of the pairs at the threshold that must be found, between 0 and 1."),
+    typer.Option(
+        "--recall",
+        metavar="SHARE",
+        help="Share of the pairs at the threshold that must be found, between 0 and 1.",
+    ),
 ]
 _Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", "-t", help="Threshold to use instead of proposing one.", show_default=False),
+    typer.Option(
+        "--threshold",
+        "-t",
+        metavar="SIMILARITY",
+        help="Threshold to use instead of proposing one.",
+        show_default=False,
+    ),
 ]
 _Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number of documents to sample.")]
-_Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")]
+_Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")]
 
 
 def tune(

@@ -1,5 +1,6 @@
 """Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
@@ -9,6 +10,7 @@ from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches,
 from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
+_NUMBERS = re.compile(r"([0-9]+)")
 
 Answer = TypeVar("Answer")
 Measured = TypeVar("Measured", Pair, Match)
@@ -40,8 +42,21 @@ class Layout(Generic[Answer]):
     optional: Sequence[str] = ()
 
 
-def _pair_order(pair: Pair) -> tuple[float, str, str]:
-    return -pair.similarity, pair.left, pair.right
+def _natural(id: str) -> tuple[str | int, ...]:
+    """Return a key that orders the numbers in ids as numbers: a2 before a10."""
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(id)))
+
+
+def _pair_order(pair: Pair) -> tuple[object, ...]:
+    return -pair.similarity, _natural(pair.left), _natural(pair.right)
+
+
+def _match_order(match: Match) -> tuple[object, ...]:
+    return -match.similarity, _natural(match.external_id)
+
+
+def _cluster_order(cluster: Cluster) -> tuple[object, ...]:
+    return -len(cluster.members), _natural(cluster.survivor)
 
 
 def _cluster_rows(cluster: Cluster) -> Iterator[Row]:
@@ -60,9 +75,9 @@ def _match_object(match: Match) -> dict[str, object]:
     return values if match.distance is None else values | {"distance": match.distance}
 
 
-def _check_order(check: Check) -> tuple[float, str]:
+def _check_order(check: Check) -> tuple[object, ...]:
     document, matches = check
-    return -max((match.similarity for match in matches), default=0.0), document.external_id
+    return -max((match.similarity for match in matches), default=0.0), _natural(document.external_id)
 
 
 def _check_row(check: Check) -> Row:
@@ -157,6 +172,7 @@ CLUSTERS: Layout[Cluster] = Layout(
     table_columns=("survivor", "title", "documents", "members"),
     table_row=_cluster_row,
     shorten=("title",),
+    order=_cluster_order,
     wrap=("members",),
 )
 _MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)
@@ -179,6 +195,7 @@ MATCHES: Layout[Match] = Layout(
     csv_rows=_one_row(_match_row),
     table_columns=("id", "title", *_EVIDENCE),
     table_row=_match_row,
+    order=_match_order,
     shorten=("title",),
     wrap=("shared_bands",),
 )

@@ -21,6 +21,10 @@ ORDER BY name
 INSERT INTO nearsim.collection (name, temporary) VALUES (%(name)s, %(temporary)s)
 ON CONFLICT DO NOTHING RETURNING collection_id
 
+-- name: rename_collection
+-- Rename a collection. Relies on collection_pkey.
+UPDATE nearsim.collection SET name = %(name)s WHERE collection_id = %(collection_id)s
+
 -- name: delete_collection
 -- Delete a collection with its documents and profiles. Relies on collection_pkey.
 DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s

@@ -1,0 +1,99 @@
+"""Collections shown and renamed; prompts; the version; similarities that an index does not store."""
+
+import os
+import pty
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import nearsim_db
+from nearsim_db.store.driver import Engine
+from tests.builders.command_line import STORM, CommandLine, unlike_any_other, write_jsonl
+
+
+def test_a_collection_is_shown_and_renamed(filled: CommandLine) -> None:
+    filled.succeed("collection", "create", "other", "-q")
+    shown = filled.succeed("collection", "show", "default", "--json").document()
+    assert (shown["collection"], shown["documents"], shown["follows"]) == ("default", 5, None)
+    assert shown["profiles"] == [{"profile": "default", "state": "live", "threshold": 0.7}]
+    assert (
+        filled.succeed("collection", "rename", "default", "wire").err
+        == "renamed collection default to wire\n"
+    )
+    assert len(filled.succeed("pairs", "-c", "wire", "--json").document()) == 3
+    text = " ".join(filled.succeed("collection", "show", "wire").out.split())
+    assert "documents 5" in text and "profiles default (live, threshold 0.7)" in text
+    assert "'other' already exists" in filled.fail("collection", "rename", "wire", "other")
+    assert "does not exist" in filled.fail("collection", "rename", "default", "x")
+    assert "cannot be named" in filled.fail("collection", "rename", "wire", " x")
+
+
+def test_a_schema_is_upgraded_only_if_there_is_one(nearsim: CommandLine, engine: Engine) -> None:
+    assert "is at revision" in nearsim.succeed("db", "upgrade").err
+    with engine.begin() as connection:
+        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
+    assert nearsim.fail("db", "upgrade").endswith("create it with: nearsim db init")
+
+
+def test_a_lower_similarity_than_the_index_stores_is_pointed_out(filled: CommandLine) -> None:
+    expected = (
+        "warning: profile default has no pair below similarity 0.7, its threshold; to find pairs from 0.3: "
+        "nearsim reindex start --threshold 0.3\n"
+    )
+    for question in (
+        ["pairs"],
+        ["similar", "storm"],
+        ["similar", "--text", STORM],
+        ["check", "--text", STORM],
+    ):
+        assert filled.succeed(*question, "--min-similarity", 0.3, "--format", "jsonl").err == expected
+        assert filled.succeed(*question, "--min-similarity", 0.7, "--format", "jsonl").err == ""
+
+
+def test_ties_on_screen_are_in_the_order_of_numbers(nearsim: CommandLine, tmp_path: Path) -> None:
+    texts = [unlike_any_other(0), unlike_any_other(1)]
+    names = ["a10", "a9", "a100", "a2"]
+    records = ({"id": name, "text": texts[at % 2]} for at, name in enumerate(names))
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "in.jsonl", records), "-q")
+    assert [row["left"] for row in nearsim.succeed("pairs", "--json").document()] == ["a10", "a9"]
+    shown = [line.split()[:2] for line in nearsim.succeed("pairs", "-q").out.splitlines()[2:]]
+    assert shown == [["a9", "a2"], ["a10", "a100"]]
+    survivors = [line.split()[0] for line in nearsim.succeed("clusters", "-q").out.splitlines()[2:]]
+    assert survivors == ["a9", "a10"]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert nearsim_db.__version__ == version("nearsim-db")
+
+
+PROGRAM = """
+import typer
+from nearsim_db.cli.commands.documents import confirm
+from nearsim_db.cli.failures import Commands
+
+app = typer.Typer(cls=Commands)
+app.callback()(lambda: None)
+
+@app.command()
+def drop() -> None:
+    confirm("Delete it?")
+
+app(["drop"])
+"""
+
+
+@pytest.mark.parametrize(("keys", "exit_code"), [(b"\x03", 130), (b"n\n", 1), (b"y\n", 0)])
+def test_exit_code_of_an_answer_at_a_prompt(keys: bytes, exit_code: int) -> None:
+    ours, theirs = pty.openpty()
+    command = ["setsid", "--ctty", "--wait", sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while b"Delete it?" not in shown:
+            shown += os.read(ours, 1024)
+        os.write(ours, keys)
+        assert process.wait(60) == exit_code
+    os.close(ours)
