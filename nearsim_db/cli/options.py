@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.errors import RecipeConflictError, suggested_command
+from nearsim_db.errors import InputError, RecipeConflictError, suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits
+    from nearsim_db.readers import Reading
     from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT_COLLECTION = "default"
@@ -159,7 +160,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         parser=path,
-        help="JSON lines, CSV, TSV (also .gz, .zst), Parquet, text files, or folders of text files.",
+        help="JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst), Parquet, Arrow, folders of text, Parquet or "
+        "Arrow files; - is standard input.",
         show_default=False,
     ),
 ]
@@ -261,6 +263,63 @@ Limit = Annotated[
         show_default=False,
     ),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)",
+        parser=one_character,
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)",
+        show_default=False,
+    ),
+]
+
+
+class InputFormat(StrEnum):
+    """Format of input files."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    TXT = "txt"
+
+
+InputFormatOption = Annotated[
+    InputFormat | None,
+    typer.Option(
+        "--input-format",
+        help="Format of the files and of standard input. (default: by the suffix; standard input is jsonl or json)",
+        show_default=False,
+    ),
+]
+
+
+def reading_of(
+    format: InputFormat | None, encoding: str | None, delimiter: str | None, *, follow_links: bool
+) -> "Reading":
+    """Return how files are read. Raises UsageError for an unknown encoding."""
+    from nearsim_db.readers.contract import Reading
+    from nearsim_db.readers.encodings import checked_encoding
+
+    try:
+        known = None if encoding is None else checked_encoding(encoding)
+    except InputError as error:
+        raise UsageError(f"--encoding: {error}") from error
+    return Reading(None if format is None else f".{format}", known, delimiter, follow_links)
+
+
 OutputDelimiter = Annotated[
     str | None,
     typer.Option(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nearsim_db.readers.contract import Fields
+    from nearsim_db.readers.contract import Fields, Reading
     from nearsim_db.readers.memory import from_documents
     from nearsim_db.readers.rejects import RejectWriter, refuse_overwriting_inputs
     from nearsim_db.readers.source import Source
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fields",
+    "Reading",
     "RejectWriter",
     "Source",
     "VectorLengthCheck",
@@ -22,6 +23,7 @@ __all__ = [
 
 _MODULES = {
     "Fields": "contract",
+    "Reading": "contract",
     "RejectWriter": "rejects",
     "Source": "source",
     "VectorLengthCheck": "vectors",

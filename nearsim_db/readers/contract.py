@@ -21,6 +21,20 @@ class Fields:
     vector: str = "vector"
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read.
+
+    `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
+    `delimiter` that of CSV and TSV. `follow_links`: symbolic links in folders are followed.
+    """
+
+    format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    follow_links: bool = False
+
+
 class Reader(Protocol):
     """Reads one file, one record at a time.
 

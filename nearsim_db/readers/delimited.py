@@ -12,18 +12,17 @@ from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
-_FOREIGN_DELIMITERS = {",": ";\t|", "\t": ",;|"}
-_DELIMITER_RULE = ".csv files are separated by commas, .tsv files by tabs; rename or convert the file"
+_COMMON_DELIMITERS = ",;\t|"
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a comma-separated file; see `_read`."""
-    return _read(file, fields, ",")
+    return _read(file, fields, file.delimiter or ",")
 
 
 def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a tab-separated file; see `_read`."""
-    return _read(file, fields, "\t")
+    return _read(file, fields, file.delimiter or "\t")
 
 
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
@@ -69,8 +68,13 @@ def _header(
     shown = clean(", ".join(row))[0][:_SHOWN_CHARACTERS]
     if len(set(row)) < len(row):
         raise InputError(f"duplicate column names in {file.name}; rename them (columns: {shown})")
-    if len(row) == 1 and not set(row[0]).isdisjoint(_FOREIGN_DELIMITERS[delimiter]):
-        raise InputError(f"{file.name} has only one column, {shown}; {_DELIMITER_RULE}")
+    other = next((one for one in _COMMON_DELIMITERS if one != delimiter and one in row[0]), None)
+    if len(row) == 1 and other:
+        name = "tab" if other == "\t" else f"'{other}'"
+        raise InputError(
+            f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
+            f"--delimiter {name}"
+        )
     if fields.id not in row:
         raise InputError(no_column(file.name, fields.id, shown))
     if set(row).isdisjoint((fields.title, fields.vector, *maker.body_names)):

@@ -5,17 +5,19 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from functools import partial
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, PIECE_BYTES, decompressed
+from nearsim_db.readers.encodings import compression_of, in_utf8, is_utf8
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
@@ -42,9 +44,15 @@ class _DamagedError(InputError):
 
 @dataclass(slots=True)
 class ReadProgress:
-    """The number of bytes read so far, as stored on disk (compressed)."""
+    """The number of bytes read so far, as stored on disk (compressed), and what was noticed about files.
+
+    `compressed` has the names of files whose content is compressed, though their suffix does not say so, with the
+    compression; `not_utf8` those whose beginning is not UTF-8.
+    """
 
     bytes_read: int = 0
+    compressed: dict[str, str] = field(default_factory=dict)
+    not_utf8: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,17 @@ class InputFile:
     """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected.
 
     `refused` are flags of `OpenRefusal`: kinds of files that are an error, even if the path became one just now.
+    Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
+    of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun.
     """
 
     path: Path
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
     refused: OpenRefusal = OpenRefusal.NOTHING
+    encoding: str | None = None
+    delimiter: str | None = None
+    begun: Iterator[bytes] | None = None
 
     @property
     def name(self) -> str:
@@ -95,6 +108,11 @@ class InputFile:
                 f"{error}, after {number:,} complete lines; repair or download the file again and rerun the command"
             ) from error
 
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content piece by piece. Raises InputError if it cannot be read further."""
+        for number, piece in enumerate(self._pieces()):
+            yield self._without_mark(piece) if number == 0 else piece
+
     def _split(self) -> Iterator[tuple[int, bytes | None]]:
         number = 0
         begun: list[bytes] = []
@@ -117,19 +135,38 @@ class InputFile:
             yield number + 1, b"".join(begun) if size <= self.limit else None
 
     def _pieces(self) -> Iterator[bytes]:
-        """Yield the decompressed content piece by piece."""
-        suffix = self.path.suffix.lower()
+        """Yield the decompressed content in UTF-8, piece by piece."""
+        if self.begun is not None:
+            yield from self.begun
+            return
         try:
-            if suffix in DECOMPRESSORS:
-                size = PIECE_BYTES[suffix]
-                reread = partial(self._raw_again, size) if self.path.is_file() else None
-                yield from decompressed(suffix, self._raw(size), reread)
-            else:
-                yield from self._raw(_PIECE_BYTES)
+            pieces = self._decompressed()
+            yield from pieces if self.encoding is None else in_utf8(pieces, self.encoding)
         except DAMAGE_ERRORS as error:
             raise _DamagedError(f"{self.name} is truncated or damaged ({error})") from error
         except OSError as error:
             raise _DamagedError(f"cannot read {self.name}: {error.strerror or error}") from error
+
+    def _decompressed(self) -> Iterator[bytes]:
+        suffix = self.path.suffix.lower()
+        if suffix in DECOMPRESSORS:
+            pieces = self._decompress(suffix, self._raw(PIECE_BYTES[suffix]))
+        else:
+            raw = self._raw(_PIECE_BYTES)
+            start = next(raw, b"")
+            pieces = chain((start,), raw)
+            if suffix := compression_of(start):
+                self.progress.compressed[self.name] = suffix
+                pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
+        first = next(pieces, b"")
+        if self.encoding is None and not is_utf8(first):
+            self.progress.not_utf8[self.name] = None
+        yield first
+        yield from pieces
+
+    def _decompress(self, suffix: str, raw: Iterator[bytes]) -> Iterator[bytes]:
+        reread = partial(self._raw_again, PIECE_BYTES[suffix]) if self.path.is_file() else None
+        return decompressed(suffix, raw, reread)
 
     def _raw(self, size: int) -> Iterator[bytes]:
         if self.path == STANDARD_INPUT:
@@ -162,8 +199,14 @@ class InputFile:
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(f"{self.name} is UTF-16; convert it with: iconv -f UTF-16 -t UTF-8")
+            raise InputError(f"{self.name} is UTF-16; give --encoding utf-16")
         return start.removeprefix(codecs.BOM_UTF8)
+
+
+def _cut(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for piece in pieces:
+        for begin in range(0, len(piece), size):
+            yield piece[begin : begin + size]
 
 
 def file_type(path: Path) -> str:

@@ -9,42 +9,28 @@ import orjson
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.input_file import InputFile, file_type
+from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 
 
 def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept.
-
-    Raises InputError for a .json file that is one array.
-    """
+    """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept."""
     name = file.name
     maker = DocumentMaker(name, fields)
-    is_first = True
     for number, line in file.lines():
         if line is None:
             yield Reject(name, number, file.too_long)
         elif line and not line.isspace():
-            if is_first and file_type(file.path) == ".json":
-                _refuse_array(line, name)
             try:
-                record = _parse(line, fields.vector)
+                record = parse_line(line, fields.vector)
             except InputError as error:
                 yield Reject(name, number, str(error))
             else:
                 yield maker.make(record, number)
-            is_first = False
 
 
-def _refuse_array(line: bytes, name: str) -> None:
-    if line.lstrip().startswith(b"["):
-        raise InputError(
-            f"{name} is a JSON array; write one object per line: jq -c '.[]' {name} > documents.jsonl"
-        )
-
-
-def _parse(line: bytes, vector: str) -> dict[str, Any]:
-    """Parse with orjson, or with the standard parser where it is needed.
+def parse_line(line: bytes, vector: str) -> dict[str, Any]:
+    """Parse a line with orjson, or with the standard parser where it is needed.
 
     orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size.
     """

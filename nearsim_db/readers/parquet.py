@@ -1,6 +1,6 @@
 """Parquet: one document per row, read in batches with pyarrow, which is imported only for such files."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,6 +16,7 @@ from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyarrow.parquet import ParquetFile
 
 _ROWS_AT_ONCE = 500
@@ -54,10 +55,18 @@ def open_parquet(path: Path) -> "ParquetFile":
         names = opened.schema_arrow.names
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {Unreadable(error).reason}") from error
-    if len(set(names)) < len(names):
+    try:
+        check_names(names, path)
+    except InputError:
         opened.close()
-        raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
+        raise
     return opened
+
+
+def check_names(names: list[str], path: Path) -> None:
+    """Raise InputError for duplicate column names."""
+    if len(set(names)) < len(names):
+        raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
 
 
 def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -65,11 +74,16 @@ def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None)
 
     Raises InputError if the file cannot be read further.
     """
+    return rows_of_batches(opened.iter_batches(_ROWS_AT_ONCE, columns=columns), path)
+
+
+def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of batches as `rows_of` does."""
     import pyarrow
 
     done = 0
     try:
-        for batch in opened.iter_batches(_ROWS_AT_ONCE, columns=columns):
+        for batch in batches:
             names = batch.schema.names
             for row in zip(*map(_values, batch.columns), strict=True):
                 yield dict(zip(names, row, strict=True))
@@ -88,13 +102,22 @@ def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rej
     attribute null. Raises InputError for a file without the required columns.
     """
     with closing(open_parquet(file.path)) as opened:
-        maker = DocumentMaker(file.name, fields)
-        _check_columns(opened.schema_arrow.names, file.name, fields, maker)
         before, total = file.progress.bytes_read, max(1, opened.metadata.num_rows)
         size = file.path.stat().st_size
-        for number, row in enumerate(rows_of(opened, file.path), 1):
-            yield _made(maker, file.name, row, fields.vector, number)
+        rows = rows_of(opened, file.path)
+        for number, made in enumerate(documents_of(file, fields, opened.schema_arrow.names, rows), 1):
+            yield made
             file.progress.bytes_read = before + size * number // total
+
+
+def documents_of(
+    file: InputFile, fields: Fields, names: list[str], rows: Iterable[dict[str, Any]]
+) -> Iterator[ReadDocument | Reject]:
+    """Make documents from rows with these columns. Raises InputError if required columns are missing."""
+    maker = DocumentMaker(file.name, fields)
+    _check_columns(names, file.name, fields, maker)
+    for number, row in enumerate(rows, 1):
+        yield _made(maker, file.name, row, fields.vector, number)
 
 
 def _made(
@@ -104,7 +127,7 @@ def _made(
         if isinstance(value, Unreadable):
             return Reject(file, number, f"cannot read '{name}': {value.reason}")
     return maker.make(
-        {name: value if name == vector else _as_json(value) for name, value in row.items()}, number
+        {name: value if name == vector else as_json(value) for name, value in row.items()}, number
     )
 
 
@@ -194,19 +217,19 @@ _CONVERSIONS: dict[type, Callable[[Any], object]] = {
 }
 
 
-def _as_json(value: Any) -> object:
-    """Convert a value to its JSON equivalent."""
+def as_json(value: Any) -> object:
+    """Convert a value of pyarrow or of a database to its JSON equivalent."""
     if isinstance(value, float):
         return None if value != value else value
     if isinstance(value, dict):
-        return {name: _as_json(one) for name, one in value.items()}
+        return {name: as_json(one) for name, one in value.items()}
     if isinstance(value, list):
         if value and all(isinstance(one, tuple) and isinstance(one[0], str) for one in value):
-            return {name: _as_json(one) for name, one in value}  # a map
-        return [_as_json(one) for one in value]
+            return {name: as_json(one) for name, one in value}  # a map
+        return [as_json(one) for one in value]
     if isinstance(value, tuple):
-        return [_as_json(one) for one in value]
+        return [as_json(one) for one in value]
     if hasattr(value, "tolist"):
-        return _as_json(value.tolist())
+        return as_json(value.tolist())
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)

@@ -2,59 +2,89 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nearsim_db.errors import InputError, count_of
+from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow
 from nearsim_db.readers.compression import DECOMPRESSORS
-from nearsim_db.readers.contract import Fields, Reader
+from nearsim_db.readers.contract import Fields, Reader, Reading
 from nearsim_db.readers.delimited import read_csv, read_tsv
 from nearsim_db.readers.folder import LINK, LeftOut, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, OpenRefusal, ReadProgress, file_type
+from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.text_file import TEXT_SUFFIXES, is_text, read_text, text_document
 from nearsim_db.records import ReadDocument, Reject
 
 PARQUET = ".parquet"
+JSON_LINES = ".jsonl"
+JSON = ".json"
 READERS: dict[str, Reader] = {
-    ".jsonl": read_jsonl,
+    JSON_LINES: read_jsonl,
     ".ndjson": read_jsonl,
-    ".json": read_jsonl,
+    JSON: read_json,
     ".csv": read_csv,
     ".tsv": read_tsv,
     PARQUET: read_parquet,
+    ARROW: read_arrow,
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
 
 _DEFAULT_FIELDS = Fields()
+_DEFAULT_READING = Reading()
 _STANDARD_INPUT_DEVICE = Path("/dev/stdin")
 _TEXT_SUFFIXES = " ".join(sorted(TEXT_SUFFIXES))
 
 
 class Source:
-    """The documents of files and folders, in the order given; '-' or /dev/stdin is standard input as JSON lines.
+    """The documents of files and folders, in the order given; '-' or /dev/stdin is standard input.
 
-    A folder gives a document per text file, whose id is the path within the folder, separated by '/', and a
-    reject per file of another type, special file, and symbolic link unless `follow_links`. `total_bytes` is the
+    Standard input is JSON lines or one JSON array unless `reading` names a format.
+
+    A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text file, whose id
+    is the path within the folder, separated by '/'. Both give a reject per file of another type, special file, and
+    symbolic link unless `follow_links`. `total_bytes` is the
     size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with each iteration.
     Raises InputError at once if something is missing, unreadable or of an unknown type, and during iteration if
     a file cannot be read further.
     """
 
     def __init__(
-        self, paths: Sequence[Path], fields: Fields = _DEFAULT_FIELDS, *, follow_links: bool = False
+        self,
+        paths: Sequence[Path],
+        fields: Fields = _DEFAULT_FIELDS,
+        *,
+        reading: Reading = _DEFAULT_READING,
     ) -> None:
         self.paths = tuple(STANDARD_INPUT if path == _STANDARD_INPUT_DEVICE else path for path in paths)
         self._fields = fields
-        self._follow_links = follow_links
+        self._reading = reading
         self._progress = ReadProgress()
-        sizes = [_checked_size(path, follow_links=follow_links) for path in self.paths]
+        sizes = [_checked_size(path, self._reading) for path in self.paths]
         self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
     def bytes_read(self) -> int:
         """The number of bytes of `total_bytes` read so far."""
         return self._progress.bytes_read
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was noticed about the files read so far, and the options that would read them otherwise."""
+        return tuple(_warnings(self._progress))
+
+    def type_of(self, path: Path) -> str:
+        """Return the suffix that identifies the format of one of the paths; empty for a folder."""
+        if path != STANDARD_INPUT and path.is_dir():
+            return ""
+        return self._reading.format or (JSON if path == STANDARD_INPUT else file_type(path))
+
+    def file(self, path: Path) -> InputFile:
+        """Return one of the paths that is a file, to be read with the options of the source."""
+        reading = self._reading
+        return InputFile(path, self._progress, encoding=reading.encoding, delimiter=reading.delimiter)
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
         self._progress.bytes_read = 0
@@ -63,26 +93,52 @@ class Source:
 
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
         """Read the documents of one of the paths; adds to `bytes_read`."""
-        if path.is_dir():
-            return self._read_folder(path)
-        reader = read_jsonl if path == STANDARD_INPUT else READERS[file_type(path)]
-        return reader(InputFile(path, self._progress), self._fields)
+        kind = self.type_of(path)
+        return READERS[kind](self.file(path), self._fields) if kind else self._read_folder(path)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
+        tables = find_tables(folder, follow_links=self._reading.follow_links)
+        for found in tables:
+            if isinstance(found, LeftOut):
+                yield Reject(InputFile(found.path).name, 0, found.reason)
+            else:
+                yield from READERS[found.suffix.lower()](self.file(found), self._fields)
+        if not tables:
+            yield from self._read_texts(folder)
+
+    def _read_texts(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         refused = OpenRefusal.SPECIAL_FILES
-        if not self._follow_links:
+        if not self._reading.follow_links:
             refused |= OpenRefusal.LINKS
-        for found in list_files(folder, follow_links=self._follow_links):
+        for found in list_files(folder, follow_links=self._reading.follow_links):
             if isinstance(found, LeftOut):
                 yield Reject(InputFile(found.path).name, 0, found.reason)
             elif not is_text(found):
                 yield Reject(InputFile(found).name, 0, f"not a text file ({_TEXT_SUFFIXES})")
             else:
-                file = InputFile(found, self._progress, refused=refused)
+                file = replace(self.file(found), refused=refused)
                 yield text_document(file, found.relative_to(folder).as_posix())
 
 
-def _checked_size(path: Path, *, follow_links: bool) -> int | None:
+def _warnings(progress: ReadProgress) -> Iterator[str]:
+    names = {"gzip": ".gz", "zstandard": ".zst"}
+    for name, suffix in names.items():
+        found = [one for one, kind in progress.compressed.items() if kind == suffix]
+        if found:
+            yield f"{_listed(found)} is compressed with {name}, and was decompressed"
+    if progress.not_utf8:
+        yield (
+            f"{_listed(list(progress.not_utf8))} is not UTF-8, and characters were replaced; if it is Latin-1 or "
+            "Windows-1252, give --encoding cp1252"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" (and {count_of(len(names) - 1, 'other file')})" if len(names) > 1 else ""
+    return f"{'standard input' if names[0] == '-' else names[0]}{more}"
+
+
+def _checked_size(path: Path, reading: Reading) -> int | None:
     """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
     if path == STANDARD_INPUT:
         return None
@@ -95,24 +151,32 @@ def _checked_size(path: Path, *, follow_links: bool) -> int | None:
             f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
         )
     if path.is_dir():
-        return _folder_size(path, follow_links=follow_links)
-    if file_type(path) not in READERS:
-        suffixes = " ".join(suffix for suffix in READERS if suffix != PARQUET)
+        return _folder_size(path, follow_links=reading.follow_links)
+    kind = reading.format or file_type(path)
+    if kind not in READERS:
+        suffixes = " ".join(suffix for suffix in READERS if suffix not in TABLES)
         raise InputError(
             f"unknown file type of {path}; nearsim reads {suffixes}, each also with "
-            f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, and folders of text files; rename or convert it, "
-            "or pass JSON lines on standard input with '-'"
+            f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, {ARROW}, and folders of text files or of these two; rename or "
+            "convert it, "
+            "or name its format with --input-format"
         )
-    if file_type(path) == PARQUET:
-        if path.suffix.lower() != PARQUET:
+    if kind in TABLES:
+        if path.suffix.lower() in DECOMPRESSORS:
             raise InputError(
-                f"{path} is compressed, but Parquet is compressed internally; decompress the file first"
+                f"{path} is compressed, but {kind[1:].title()} is compressed internally; decompress the file first"
             )
         refuse_without_pyarrow(path)
     return path.stat().st_size if path.is_file() else None
 
 
 def _folder_size(folder: Path, *, follow_links: bool) -> int:
+    tables = find_tables(folder, follow_links=follow_links)
+    if tables:
+        files = [one for one in tables if isinstance(one, Path)]
+        for path in files[:1]:
+            refuse_without_pyarrow(path)
+        return sum(map(_file_size, files))
     size = texts = links = 0
     for found in list_files(folder, follow_links=follow_links):
         if isinstance(found, LeftOut):
@@ -123,8 +187,8 @@ def _folder_size(folder: Path, *, follow_links: bool) -> int:
     if not texts:
         found_links = f", only {count_of(links, 'symbolic link')}: --follow-links reads them" if links else ""
         raise InputError(
-            f"the folder {folder} has no text files ({_TEXT_SUFFIXES}){found_links}; rename them, or pass the "
-            "files by name"
+            f"the folder {folder} has no text files ({_TEXT_SUFFIXES}), Parquet or Arrow files{found_links}; rename "
+            "them, or pass the files by name"
         )
     return size
 

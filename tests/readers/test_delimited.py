@@ -138,8 +138,8 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path
     ("header", "reason"),
     [
         (b"key,text\n", r"no column 'id' in .*; name it with --id-field \(columns: key, text\)"),
-        (b"id;text\n", r"has only one column, id;text; \.csv files are separated by commas"),
-        (b"id\ttext\n", r"has only one column, .*; \.csv files are separated by commas"),
+        (b"id;text\n", r"has only one column, id;text; if .*: --delimiter ';'"),
+        (b"id\ttext\n", r"has only one column, .*: --delimiter tab"),
         (
             b"id,content\n",
             r"no 'text' or 'body' in .*; name one with --title-field or --body-field \(columns: id, content\)",

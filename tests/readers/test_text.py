@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Fields, Source
+from nearsim_db.readers import Fields, Reading, Source
 from nearsim_db.readers.input_file import InputFile, OpenRefusal
 from nearsim_db.readers.text_file import text_document
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -69,7 +69,7 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> No
     ("name", "content", "reason"),
     [
         ("picture.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary, not text: 25% of its first bytes are control"),
-        ("wide.txt", "wide".encode("utf-16"), "is UTF-16; convert it with: iconv"),
+        ("wide.txt", "wide".encode("utf-16"), "is UTF-16; give --encoding utf-16"),
         (
             "cut.txt.gz",
             gzip.compress(b"a text", mtime=0)[:-4],
@@ -124,7 +124,8 @@ def test_a_text_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
 def test_a_folder_without_text_files_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text("{}")
     with pytest.raises(
-        InputError, match=r"has no text files \(\.htm \.html \.md \.text \.txt\); rename them"
+        InputError,
+        match=r"has no text files \(\.htm \.html \.md \.text \.txt\), Parquet or Arrow files; rename them",
     ):
         Source([tmp_path])
 
@@ -179,7 +180,7 @@ def test_only_regular_files_of_a_folder_are_read(linked: Path) -> None:
 
 
 def test_links_in_folders_are_followed_on_request(linked: Path) -> None:
-    source = Source([linked], follow_links=True)
+    source = Source([linked], reading=Reading(follow_links=True))
     reads = list(source)
     secret = "not to be read"
     assert contents(reads) == {

@@ -48,6 +48,9 @@ def check(
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
     follow_links: options.FollowLinks = False,
+    input_format: options.InputFormatOption = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -78,9 +81,10 @@ def check(
     from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
 
+    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     paths = files or []
-    source = Source(paths, fields, follow_links=follow_links)
+    source = Source(paths, fields, reading=reading)
     refuse_overwriting_inputs([rejects, output], paths if vectors is None else [*paths, vectors])
     with (
         open_vectors(vectors) as beside,
@@ -93,7 +97,11 @@ def check(
         layout = layouts.CHECKS if limit is None else layouts.LIMITED_CHECKS
         streams.write(layout, answers.stream(), chosen, output, None, quiet=quiet)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
-        warnings = [*beside.warnings, *advice.of_unstored(index, collection, min_similarity)]
+        warnings = [
+            *source.warnings,
+            *beside.warnings,
+            *advice.of_unstored(index, collection, min_similarity),
+        ]
     ingest_output.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)
     if answers.limited and not quiet:

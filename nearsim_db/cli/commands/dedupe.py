@@ -42,6 +42,9 @@ def dedupe(
     preset: options.Preset = None,
     settings: options.Settings = None,
     follow_links: options.FollowLinks = False,
+    input_format: options.InputFormatOption = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -70,8 +73,9 @@ def dedupe(
     from nearsim_db.readers import Fields, Source
 
     chosen = options.chosen_recipe(recipe, preset, settings, threshold)
+    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields, follow_links=follow_links)
+    source = Source(files, fields, reading=reading)
     with progress_bars(quiet or format.is_machine, source) as progress, open_database() as database:
         database.use_jobs(jobs)
         summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
@@ -80,7 +84,7 @@ def dedupe(
         dedupe_output.print_summary_document(format, summary, output, stream)
     elif not quiet:
         dedupe_output.print_summary(summary, output, rejects, stream)
-    terminal.print_warnings(summary.warnings)
+    terminal.print_warnings([*source.warnings, *summary.warnings])
 
 
 def _check_outputs(outputs: list[Path]) -> None:

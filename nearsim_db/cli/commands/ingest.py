@@ -53,6 +53,9 @@ def ingest(
     settings: options.Settings = None,
     threshold: options.Threshold = None,
     follow_links: options.FollowLinks = False,
+    input_format: options.InputFormatOption = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -89,8 +92,9 @@ def ingest(
     given = (recipe, preset, settings, threshold)
     chosen = options.chosen_recipe_if_any(*given)
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
+    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields, follow_links=follow_links)
+    source = Source(files, fields, reading=reading)
     refuse_overwriting_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,
@@ -124,7 +128,7 @@ def ingest(
         ingest_output.print_summary(
             summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
         )
-    terminal.print_warnings([*beside.warnings, *index.warnings])
+    terminal.print_warnings([*source.warnings, *beside.warnings, *index.warnings])
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)

@@ -9,6 +9,7 @@ from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output.terminal import print_warnings
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.tuning import Sample, Tuning
@@ -85,6 +86,9 @@ def tune(
     preset: options.Preset = None,
     settings: options.Settings = None,
     follow_links: options.FollowLinks = False,
+    input_format: options.InputFormatOption = None,
+    encoding: options.Encoding = None,
+    delimiter: options.Delimiter = None,
     id_field: options.IdField = "id",
     title_field: options.TitleField = "title",
     body_field: options.BodyField = None,
@@ -110,14 +114,17 @@ def tune(
     refuse_overwriting_inputs([output], [*paths, *(one for one in (labels, recipe) if one is not None)])
     start = options.chosen_recipe(recipe, preset, settings)
     labelled = None if labels is None else read_labels(labels)
+    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    source = Source(paths, fields, follow_links=follow_links) if paths else None
+    source = Source(paths, fields, reading=reading) if paths else None
     with progress_bars(quiet or format.is_machine, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     _report(found, output, format, quiet)
+    if source is not None:
+        print_warnings(source.warnings)
 
 
 def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:

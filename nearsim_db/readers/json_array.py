@@ -1,0 +1,144 @@
+"""JSON files: one array of objects, parsed piece by piece, or JSON lines."""
+
+import codecs
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.jsonl import read_jsonl
+from nearsim_db.records import ReadDocument, Reject
+
+_BLANKS = " \t\r\n"
+_BLANK_BYTES = b" \t\r\n"
+_OF_NUMBERS = "0123456789.eE+-"
+# An incomplete value fails at its end or at the beginning of its last token; \uXXXX and -Infinity are the longest.
+_LONGEST_TOKEN = 16
+
+
+def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """Read a file that is one JSON array of objects, each a document, or else JSON lines.
+
+    An object's line is that of its beginning. Raises InputError if the array is not valid JSON, after the objects
+    before.
+    """
+    is_array, begun = begin(file)
+    if not is_array:
+        yield from read_jsonl(begun, fields)
+        return
+    maker = DocumentMaker(file.name, fields)
+    for line, value in elements(begun):
+        if isinstance(value, dict):
+            yield maker.make(value, line)
+        else:
+            yield Reject(file.name, line, "not a JSON object")
+
+
+def begin(file: InputFile) -> tuple[bool, InputFile]:
+    """Return whether a file is a JSON array, and the file from its beginning, to be read once."""
+    pieces = file.pieces()
+    start = b""
+    for piece in pieces:
+        start += piece
+        if start.removeprefix(codecs.BOM_UTF8).strip(_BLANK_BYTES):
+            break
+    is_array = start.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK_BYTES).startswith(b"[")
+    return is_array, replace(file, begun=chain((start,), pieces))
+
+
+def elements(file: InputFile) -> Iterator[tuple[int, object]]:
+    """Yield the elements of an array, each with the line on which it begins. Raises InputError for invalid JSON."""
+    text = _Text(file)
+    text.skip("[")
+    if text.next_character() == "]":
+        text.skip("]")
+    else:
+        while True:
+            yield text.line, text.value()
+            if text.next_character() != ",":
+                text.skip("]")
+                break
+            text.skip(",")
+    if text.next_character():
+        raise text.error("there is text after the end of the array")
+
+
+class _Text:
+    """The text of a file from the next value on; what precedes it is forgotten."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self._pieces = file.pieces()
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
+        self._parse = json.JSONDecoder(strict=False).raw_decode
+        self._text = ""
+        self._at = 0
+        self._values = 0
+        self.line = 1
+
+    def next_character(self) -> str:
+        """Return the next character that is not blank, without passing it; empty at the end."""
+        while True:
+            rest = self._text[self._at :].lstrip(_BLANKS) if self._at < len(self._text) else ""
+            self._advance(len(self._text) - len(rest))
+            if rest or not self._read():
+                return rest[:1]
+
+    def skip(self, character: str) -> None:
+        """Pass the next character that is not blank, and the blanks after it. Raises InputError if it is another."""
+        if self.next_character() != character:
+            found = repr(self.next_character()) if self.next_character() else "the end of the file"
+            raise self.error(f"{found} instead of {character!r}")
+        self._advance(self._at + 1)
+        self.next_character()
+
+    def value(self) -> object:
+        """Parse and pass a value."""
+        while True:
+            try:
+                value, end = self._parse(self._text, self._at)
+            except json.JSONDecodeError as error:
+                is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
+                if not (is_cut and self._read()):
+                    raise self.error(error.msg) from error
+            except ValueError as error:
+                raise self.error(str(error)) from error
+            except RecursionError as error:
+                raise self.error("it is nested too deeply") from error
+            else:
+                # A number may go on in the next piece, as "1." does.
+                is_whole = end < len(self._text) and self._text[end] not in _OF_NUMBERS
+                if is_whole or not self._read():
+                    self._advance(end)
+                    self._values += 1
+                    return value
+
+    def error(self, reason: str) -> InputError:
+        """Return the error that ends reading."""
+        return InputError(
+            f"{self._file.name} is not valid JSON: {reason}, in the value that begins on line {self.line:,}; the "
+            f"{self._values:,} objects before it were read"
+        )
+
+    def _advance(self, end: int) -> None:
+        self.line += self._text.count("\n", self._at, end)
+        self._at = end
+
+    def _read(self) -> bool:
+        """Read as much again as is kept, at least one piece; return whether there was any."""
+        kept = [self._text[self._at :]]
+        wanted = len(kept[0])
+        if wanted > self._file.limit:
+            raise self.error(self._file.too_long)
+        size = 0
+        for piece in self._pieces:
+            kept.append(self._decode(piece))
+            size += len(kept[-1])
+            if size > wanted:
+                break
+        self._text, self._at = "".join(kept), 0
+        return size > 0

@@ -1,0 +1,110 @@
+"""JSON arrays: what is read equals what `json` reads, in pieces of any size, and what is refused."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.json_array import begin, elements, read_json
+from nearsim_db.records import ReadDocument, Reject
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def in_pieces(content: bytes, size: int) -> InputFile:
+    pieces: Iterator[bytes] = (content[at : at + size] for at in range(0, len(content), size))
+    return InputFile(Path("a.json"), begun=pieces)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(VALUES, max_size=5), st.integers(1, 30), st.none() | st.integers(0, 3), st.booleans())
+def test_arrays_are_read_in_pieces_of_any_size(
+    values: list[object], size: int, indent: int | None, ascii_only: bool
+) -> None:
+    content = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode(errors="surrogatepass")
+    found = list(elements(in_pieces(content, size)))
+    # The decoder of pieces keeps what is not UTF-8, as a lone surrogate is, byte by byte.
+    assert [value for _, value in found] == json.loads(content.decode("utf-8", "surrogateescape"))
+    lines = [line for line, _ in found]
+    assert lines == sorted(lines)
+
+
+def test_objects_become_documents_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(
+        b'\xef\xbb\xbf\r\n [ {"id": 1, "text": "one",\n "n": 18446744073709551615},\n\n'
+        b'  5, {"id": "two", "text": "caf\xff"}\n , {"text": "t"} ]\n'
+    )
+    first, second, third, fourth = Source([path])
+    assert isinstance(first, ReadDocument) and isinstance(third, ReadDocument)
+    assert (first.document.external_id, first.line) == ("1", 2)
+    assert first.document.attributes == {"n": 18446744073709551615}
+    assert second == Reject(str(path), 5, "not a JSON object")
+    assert (third.document.body, third.replaced, third.line) == ("caf\ufffd", 1, 5)
+    assert isinstance(fourth, Reject) and fourth.line == 6 and fourth.reason.startswith("no 'id'")
+
+
+@pytest.mark.parametrize("content", [b"[]", b" [\n] \n", b"", b"\n"])
+def test_an_empty_array_has_no_documents(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    assert list(Source([path])) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'[{"id": 1},\n{"id": 2}\n{"id": 3}]', "'{' instead of ']', .* line 3; the 2 objects before it were read"),
+        (b'[{"id": 1},\n{"id" 2}]' + b" " * 99, "Expecting ':' delimiter, .* line 2; the 1 objects before"),
+        (b'[{"id": 1}', "the end of the file instead of ']'"),
+        (b'[{"id": "a', "Unterminated string"),
+        (b'[{"id": 1}] {', "there is text after the end of the array"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_an_invalid_array_ends_with_its_place(content: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=f"a.json is not valid JSON: .*{reason}"):
+        list(elements(in_pieces(content, 50)))
+
+
+def test_an_object_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'[{"id": "' + b"x" * 3_000_000)
+    with pytest.raises(InputError, match="longer than 1,000 bytes"):
+        list(read_json(InputFile(path, limit=1000), Fields()))
+
+
+def test_only_a_part_of_an_array_is_in_memory() -> None:
+    held = []
+
+    def pieces() -> Iterator[bytes]:
+        yield b"["
+        for number in range(1000):
+            held.append(number)
+            yield b'%s{"id": %d, "text": "%s"}' % (b"," if number else b"", number, b"x" * 1000)
+        yield b"]"
+
+    is_array, file = begin(InputFile(Path("a.json"), begun=pieces()))
+    assert is_array
+    for at, (_, value) in enumerate(elements(file)):
+        assert isinstance(value, dict) and value["id"] == at
+        assert len(held) <= at + 3
+
+
+@pytest.mark.parametrize("content", [b'[{"id": 1, "text": "t"}]', b'{"id": 1, "text": "t"}\n'])
+def test_standard_input_is_an_array_or_lines(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    (read,) = Source([Path("-")])
+    assert isinstance(read, ReadDocument) and read.document.external_id == "1"
