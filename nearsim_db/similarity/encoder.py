@@ -13,6 +13,7 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.sketch.row_pairs import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 
@@ -143,19 +144,33 @@ class Encoder:
         matched = self.family.matched_bands(left, right, *self._banding)
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
+    def match_rows(
+        self, sketches: NDArray[np.generic], left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> tuple[RowAgreements, NDArray[np.bool_]]:
+        """Compare m pairs of rows of sketches, and check their bands as `match_bands` does, bool of m."""
+        found = self.family.compare_rows(sketches, left, right, *self._banding)
+        least = self.profile.amplification.min_shared_bands
+        if least is not None:
+            return found, found.shared >= least
+        shared, enough = self.match_bands(sketches[left], sketches[right])
+        return found._replace(shared=shared), enough
+
     def sketch_scores(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
         """Score m pairs by their sketches, (m, k) and (m, k); for Jaccard with counts of sketch positions.
 
         A distance is derived from the estimated similarity, to 12 decimals; infinite if no position agrees.
         """
+        return self.scores_of(*self.family.agreements(left, right))
+
+    def scores_of(self, agreeing: NDArray[np.int64], compared: NDArray[np.int64]) -> Scores:
+        """Score m pairs as `sketch_scores` does, by the agreeing and compared places of their sketches."""
+        similarity = self.family.similarities(agreeing, compared)
         if self.metric.name == "euclidean":
-            similarity = self.family.estimate(left, right)
             with np.errstate(divide="ignore"):
                 return Scores(similarity, distance=np.round(1 / similarity - 1, 12))
         if self.metric.name != "jaccard":
-            return Scores(self.family.estimate(left, right))
-        agreeing, compared = self.family.agreements(left, right)
-        return Scores(agreeing / compared, agreeing, compared)
+            return Scores(similarity)
+        return Scores(similarity, agreeing, compared)
 
     def compare(
         self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]

@@ -74,16 +74,16 @@ def _screen(
     encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
-    shared, enough = encoder.match_bands(signatures.sketches[left], signatures.sketches[right])
-    left, right, shared = left[enough], right[enough], shared[enough]
-    candidates = len(left)
+    found, enough = encoder.match_rows(signatures.sketches, left, right)
+    shared, agreeing, compared = (counts[enough] for counts in found)
+    left, right, candidates = left[enough], right[enough], int(np.count_nonzero(enough))
     if match.verify == "exact":
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
-        agreeing, compared = family.agreements(signatures.sketches[left], signatures.sketches[right])
         close = agreeing / compared >= share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
         left, right, shared = left[close], right[close], shared[close]
-    guess = encoder.sketch_scores(signatures.sketches[left], signatures.sketches[right])
+        agreeing, compared = agreeing[close], compared[close]
+    guess = encoder.scores_of(agreeing, compared)
     screened = Screened(left, right, shared, guess, candidates)
     return screened.take(metric.reaches(guess, match.threshold)) if match.verify == "estimate" else screened
 

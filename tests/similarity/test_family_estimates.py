@@ -214,6 +214,30 @@ def test_estimates_depend_only_on_agreements(variant: Variant, documents: list[l
 
 @every_variant
 @every_backend
+@pytest.mark.parametrize("scheme", ["mix64", "xor"])
+@settings(max_examples=10, deadline=None)
+@given(documents=few_documents, data=st.data())
+def test_rows_are_compared_like_copies(
+    variant: Variant, backend: str, scheme: str, documents: list[list[int]], data: st.DataObject
+) -> None:
+    family = variant.make(k=14, id_bits=32, backend=backend)
+    sketches = family.sketch(*variant.batch(documents))
+    rows = st.lists(st.integers(0, len(documents) - 1), min_size=5, max_size=5)
+    left, right = np.array(data.draw(rows), np.int64), np.array(data.draw(rows), np.int64)
+    banding = (4, 3, scheme, 1) if family.positional else (8, 1, "mix64", 1)
+    found = family.compare_rows(sketches, left, right, *banding)
+    keys = family.band_keys(sketches, *banding).tolist()
+    ends = list(zip(left.tolist(), right.tolist(), strict=True))
+    assert found.shared.tolist() == [len(set(keys[one]) & set(keys[other])) for one, other in ends]
+    copies = sketches[left], sketches[right]
+    agreeing, compared = family.agreements(*copies)
+    assert (found.agreeing.tolist(), found.compared.tolist()) == (agreeing.tolist(), compared.tolist())
+    similarities = family.similarities(found.agreeing, found.compared)
+    assert similarities.tolist() == family.estimate(*copies).tolist()
+
+
+@every_variant
+@every_backend
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), documents=few_documents)
 def test_early_exit_changes_no_result(

@@ -30,6 +30,7 @@ from nearsim_db.similarity.sketch.positional import (
     check_size,
     least_agreeing,
 )
+from nearsim_db.similarity.sketch.row_pairs import RowAgreements, compare_gathered
 
 NAME = "bottom_k"
 
@@ -68,9 +69,25 @@ class BottomK:
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Return |S ∩ A ∩ B| / |S|, exact for two sets of fewer than k ids; see `Family.estimate`."""
-        both, union = self.agreements(left, right)
-        shares: NDArray[np.float64] = both / union
+        return self.similarities(*self.agreements(left, right))
+
+    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+        """Return the ratio; see `Family.similarities`."""
+        shares: NDArray[np.float64] = agreeing / compared
         return shares
+
+    def compare_rows(
+        self,
+        sketches: NDArray[Any],
+        left: Counts,
+        right: Counts,
+        bands: int,
+        rows: int,
+        scheme: str,
+        seed: int,
+    ) -> RowAgreements:
+        """Compare copies of the rows; see `Family.compare_rows`."""
+        return compare_gathered(self, sketches, left, right, bands, rows, scheme, seed)
 
     def containment(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Estimate the share of left's ids that are in right, row by row; exact for two sets of fewer than k ids.

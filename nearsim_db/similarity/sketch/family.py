@@ -17,6 +17,7 @@ from nearsim_db.similarity.sketch import (
     projection,
 )
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
+from nearsim_db.similarity.sketch.row_pairs import RowAgreements
 
 
 class Family(Protocol):
@@ -69,6 +70,21 @@ class Family(Protocol):
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
         """Count agreeing and compared places, row by row; for Jaccard the estimate is their ratio."""
+
+    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+        """Return the estimated similarities of pairs with these `agreements`: float64 of m."""
+
+    def compare_rows(
+        self,
+        sketches: NDArray[Any],
+        left: Counts,
+        right: Counts,
+        bands: int,
+        rows: int,
+        scheme: str,
+        seed: int,
+    ) -> RowAgreements:
+        """Return shared bands and agreements of m pairs, given as int64 rows into `sketches`."""
 
     def band_keys(
         self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int

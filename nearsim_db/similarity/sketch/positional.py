@@ -12,6 +12,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.kernels import Counts, KnownPairs, sketch_kernels
+from nearsim_db.similarity.sketch.row_pairs import RowAgreements, compare_gathered
 
 MAX_K = 65536
 
@@ -40,6 +41,22 @@ class Positional:
         """Count the equal runs of `rows` positions; see `Family.count_shared_bands`."""
         return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
 
+    def compare_rows(
+        self,
+        sketches: NDArray[Any],
+        left: Counts,
+        right: Counts,
+        bands: int,
+        rows: int,
+        scheme: str,
+        seed: int,
+    ) -> RowAgreements:
+        """Compare the rows in place, unless the band hash requires the keys; see `Family.compare_rows`."""
+        if scheme != "mix64":
+            return compare_gathered(self, sketches, left, right, bands, rows, scheme, seed)
+        agreeing, shared = sketch_kernels(self._backend).count_agreements(sketches, left, right, bands, rows)
+        return RowAgreements(shared, agreeing, np.full(len(agreeing), self.k, np.int64))
+
     def matched_bands(
         self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
     ) -> NDArray[np.bool_]:
@@ -67,6 +84,11 @@ class Linear(Positional):
         """Return the share of equal positions; see `Family.estimate`."""
         return agreement(left, right)
 
+    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+        """Return the share of equal positions; see `Family.similarities`."""
+        shares: NDArray[np.float64] = agreeing / compared
+        return shares
+
     def collision_probability(self, similarity: float) -> float:
         """Return the similarity itself."""
         return similarity
@@ -85,7 +107,11 @@ class Curved(Positional):
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Map the numbers of equal positions to similarities; see `Family.estimate`."""
-        counts, indexes = np.unique(self.agreements(left, right)[0], return_inverse=True)
+        return self.similarities(*self.agreements(left, right))
+
+    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+        """Map the numbers of equal positions to similarities; see `Family.similarities`."""
+        counts, indexes = np.unique(agreeing, return_inverse=True)
         similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
         return similarities[indexes]
 

@@ -143,6 +143,14 @@ class SketchKernels(Protocol):
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
 
+    def count_agreements(
+        self, sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int
+    ) -> tuple[Counts, Counts]:
+        """Count the equal positions of m pairs of sketches, and the equal runs of `rows` among the first `bands`.
+
+        `left` and `right` are rows of `sketches`, (n, k).
+        """
+
     def first_links(
         self,
         keys: NDArray[np.int64],

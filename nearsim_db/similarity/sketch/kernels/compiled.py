@@ -13,6 +13,7 @@ from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled
 from nearsim_db.similarity.mixing import FMIX64_FIRST
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets
+from nearsim_db.similarity.sketch.kernels.compiled_agreements import count_agreements as count_agreements
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
     first_similar_positions as first_similar_positions,
 )

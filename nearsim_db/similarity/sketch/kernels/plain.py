@@ -11,6 +11,7 @@ from nearsim_db.similarity.sketch.kernels import (
     Ids,
     Offsets,
 )
+from nearsim_db.similarity.sketch.kernels.plain_agreements import count_agreements as count_agreements
 from nearsim_db.similarity.sketch.kernels.plain_comparison import (
     first_similar_positions as first_similar_positions,
 )
