@@ -1,6 +1,7 @@
 """Work from the queues of all generations, taken in batches."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from nearsim_db.store.work.queue import Stage
 from nearsim_db.worker.lease import WorkerLease
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
+from nearsim_db.worker.work_log import WorkLog
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -21,10 +23,11 @@ _log = logging.getLogger("nearsim.worker")
 class QueuedWork:
     """Dispatches changes and works on what is queued, under the worker's lease."""
 
-    def __init__(self, scope: Scope, lease: WorkerLease, monitor: Monitor) -> None:
+    def __init__(self, scope: Scope, lease: WorkerLease, monitor: Monitor, work_log: WorkLog) -> None:
         self._scope = scope
         self._lease = lease
         self._monitor = monitor
+        self._work_log = work_log
 
     def run(self, between: Callable[[], None]) -> bool:
         """Dispatch changes, then take a batch of each stage that has work; return whether anything was done.
@@ -54,13 +57,14 @@ class QueuedWork:
         self.run(self._lease.keep_alive)
 
     def _work(self, context: Context, stage: Stage) -> int:
-        before = context.totals.copy()
+        before, began = context.totals.copy(), time.monotonic()
         warnings: list[str] = []
         with self._monitor.batch(stage):
             collecting = replace(context, warn=warnings.append)
             taken = work_queue.work_batch(self._scope.engine, collecting, stage, self._lease.lease_id)
         counts = context.totals - before
         self._monitor.count_batch(stage, taken, counts)
+        self._work_log.log_batch(context, stage, taken, counts, time.monotonic() - began)
         if counts["set aside"]:
             self._log_set_aside(context, stage, counts, warnings)
         else:

@@ -27,11 +27,13 @@ from nearsim_db.worker.scope import Scope
 from nearsim_db.worker.service import Schedule, Service
 from nearsim_db.worker.state_log import StateLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
+from nearsim_db.worker.work_log import WorkLog
 
 _POLL_SECONDS = 0.1
 _MAINTENANCE_SECONDS = 60.0
 _NOTICE_SECONDS = 10.0
 _DROP_SECONDS = 3.0
+_SUMMARY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Session:
         self._lease = lease
         self._listening = listening
         self._monitor = monitor
-        self._queued = QueuedWork(scope, lease, monitor)
+        self._work_log = WorkLog(scope.contexts)
+        self._queued = QueuedWork(scope, lease, monitor, self._work_log)
         self._builds = UnattendedBuilds(scope, monitor, self._queued.run_during_build)
         self._keep_events_seconds = keep_events_seconds
         self._lookups = LookupRequestService(scope.database, scope.collection)
@@ -90,6 +93,7 @@ class Session:
             Service("attached tables", 1.0, attached.sweep_due),
             Service("unindexed collections", _NOTICE_SECONDS, state_log.log_unindexed),
             Service("retention", _MAINTENANCE_SECONDS, remove_expired),
+            Service("summary", _SUMMARY_SECONDS, self._work_log.summarise),
         ]
 
     def run_once(self) -> bool:
@@ -122,7 +126,8 @@ class Session:
         return self._scope.contexts.refused | self._builds.failed
 
     def close(self) -> None:
-        """Finish the lookups in progress and end the lease, which frees its work."""
+        """Finish the lookups in progress and end the lease, which frees its work; log the last summary."""
+        self._work_log.summarise()
         self._lookups.stop()
         self._lease.close()
 

@@ -1,6 +1,6 @@
 """Checks of the indexes: builds, queue, workers, reindexes, leftovers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
@@ -85,10 +85,18 @@ def _check_workers(connection: Connection) -> Finding:
     queued = backlog.read_backlog(connection, None, refused)
     counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
     shown = [count_of(number, noun) for noun, number in counts.items() if number]
-    if not shown:
+    if not shown or _is_fresh(connection, existing):
         return Finding("workers", "ok", "none running")
     finding = f"{' and '.join(shown)} waiting, but no worker is running"
     return Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
+
+
+def _is_fresh(connection: Connection, existing: Sequence[Generation]) -> bool:
+    """Whether there were no documents yet: a new schema captures a change of everything."""
+    return all(one.is_first_build for one in existing) and not any(
+        query_rows.has_documents(connection, one.collection_id)
+        for one in collection_rows.list_collections(connection)
+    )
 
 
 def _check_set_aside(connection: Connection) -> Finding:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearsim_db.cli import options
-from nearsim_db.cli.failures import INTERRUPTED
+from nearsim_db.cli.failures import INTERRUPTED, UsageError
 from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ KeepEvents = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also log each batch.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Log JSON lines.")]
 
 
@@ -49,26 +50,30 @@ def worker(
     http_host: Host = "127.0.0.1",
     keep_events: KeepEvents = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Keep indexes up to date as applications insert, change and delete documents, until stopped.
 
     Any number of workers may run, on any number of machines. On SIGTERM or Ctrl-C a worker finishes its current batch
-    and ends; if it is killed, other workers take over its work. Events are logged on standard error.
+    and ends; if it is killed, other workers take over its work. Events are logged on standard error, with
+    a summary of the work each minute.
     """
     from nearsim_db.cli.commands import metrics_server
     from nearsim_db.cli.output.logs import logged_to, stderr_handler
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker.worker import Worker
 
+    if quiet and verbose:
+        raise UsageError("give either --quiet or --verbose, not both")
     if keep_events is not None:
         kept_seconds(keep_events)
 
     process = Worker(collection=collection, keep_events=keep_events)
     served = nullcontext() if http is None else metrics_server.serve(process.monitor, http_host, http)
     handler = stderr_handler(as_json=as_json)
-    level = logging.ERROR if quiet else logging.INFO
-    with logged_to(handler, "nearsim.worker") as log:
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
+    with logged_to(handler, "nearsim.worker", min(level, logging.INFO)) as log:
         handler.setLevel(level)
         try:
             with _until_signalled(process) as received, served as address:

@@ -11,12 +11,12 @@ from nearsim_db.readers.output import json_line
 
 
 class TextFormatter(logging.Formatter):
-    """One line a record: the time, the level unless it is info, and the message."""
+    """One line a record: the time, the level from warnings on, and the message."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         message = terminal.visible(" ".join(record.getMessage().split()))
-        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         return f"{_time(record).isoformat(timespec='seconds')} {level}{message}"
 
 
@@ -53,11 +53,11 @@ def stderr_handler(*, as_json: bool) -> logging.Handler:
 
 
 @contextmanager
-def logged_to(handler: logging.Handler, name: str) -> Iterator[logging.Logger]:
-    """Send the records of a logger, from level info on, to a handler during the block."""
+def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) -> Iterator[logging.Logger]:
+    """Send the records of a logger, from a level on, to a handler during the block."""
     logger = logging.getLogger(name)
     level, propagate = logger.level, logger.propagate
-    logger.setLevel(logging.INFO)
+    logger.setLevel(least)
     logger.propagate = False
     logger.addHandler(handler)
     try:
