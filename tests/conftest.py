@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
+from tests.servers.citus import CitusServer, citus_major, citus_server, why_no_citus
 from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.programs import newest_major, oldest_major, programs
@@ -35,13 +36,17 @@ _ORDER = (
     "schema",
     "analysis",
     "readers",
+    "scale_out",
     "benchmarks",
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option of `make test-all`."""
+    """The option of `make test-all`, and that which runs database tests on a Citus cluster."""
     parser.addoption("--all", action="store_true", help="every test, on several majors")
+    parser.addoption(
+        "--citus", action="store_true", help="database tests on a Citus coordinator with two nodes"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,7 +85,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a database test on the newest major; with --all on the oldest too, or if marked each_major on every one."""
     if "major" not in metafunc.fixturenames:
         return
-    if not metafunc.config.getoption("all"):
+    if metafunc.config.getoption("citus"):
+        majors = {citus_major()}
+    elif not metafunc.config.getoption("all"):
         majors = {newest_major()}
     elif metafunc.definition.get_closest_marker("each_major"):
         majors = set(programs())
@@ -124,9 +131,21 @@ def major(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="module")
-def server(servers: Servers, major: int) -> Server:
-    """The server that this test runs on, chosen by its mark."""
+def server(request: pytest.FixtureRequest, servers: Servers, major: int) -> Server | CitusServer:
+    """The server that this test runs on, chosen by its mark, or the Citus cluster of this session."""
+    if request.config.getoption("citus"):
+        cluster: CitusServer = request.getfixturevalue("citus")
+        return cluster
     return servers.of_major(major)
+
+
+@pytest.fixture(scope="session")
+def citus() -> Iterator[CitusServer]:
+    """A Citus coordinator with two nodes; a test that takes it is skipped where there is no Citus."""
+    if reason := why_no_citus():
+        pytest.skip(reason)
+    with citus_server(2) as cluster:
+        yield cluster
 
 
 @pytest.fixture

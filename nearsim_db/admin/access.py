@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
 from nearsim_db.store.access import Access, ManualGrant, Role
+from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import retry_conflicts
 
@@ -57,8 +59,16 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 
 
 def set_isolation(database: Database, *, wanted: bool) -> None:
-    """Turn the isolation of collections for readers and writers on or off."""
+    """Turn the isolation of collections for readers and writers on or off.
+
+    Raises DatabaseError where band rows are on the nodes of a Citus cluster, whose tables cannot have the policies.
+    """
     with database.transaction() as connection:
+        if wanted and placement.is_distributed(connection):
+            raise DatabaseError(
+                "collections cannot be kept apart in this database: their band rows are on the nodes of a Citus "
+                "cluster, which has no policies with subqueries; use a database for each tenant"
+            )
         retry_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
 
 

@@ -75,7 +75,8 @@ def write_bands(
 def index_bands(connection: Connection, leaves: Leaves) -> None:
     """Create the band table's only index."""
     name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
-    driver(connection).execute(statement("index_bands", leaves, band_index=name))
+    for command in ("index_bands", "identify_bands"):
+        driver(connection).execute(statement(command, leaves, band_index=name))
 
 
 def analyze_bands(connection: Connection, leaves: Leaves) -> None:
@@ -97,7 +98,10 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDA
 def stream_links(
     connection: Connection, leaves: Leaves, bucket_limit: int, buckets: tuple[int, int]
 ) -> Generator[Links, None, None]:
-    """Yield the links of a range of buckets, with both ends, in the order of buckets, in batches of bounded size."""
+    """Yield the links of a range of buckets, with both ends, in batches of bounded size.
+
+    They come in the order of buckets, or of arrival from the nodes if the leaves are distributed.
+    """
     with driver(connection).cursor(name="nearsim_links", binary=True) as cursor:
         parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
         cursor.execute(statement("find_links", leaves), parameters)

@@ -34,8 +34,8 @@ class Generation:
     """One build of a profile's index; `figures` are the counts that its build recorded.
 
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
-    `detached` one; a `dropping` one waits until its tables have no readers. In a `temporary` collection its tables are
-    unlogged and not attached.
+    `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
+    the nodes of a Citus cluster. In a `temporary` collection its tables are unlogged, not attached, and local.
     """
 
     generation_id: GenerationId
@@ -55,6 +55,7 @@ class Generation:
     rows: int
     replaces: GenerationId | None
     detached: bool
+    distributed: bool
     dropping: bool
     ready_at: datetime | None
     retired_at: datetime | None
@@ -62,7 +63,7 @@ class Generation:
     @property
     def leaves(self) -> Leaves:
         """Return the names of its own tables."""
-        return Leaves(self.generation_id)
+        return Leaves(self.generation_id, self.distributed and not self.temporary)
 
     @property
     def is_first_build(self) -> bool:

@@ -3,6 +3,7 @@
 import psycopg
 from psycopg import sql
 
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import autocommitting, corruption_message, driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
@@ -24,15 +25,25 @@ _COUNTS = (
 
 
 def create(connection: Connection, leaves: Leaves, *, temporary: bool = False) -> None:
-    """Create a generation's own tables, standalone; without write-ahead log if they are temporary."""
+    """Create a generation's own tables, standalone; without write-ahead log if they are temporary.
+
+    The band table of a distributed generation is on the nodes from then on.
+    """
+    if leaves.distributed and placement.has_shards(connection, leaves):
+        return  # created and distributed in one transaction
     driver(connection).execute(statement("create_leaves", leaves))
+    if leaves.distributed:
+        placement.distribute_leaf(connection, leaves)
     if temporary:
         driver(connection).execute(statement("set_leaves_unlogged", leaves))
 
 
 def attach(connection: Connection, leaves: Leaves) -> None:
     """Attach a generation's loaded tables to their parents."""
-    driver(connection).execute(statement("attach_leaves", leaves))
+    for name in PARENTS:
+        parent = sql.Identifier(SCHEMA, name)
+        driver(connection).execute(statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
+    driver(connection).execute(statement("capture_generation", leaves))
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
@@ -50,7 +61,8 @@ def detach(connection: Connection, leaves: Leaves) -> None:
             unfinished = sql.Identifier(INDEX_SCHEMA, pending)
             inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
         if fetch_value(connection, statement("is_attached"), {"leaf": leaf}):
-            inner.execute(statement("detach_leaf", parent=parent, leaf=leaves.table(name)))
+            remote = leaves if name == "band" else None
+            inner.execute(statement("detach_leaf", remote, parent=parent, leaf=leaves.table(name)))
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:

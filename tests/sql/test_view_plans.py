@@ -67,8 +67,9 @@ def fill(url: str) -> None:
             parts = {parent: leaves.table(parent) for parent in PARENTS}
             inner.execute(sql.SQL(CONTENTS).format(**parts))
             bands.index_bands(connection, leaves)
-            for name in ("index_signatures", "finish_pairs", "attach_leaves"):
+            for name in ("index_signatures", "finish_pairs"):
                 inner.execute(statement(name, leaves))
+            partitions.attach(connection, leaves)
             for parent in PARENTS:
                 inner.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
         inner.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")

@@ -9,6 +9,7 @@ from nearsim_db.store.driver.statements import parse_blocks
 
 PACKAGE = Path(nearsim_db.__file__).parent
 FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))
+REPLACED = sorted((PACKAGE / "store" / "citus" / "sql").glob("*.sql"))
 BLOCKS = [block for file in FILES for block in parse_blocks(file.read_text("utf-8"))]
 
 
@@ -31,3 +32,15 @@ def test_every_block_has_a_purpose_and_a_statement() -> None:
 def test_every_block_is_used() -> None:
     code = "\n".join(file.read_text("utf-8") for file in PACKAGE.rglob("*.py"))
     assert [name for name, _ in BLOCKS if f'"{name}"' not in code] == []
+
+
+def test_statements_for_citus_replace_others_with_the_same_parameters() -> None:
+    local = dict(BLOCKS)
+    for file in REPLACED:
+        for name, text in parse_blocks(file.read_text("utf-8")):
+            assert re.fullmatch(r"(-- \S.*\n)+[^-\s](.|\n)*", text), name
+            assert _parameters(text) == _parameters(local[name]), name
+
+
+def _parameters(text: str) -> set[str]:
+    return set(re.findall(r"%\((\w+)\)s", text))

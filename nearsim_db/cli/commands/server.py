@@ -1,5 +1,6 @@
 """Commands for the database: its schema, and the embedded server."""
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,10 +29,27 @@ Patience = Annotated[
 ]
 
 
+class CitusChoice(StrEnum):
+    """Whether band rows are kept on the nodes of a Citus cluster."""
+
+    AUTO = "auto"
+    YES = "yes"
+    NO = "no"
+
+
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
-def init(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
+def init(
+    patience: Patience = 300.0,
+    citus: Annotated[
+        CitusChoice,
+        typer.Option(
+            help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes.",
+        ),
+    ] = CitusChoice.AUTO,
+    quiet: options.Quiet = False,
+) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use."""
-    _upgrade(patience, quiet)
+    _upgrade(patience, citus, quiet)
 
 
 @db.command(epilog="Example: nearsim db upgrade --patience 60")
@@ -43,11 +61,11 @@ def upgrade(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
 
     if Database.inspect(database_url()).revision is None:
         raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
-    _upgrade(patience, quiet)
+    _upgrade(patience, CitusChoice.AUTO, quiet)
 
 
-def _upgrade(patience: float, quiet: bool) -> None:
-    from nearsim_db.admin import access
+def _upgrade(patience: float, citus: CitusChoice, quiet: bool) -> None:
+    from nearsim_db.admin import access, scale_out
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.database import Database
@@ -55,11 +73,14 @@ def _upgrade(patience: float, quiet: bool) -> None:
     revision = Database.initialise(
         patience_seconds=patience, report=(lambda message: None) if quiet else terminal.print_info
     )
+    with open_database() as database:
+        is_distributed = scale_out.distribute(database, citus.value)
+        missing = access.missing_roles(database)
     if quiet:
         return
     terminal.print_info(f"the schema nearsim is at revision {revision}")
-    with open_database() as database:
-        missing = access.missing_roles(database)
+    if is_distributed:
+        terminal.print_info("band rows are on the nodes of the Citus cluster")
     if missing:
         terminal.print_warning(
             f"this user may not create the roles {', '.join(missing)}; to grant "

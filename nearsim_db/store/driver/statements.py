@@ -21,9 +21,13 @@ INDEX_SCHEMA = "nearsim_index"
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Names of one generation's own tables, for statements that must not go through the parents."""
+    """Names of one generation's own tables, for statements that must not go through the parents.
+
+    The band table of a `distributed` one is on the nodes of a Citus cluster: its statements are those of citus/sql.
+    """
 
     generation_id: GenerationId
+    distributed: bool = False
 
     def table(self, parent: str) -> sql.Identifier:
         """Return the leaf of a parent, such as nearsim_index.signature_7."""
@@ -54,7 +58,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )
-    composed = sql.SQL(_blocks()[name]).format(**parts)
+    composed = sql.SQL(_text(name, leaves)).format(**parts)
     return _with_literal_percents(composed) if with_names else composed
 
 
@@ -85,12 +89,18 @@ def _flattened(composed: sql.Composed) -> Iterator[sql.Composable]:
             yield part
 
 
+def _text(name: str, leaves: Leaves | None) -> LiteralString:
+    if leaves is not None and leaves.distributed and name in _blocks("citus/sql"):
+        return _blocks("citus/sql")[name]
+    return _blocks("sql")[name]
+
+
 @cache
-def _blocks() -> dict[str, LiteralString]:
-    """All statements by name."""
+def _blocks(folder: str) -> dict[str, LiteralString]:
+    """All statements of a folder by name."""
     return {
         name: text
-        for file in (files("nearsim_db.store") / "sql").iterdir()
+        for file in files("nearsim_db.store").joinpath(folder).iterdir()
         for name, text in parse_blocks(file.read_text("utf-8"))
     }
 

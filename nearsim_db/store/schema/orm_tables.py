@@ -84,6 +84,7 @@ class Generation(Base):
     expected_recall: Mapped[float | None]
     replaces: Mapped[int | None]
     detached: Mapped[bool]
+    distributed: Mapped[bool]
     dropping: Mapped[bool]
     ready_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]

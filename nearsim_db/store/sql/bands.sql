@@ -3,10 +3,13 @@
 TRUNCATE {band}
 
 -- name: index_bands
--- Create the only index after the load; builds and every lookup use it. It also identifies deleted rows for
--- logical replication: a publication of all tables would otherwise refuse the deletes. Its pages have room for a tenth
--- more rows: at the default of 90 % most of them split, at 4 KB of write-ahead log each, while the index grows by that.
-CREATE UNIQUE INDEX {band_index} ON {band} (bucket_hash, doc_id) WITH (fillfactor = 85);
+-- Create the only index after the load; builds and every lookup use it. Its pages have room for a tenth more
+-- rows: at the default of 90 % most of them split, at 4 KB of write-ahead log each, while the index grows by that.
+CREATE UNIQUE INDEX {band_index} ON {band} (bucket_hash, doc_id) WITH (fillfactor = 85)
+
+-- name: identify_bands
+-- Identify deleted rows for logical replication by the index: a publication of all tables would otherwise refuse the
+-- deletes.
 ALTER TABLE {band} REPLICA IDENTITY USING INDEX {band_index}
 
 -- name: delete_bands

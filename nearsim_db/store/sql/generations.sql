@@ -47,7 +47,7 @@ RETURNING generation_id
 -- One generation, those of a collection, or all, by profile and age. Reads all generations.
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, temporary, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
-    dropping, ready_at, retired_at
+    distributed, dropping, ready_at, retired_at
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 WHERE (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
     AND (CAST(%(generation_id)s AS integer) IS NULL OR generation_id = %(generation_id)s)

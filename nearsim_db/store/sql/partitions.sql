@@ -34,12 +34,12 @@ ALTER TABLE {band} SET UNLOGGED;
 ALTER TABLE {similar_pair} SET UNLOGGED;
 ALTER TABLE {cluster_member} SET UNLOGGED
 
--- name: attach_leaves
--- Attach the loaded leaves; their CHECKs spare the scan. From now on triggers capture changes for events.
-ALTER TABLE nearsim.signature ATTACH PARTITION {signature} FOR VALUES IN ({generation_id});
-ALTER TABLE nearsim.band ATTACH PARTITION {band} FOR VALUES IN ({generation_id});
-ALTER TABLE nearsim.similar_pair ATTACH PARTITION {similar_pair} FOR VALUES IN ({generation_id});
-ALTER TABLE nearsim.cluster_member ATTACH PARTITION {cluster_member} FOR VALUES IN ({generation_id});
+-- name: attach_leaf
+-- Attach a loaded leaf; its CHECK spares the scan.
+ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES IN ({generation_id})
+
+-- name: capture_generation
+-- Have triggers capture changes for events.
 SELECT nearsim.capture_generation({generation_id})
 
 -- name: find_pending_detaches

@@ -4,9 +4,11 @@
 SET statement_timeout = 0;
 -- JIT compilation only delays short queries.
 SET jit = off;
--- Settings that not every release has.
+-- Settings that not every server has.
 SELECT set_config(name, value, false)
-FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', '')) AS later (name, value)
+FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', ''),
+    -- All rows of a bucket are on one shard, so limits in buckets may be applied there.
+    ('citus.subquery_pushdown', 'on')) AS later (name, value)
 WHERE current_setting(name, true) IS NOT NULL;
 SET lock_timeout = 0;
 -- Sessions may be idle while they hold a lock, or while a slow client reads a stream.

@@ -111,6 +111,13 @@ generation = Table(
         comment="Whether workers continue its build",
     ),
     Column(
+        "distributed",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim db init",
+    ),
+    Column(
         "dropping",
         Boolean,
         nullable=False,

@@ -1,0 +1,52 @@
+-- Replaces the function of one server: the last anchors of shared buckets come from their shards in one bounded
+-- statement; the outer limit, which pushing down the limit in each bucket needs, is none.
+CREATE OR REPLACE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
+RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
+LANGUAGE plpgsql STABLE ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET client_min_messages = warning
+SET citus.subquery_pushdown = on AS $$
+DECLARE
+    known nearsim.generation;
+    a record;
+    b record;
+    shared bigint[];
+    anchors bigint;
+BEGIN
+    IF NOT nearsim.may_see_generation(generation_id) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
+    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO a USING left_id;
+    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO b USING right_id;
+    IF a.sketch IS NULL OR b.sketch IS NULL THEN
+        RETURN;
+    END IF;
+    are_twins := a.feature_digest = b.feature_digest;
+    estimate := nearsim.estimate_under(known.recipe, a.sketch, b.sketch);
+    bands := nearsim.shared_bands(known.recipe, known.bands, known.rows, a.sketch, b.sketch);
+    anchors := CAST(known.recipe #>> '{match,bucket_limit}' AS bigint);
+    shared := ARRAY(
+        SELECT unnest(nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch))
+        INTERSECT
+        SELECT unnest(nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch)));
+    are_linked := cardinality(shared) > 0;
+    IF are_linked AND anchors > 0 THEN
+        EXECUTE format($query$
+            WITH hot AS MATERIALIZED (
+                SELECT found.last_anchor FROM unnest($1) AS own (bucket_hash)
+                CROSS JOIN LATERAL (
+                    SELECT bucket_hash, max(doc_id) AS last_anchor FROM (
+                        SELECT bucket_hash, doc_id FROM nearsim_index.%I WHERE bucket_hash = own.bucket_hash
+                        ORDER BY doc_id LIMIT $2
+                    ) AS anchor
+                    GROUP BY bucket_hash HAVING count(*) >= $2
+                ) AS found
+                LIMIT 9223372036854775807
+            )
+            SELECT count(*) < cardinality($1) OR bool_or($3 <= last_anchor) FROM hot
+            $query$, 'band_' || generation_id)
+            INTO are_linked USING shared, anchors, least(a.head_id, b.head_id);
+    END IF;
+    RETURN NEXT;
+END
+$$

@@ -1,0 +1,145 @@
+-- name: find_links
+-- The links of a range of buckets, rows as in the statement for one server, found on the nodes in one index-only pass over
+-- each shard; they come in the order of arrival, so that the coordinator sorts nothing. Relies on the index on
+-- (bucket_hash, doc_id).
+SELECT bucket_hash, doc_id, anchors FROM (
+    SELECT bucket_hash, doc_id, place,
+        string_agg(int8send(doc_id), NULL) FILTER (WHERE place <= %(bucket_limit)s OR %(bucket_limit)s = 0)
+            OVER (PARTITION BY bucket_hash ORDER BY doc_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS anchors
+    FROM (
+        SELECT bucket_hash, doc_id,
+            row_number() OVER in_bucket AS place,
+            lead(doc_id) OVER in_bucket AS next_id
+        FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+        WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
+    ) AS numbered
+    WHERE place > 1 OR next_id IS NOT NULL
+) AS member
+WHERE place > 1
+
+-- name: look_up_candidates
+-- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
+-- in each bucket is pushed down because all rows of a bucket are on one shard; the outer one, which this needs, is none.
+-- Index-only. Relies on the index on (bucket_hash, doc_id).
+SELECT DISTINCT query.doc_id, found.doc_id,
+    CAST(%(bucket_limit)s > 0 AND found.place > %(bucket_limit)s AS integer)
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS query (doc_id, bucket_hash)
+CROSS JOIN LATERAL (
+    SELECT doc_id, row_number() OVER (PARTITION BY bucket_hash ORDER BY doc_id) AS place FROM (
+        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
+    ) AS first
+) AS found
+LIMIT 9223372036854775807
+
+-- name: look_up_members
+-- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order. Index-only and bounded.
+-- Relies on the index on (bucket_hash, doc_id).
+SELECT DISTINCT member.doc_id
+FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
+CROSS JOIN LATERAL (
+    SELECT bucket_hash, max(doc_id) AS doc_id FROM (
+        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        ORDER BY doc_id LIMIT %(bucket_limit)s
+    ) AS anchor
+    GROUP BY bucket_hash HAVING count(*) = %(bucket_limit)s
+) AS last_anchor
+CROSS JOIN LATERAL (
+    SELECT bucket_hash, doc_id FROM {band}
+    WHERE bucket_hash = last_anchor.bucket_hash AND doc_id > greatest(last_anchor.doc_id, %(after)s)
+    ORDER BY doc_id LIMIT %(batch)s
+) AS member
+WHERE %(doc_id)s <= last_anchor.doc_id
+ORDER BY member.doc_id LIMIT %(batch)s
+
+-- name: read_anchors
+-- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
+SELECT found.bucket_hash, found.doc_id, found.members > %(bucket_limit)s
+FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
+CROSS JOIN LATERAL (
+    SELECT bucket_hash, doc_id, row_number() OVER (PARTITION BY bucket_hash ORDER BY doc_id) AS place,
+        count(*) OVER (PARTITION BY bucket_hash) AS members
+    FROM (
+        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = bucket.bucket_hash
+        ORDER BY doc_id LIMIT %(bucket_limit)s + 1
+    ) AS first
+) AS found
+WHERE found.place <= %(bucket_limit)s
+LIMIT 9223372036854775807
+
+-- name: find_full_buckets
+-- Bucket count, largest size, and the buckets over the limit in order, each with its size and its last anchor; counted
+-- on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
+WITH total AS MATERIALIZED (
+    SELECT count(*) AS buckets, coalesce(max(members), 0) AS largest
+    FROM (SELECT bucket_hash, count(*) AS members FROM {band} GROUP BY bucket_hash) AS counted
+), hot AS MATERIALIZED (
+    SELECT bucket_hash, count(*) AS members, (array_agg(doc_id ORDER BY doc_id))[%(bucket_limit)s] AS last_anchor
+    FROM {band} WHERE %(bucket_limit)s > 0 GROUP BY bucket_hash HAVING count(*) > %(bucket_limit)s
+)
+SELECT (SELECT buckets FROM total), (SELECT largest FROM total),
+    coalesce(array_agg(bucket_hash ORDER BY bucket_hash), '{{}}'), coalesce(array_agg(members ORDER BY bucket_hash), '{{}}'),
+    coalesce(array_agg(last_anchor ORDER BY bucket_hash), '{{}}')
+FROM hot
+
+-- name: find_missing_bands
+-- Documents with a missing band row. Relies on the index on (bucket_hash, doc_id), probed for each.
+WITH found AS MATERIALIZED (
+    SELECT band.doc_id, band.bucket_hash
+    FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
+    JOIN {band} AS band ON band.bucket_hash = requested.bucket_hash AND band.doc_id = requested.doc_id
+)
+SELECT DISTINCT doc_id FROM (
+    SELECT doc_id, bucket_hash
+    FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
+    EXCEPT SELECT doc_id, bucket_hash FROM found
+) AS missing
+
+-- name: read_large_buckets
+-- Largest buckets of two or more members with their first members; and over all such buckets: number, number over the
+-- limit (0: no limit) and links left out. Relies on the index on (bucket_hash, doc_id).
+WITH bucket AS MATERIALIZED (
+    SELECT bucket_hash, members,
+        CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
+            THEN (members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2 ELSE 0 END AS left_out
+    FROM nearsim.count_buckets({generation_id})
+), large AS MATERIALIZED (
+    SELECT * FROM bucket ORDER BY members DESC, bucket_hash LIMIT %(amount)s
+), member AS MATERIALIZED (
+    SELECT found.bucket_hash, found.doc_id FROM large CROSS JOIN LATERAL (
+        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s
+    ) AS found
+    LIMIT 9223372036854775807
+)
+SELECT large.bucket_hash, large.members, large.left_out, (
+        SELECT array_agg(coalesce(document.title, document.external_id) ORDER BY member.doc_id)
+        FROM member JOIN nearsim.document USING (doc_id) WHERE member.bucket_hash = large.bucket_hash),
+    (SELECT count(*) FROM bucket),
+    (SELECT count(*) FROM bucket WHERE %(bucket_limit)s > 0 AND members > %(bucket_limit)s),
+    (SELECT sum(left_out) FROM bucket)
+FROM large
+ORDER BY large.members DESC, large.bucket_hash
+
+-- name: read_shared_buckets
+-- The buckets that two documents share, rows as in the statement for one server; the heads of each are counted on its
+-- shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
+WITH shared AS MATERIALIZED (
+    SELECT least(one.head_id, other.head_id) AS head_id, own.bucket_hash
+    FROM nearsim.generation
+    JOIN {signature} AS one ON one.doc_id = %(left_id)s
+    JOIN {signature} AS other ON other.doc_id = %(right_id)s
+    CROSS JOIN LATERAL (
+        SELECT unnest(nearsim.keys_under(recipe, bands, rows, one.sketch)) AS bucket_hash
+        INTERSECT
+        SELECT unnest(nearsim.keys_under(recipe, bands, rows, other.sketch))
+    ) AS own
+    WHERE generation.generation_id = {generation_id}
+), counted AS MATERIALIZED (
+    SELECT member.bucket_hash, count(*) AS members, count(*) FILTER (WHERE member.doc_id <= shared.head_id) AS place
+    FROM {band} AS member JOIN shared ON shared.bucket_hash = member.bucket_hash
+    GROUP BY member.bucket_hash
+)
+SELECT CAST((bucket_hash >> 56) & 255 AS integer), lpad(to_hex(bucket_hash), 16, '0'), coalesce(members, 0),
+    coalesce(place, 0)
+FROM shared LEFT JOIN counted USING (bucket_hash)
+ORDER BY 1, 2

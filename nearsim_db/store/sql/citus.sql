@@ -1,0 +1,50 @@
+-- name: find_citus
+-- Version of the extension in this database, NULL without it. Catalog only.
+SELECT (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'citus')
+
+-- name: list_nodes
+-- Nodes of the cluster that may hold shards, as host, port, and whether they are active. Catalog only.
+SELECT nodename, nodeport, isactive FROM pg_catalog.pg_dist_node
+WHERE noderole = 'primary' AND shouldhaveshards ORDER BY nodename, nodeport
+
+-- name: is_coordinator
+-- Whether this server is the cluster's coordinator. Catalog only.
+SELECT pg_catalog.citus_is_coordinator()
+
+-- name: is_distributed
+-- Whether new generations are distributed. Catalog only.
+SELECT pg_catalog.pg_get_expr(adbin, adrelid) = 'true' FROM pg_catalog.pg_attrdef
+JOIN pg_catalog.pg_attribute ON attrelid = adrelid AND attnum = adnum
+WHERE adrelid = CAST('nearsim.generation' AS regclass) AND attname = 'distributed'
+
+-- name: list_local_generations
+-- Generations whose band rows are on this server.
+SELECT generation_id FROM nearsim.generation WHERE NOT distributed ORDER BY generation_id
+
+-- name: drop_band_policy
+-- Policies on distributed tables cannot have subqueries: under isolation nobody would read band rows.
+DROP POLICY granted ON {table}
+
+-- name: create_closed_policy
+-- See drop_band_policy.
+CREATE POLICY granted ON {table} FOR SELECT USING (false)
+
+-- name: distribute_bands
+-- Distribute the parent of band rows; leaves follow it. All rows of a bucket are on one shard.
+SELECT pg_catalog.create_distributed_table('nearsim.band', 'bucket_hash', colocate_with => 'none')
+
+-- name: distribute_band_leaf
+-- Distribute an empty leaf like its parent, so that attaching it moves no rows.
+SELECT pg_catalog.create_distributed_table(CAST(%(leaf)s AS regclass), 'bucket_hash', colocate_with => 'nearsim.band')
+
+-- name: set_distributed
+-- Distribute new generations.
+ALTER TABLE nearsim.generation ALTER COLUMN distributed SET DEFAULT true
+
+-- name: is_leaf_distributed
+-- Whether a leaf exists and is distributed. Catalog only.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_catalog.to_regclass(%(leaf)s))
+
+-- name: find_isolation
+-- Whether collections are kept apart. Catalog only.
+SELECT nearsim.is_isolated()

@@ -1,0 +1,105 @@
+"""A Citus cluster gives the answers of one server: after a build, writes, a reindex, a repair and a purge."""
+
+from typing import Any
+
+import pytest
+from psycopg import sql
+
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.statements import statement
+from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
+
+pytestmark = pytest.mark.slow("starts a cluster")
+
+
+@pytest.mark.parametrize("bucket_limit", [8, 64, 0])
+def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int) -> None:
+    found = []
+    for url in urls:
+        with index_at(url, bucket_limit) as index:
+            index.add(documents(300, seed=1))
+            built = answers(index)
+            index.add(documents(60, seed=2, first=280))
+            index.delete([f"d{number}" for number in range(0, 100, 7)])
+            found.append((built, answers(index)))
+    (built, changed), (built_on_nodes, changed_on_nodes) = found
+    assert built["pairs"] and built["candidates"] and built["similar"]
+    assert any(members > anchors for _, members, anchors, _ in built["buckets"]) == (bucket_limit > 0)
+    assert built_on_nodes == built
+    assert changed_on_nodes == changed != built
+
+
+def test_lookups(urls: tuple[str, str]) -> None:
+    found = []
+    for url in urls:
+        with index_at(url, 8) as index:
+            index.add(documents(200, seed=3))
+            found.append([list(index.check(one, 0.2)) for one in documents(40, seed=4)])
+    assert any(found[0])
+    assert found[1] == found[0]
+
+
+def test_reindex_is_compared_promoted_rolled_back_and_dropped(urls: tuple[str, str]) -> None:
+    assert _reindex(urls[1]) == _reindex(urls[0])
+
+
+def _reindex(url: str) -> list[Any]:
+    with index_at(url) as index:
+        index.add(documents(150, seed=5))
+        first = answers(index)
+        reindex = Reindex(index.database, "default")
+        reindex.start(settings=["match.threshold=0.2"])
+        compared = reindex.diff(samples=0)
+        reindex.promote()
+        second = answers(index)
+        assert second["pairs"] != first["pairs"]
+        reindex.rollback()
+        assert answers(index) == first
+        assert [one.finished for one in reindex.drop()] == [True]
+        assert newest_leaves(index).generation_id == 1
+        return [first, second, compared.pairs]
+
+
+def test_damaged_band_rows_are_found_and_repaired(urls: tuple[str, str]) -> None:
+    with index_at(urls[1]) as index:
+        index.add(documents(100, seed=6))
+        expected = answers(index)
+        leaves = newest_leaves(index)
+        with index.database.transaction() as connection:
+            table = leaves.table("band")
+            driver(connection).execute(sql.SQL("DELETE FROM {} WHERE doc_id % 9 = 0").format(table))
+            stray = sql.SQL("INSERT INTO {} (bucket_hash, doc_id) VALUES (5, 1), (6, 2)")
+            driver(connection).execute(stray.format(table))
+        assert not verify_index(index.database, sample=None).is_sound
+        assert verify_index(index.database, sample=None, repair=True).is_repaired
+        assert answers(index) == expected
+
+
+def test_purged_documents_leave_no_band_rows_on_the_nodes(urls: tuple[str, str]) -> None:
+    found = []
+    for url in urls:
+        with index_at(url) as index:
+            index.add(documents(100, seed=7))
+            index.purge([f"d{number}" for number in range(20)])
+            assert verify_index(index.database, sample=None).is_sound
+            found.append(answers(index))
+    assert found[1] == found[0]
+
+
+def test_only_candidates_reach_the_coordinator(citus: Any) -> None:
+    with citus.database() as url, index_at(url, 8) as index:
+        index.add(documents(200, seed=8))
+        leaves = newest_leaves(index)
+        parameters = {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 8}
+        with index.database.transaction() as connection:
+            inner = driver(connection)
+            linked = inner.execute(statement("find_links", leaves), parameters).fetchall()
+            command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("find_links", leaves)
+            explained = inner.execute(command, parameters)
+            ((found,),) = explained.fetchall()
+    plan = found[0]["Plan"]
+    assert plan["Node Type"] == "Custom Scan" and plan["Custom Plan Provider"] == "Citus Adaptive"
+    assert "Plans" not in plan and "Subplans" not in plan["Distributed Query"]
+    assert len(linked) == plan["Actual Rows"] > 0
