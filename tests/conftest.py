@@ -20,8 +20,9 @@ from tests.servers.programs import newest_major, oldest_major, programs
 pytest_plugins = ["tests.builders.attached_collection"]
 
 # The speed at which examples are generated depends on the machine's load.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("per change", _ANY_MACHINE, max_examples=30)
+settings.register_profile("all", _ANY_MACHINE, max_examples=100)
 
 # Kernels are compiled in one process while the other starts servers; then the longest rooms first.
 _ORDER = (
@@ -50,7 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let processes that tests start receive SIGINT, which a shell's background jobs ignore."""
+    """Load the examples' profile; let processes that tests start receive SIGINT, which background jobs ignore."""
+    settings.load_profile("all" if config.getoption("all") else "per change")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -4,10 +4,11 @@ import random
 import time
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.analysis.text_diff import Diff, compare
+from tests.builders.selection import examples
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "7", "8", "中", "한국", "x.", "\n"]), max_size=40)
 
@@ -83,7 +84,7 @@ def test_long_unrelated_texts_are_compared_quickly() -> None:
     assert time.monotonic() - begun < 10
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(WORDS, WORDS)
 def test_uncut_diff_contains_both_texts(left: list[str], right: list[str]) -> None:
     diff = compare(" ".join(left), " ".join(right), context=1000)

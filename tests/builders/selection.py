@@ -1,10 +1,11 @@
-"""Parameters of which `make test` runs some and `make test-all` runs all."""
+"""Parameters and examples of which `make test` runs some and `make test-all` runs all."""
 
 from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from _pytest.mark import ParameterSet
+from hypothesis import settings
 
 
 def some(values: Sequence[object], reason: str, kept: int = 1) -> list[ParameterSet]:
@@ -25,3 +26,8 @@ def some_combinations(*axes: tuple[str, Sequence[object]]) -> pytest.MarkDecorat
         row = [axis[place] for place, axis in zip(places, values, strict=True)]
         sets.append(pytest.param(*row, marks=[] if places in diagonal else [slow]))
     return pytest.mark.parametrize(names, sets)
+
+
+def examples(count: int) -> settings:
+    """The number of Hypothesis's examples of a test in `make test-all`; `make test` runs the profile's share of it."""
+    return settings(max_examples=count * settings().max_examples // 100)

@@ -195,6 +195,7 @@ def test_numeric_columns_sort_descending_first(
     assert complaints == []
 
 
+@pytest.mark.slow("needs Chromium")
 def test_text_columns_sort_ascending_first_with_empty_cells_last(
     browser: Browser, page_file: Path, complaints: list[str]
 ) -> None:
@@ -257,6 +258,7 @@ def test_page_in_light_dark_and_print(browser: Browser, page_file: Path, complai
     assert complaints == []
 
 
+@pytest.mark.slow("needs Chromium")
 def test_page_fits_a_phone_screen(browser: Browser, page_file: Path, complaints: list[str]) -> None:
     page = opened(browser, page_file, complaints, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 390

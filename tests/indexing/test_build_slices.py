@@ -32,7 +32,7 @@ from tests.builders.reindex_world import (
     texts_of,
 )
 from tests.builders.reindex_world import fill as fill_and_build
-from tests.builders.selection import some
+from tests.builders.selection import some, some_combinations
 from tests.servers.databases import Server
 
 COUNT = 40
@@ -150,8 +150,7 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
-@pytest.mark.parametrize("megabytes", ["256", "0"])
+@some_combinations(("recipe", list(RECIPES.values())), ("megabytes", ["256", "0"]))
 def test_any_number_of_slices_gives_the_same_index(
     database_url: str, recipe: list[str], megabytes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +170,7 @@ def test_any_number_of_slices_gives_the_same_index(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # cursors of killed sessions
-@pytest.mark.parametrize("takers", [1, 2, 3])
+@pytest.mark.parametrize("takers", some([3, 1, 2], "every number of processes"))
 @pytest.mark.parametrize("seed", some(range(6), "every seed"))
 def test_any_takers_in_any_interleaving_give_the_same_index(
     database_url: str, takers: int, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -220,8 +219,7 @@ def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Sched
     return schedule
 
 
-@pytest.mark.parametrize("how", ["pause", "abandon"])
-@pytest.mark.parametrize("step", ["sign", "candidates"])
+@some_combinations(("how", ["pause", "abandon"]), ("step", ["sign", "candidates"]))
 def test_pausing_and_abandoning_stop_all_that_take_part(
     server: Server, how: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from itertools import combinations
+from itertools import combinations, product
 
 import networkx as nx
 import numpy as np
@@ -12,7 +12,7 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import driver
-from tests.builders.selection import some_combinations
+from tests.builders.selection import some
 
 WORDS = [f"w{number}" for number in range(40)]
 THRESHOLD = 0.5
@@ -89,7 +89,7 @@ def assert_bands_are_exact(index: Index) -> None:
     assert sorted(stored) == sorted(expected)
 
 
-@some_combinations(("seed", [1, 2]), ("bucket_limit", [0, 2, 64]))
+@pytest.mark.parametrize("bucket_limit, seed", some(list(product([2, 0, 64], [1, 2])), "long histories"))
 def test_random_histories_equal_a_fresh_build(
     database_url: str, major: int, bucket_limit: int, seed: int
 ) -> None:

@@ -163,7 +163,7 @@ def monitor(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", some(SEEDS, "every seed"))
-@pytest.mark.parametrize("settings", list(WORLDS.values()))
+@pytest.mark.parametrize("settings", some(list(WORLDS.values()), "every world", kept=3))
 def test_random_interleavings_equal_a_serial_run(
     database_url: str,
     monitor: psycopg.Connection[tuple[Any, ...]],

@@ -104,7 +104,7 @@ def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], se
 
 
 @pytest.mark.parametrize("seeds", some(SEEDS, "every seed"), ids=str)
-@pytest.mark.parametrize("settings", list(WORLDS.values()))
+@pytest.mark.parametrize("settings", some(list(WORLDS.values()), "every world"))
 def test_interleaved_verdicts_equal_a_full_link(
     database_url: str, settings: list[str], seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:

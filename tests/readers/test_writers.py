@@ -14,13 +14,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.writers.export_schema import export_schema
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
 from nearsim_db.readers.writers.opened import open_writer
+from tests.builders.selection import examples
 
 Record = Mapping[str, object]
 JSONL, JSON, CSV, TSV, PARQUET = (FileFormat(name) for name in ("jsonl", "json", "csv", "tsv", "parquet"))
@@ -55,7 +56,7 @@ def written(records: Sequence[Record], encoding: Encoding, columns: Sequence[str
         return DECOMPRESS[encoding.compression](path.read_bytes())
 
 
-@settings(deadline=None, max_examples=25)
+@examples(50)
 @given(st.lists(VALUES, max_size=4), st.sampled_from(list(DECOMPRESS)))
 def test_json_is_read_back(records: list[Record], compression: str) -> None:
     lines = written(records, Encoding(JSONL, compression)).decode()
@@ -63,7 +64,7 @@ def test_json_is_read_back(records: list[Record], compression: str) -> None:
     assert json.loads(written(records, Encoding(JSON, compression))) == records
 
 
-@settings(deadline=None, max_examples=25)
+@examples(50)
 @given(st.lists(TEXTS, max_size=4), st.sampled_from([",", "\t", ";"]), st.sampled_from(list(DECOMPRESS)))
 def test_exact_csv_is_read_back(records: list[Record], delimiter: str, compression: str) -> None:
     names = ["id", 'a,"b']
@@ -71,7 +72,7 @@ def test_exact_csv_is_read_back(records: list[Record], delimiter: str, compressi
     assert list(csv.DictReader(io.StringIO(content, newline=""), delimiter=delimiter)) == records
 
 
-@settings(deadline=None, max_examples=25)
+@examples(50)
 @given(st.lists(VALUES, max_size=4))
 def test_parquet_is_read_back(records: list[Record]) -> None:
     table = pyarrow.parquet.read_table(io.BytesIO(written(records, Encoding(PARQUET), VALUES_OF)))

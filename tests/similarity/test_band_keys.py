@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch import band_keys, count_shared_bands, matched_bands, shared_bands
+from tests.builders.selection import examples
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
@@ -78,7 +79,7 @@ def test_keys_spread_evenly_over_their_bits() -> None:
 
 @NEEDS_NUMBA
 @every_dtype
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     rows=st.integers(1, 9), bands=st.integers(1, 12), count=st.integers(0, 5), seed=st.integers(0, 2**63 - 1)
 )
@@ -90,7 +91,7 @@ def test_back_ends_agree_to_the_last_bit(dtype: Any, rows: int, bands: int, coun
 
 @every_scheme
 @every_dtype
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_shared_bands_are_counted_from_keys_and_from_sketches(
     scheme: str, dtype: Any, data: st.DataObject

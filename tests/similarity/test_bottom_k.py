@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -17,6 +17,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, BottomK, Family, FastSimilarity, KnownPairs
 from tests.builders.random_sets import ragged, random_pairs, sketch_sets
+from tests.builders.selection import examples
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
@@ -30,7 +31,7 @@ def sketches_of(family: BottomK, sets: Sequence[set[int]]) -> NDArray[np.generic
 
 
 @every_backend
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(ids=st.sets(st.one_of(edges, st.integers(0, 2**32 - 1)), min_size=1, max_size=30))
 def test_without_a_seed_sketches_are_the_smallest_ids_in_order(backend: str, ids: set[int]) -> None:
     least = sorted(ids)[:12]
@@ -108,7 +109,7 @@ def test_numpy_stops_reading_unrelated_rows_early() -> None:
 
 
 @every_backend
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(left=few_ids, right=few_ids, k=st.sampled_from([1, 2, 7, 16, 64]))
 def test_estimates_use_the_smallest_ids_of_the_union(
     backend: str, left: set[int], right: set[int], k: int

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 import networkx
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,6 +19,7 @@ from nearsim_db.similarity.clustering import (
     find_split_off,
     star_clusters,
 )
+from tests.builders.selection import examples
 
 Edges = list[tuple[int, int]]
 
@@ -39,7 +40,7 @@ def expected(edges: Edges) -> dict[int, int]:
     return {node: min(part) for part in networkx.connected_components(graph) for node in part}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(edges=st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25)), max_size=30))
 @example(edges=[])
 @example(edges=[(7, 7)])
@@ -117,7 +118,7 @@ def star_labels(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
     return dict(zip(documents.tolist(), smallest.tolist(), strict=True))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(ranked=families())
 @example(ranked=([], [], []))
 @example(ranked=([], [(5, 3)], [3, 5]))
@@ -192,7 +193,7 @@ few = st.tuples(st.integers(1, 9), st.integers(1, 9))
 vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(edges=st.lists(few, max_size=25), vetoes=vetoed)
 @example(edges=[(1, 2), (2, 3)], vetoes=[(3, 1)])
 @example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
@@ -202,7 +203,7 @@ def test_edges_are_merged_in_order_unless_vetoed(edges: Edges, vetoes: Edges) ->
     assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     heads=st.lists(st.integers(1, 4), min_size=12, max_size=12),
     pairs=st.lists(st.tuples(few, st.sampled_from([0.5, 0.6, 0.7])), max_size=8),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,6 +14,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.metrics import weighted_jaccard
 from nearsim_db.similarity.sketch import DartMinHash, make_family
 from tests.builders.random_sets import ragged
+from tests.builders.selection import examples
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
@@ -86,7 +87,7 @@ weights = st.lists(st.floats(0.001, 20), min_size=0, max_size=30)
 
 
 @NEEDS_NUMBA
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     documents=st.lists(st.tuples(weights, scales), min_size=1, max_size=6),
     k=st.sampled_from([1, 2, 16, 100, 300]),
@@ -105,7 +106,7 @@ def test_back_ends_agree_to_the_last_bit(
         assert np.array_equal(plain.sketch(ids, offsets[row : row + 2], flat)[0], together[row])
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(own=st.lists(st.floats(0.001, 20), min_size=1, max_size=30), data=st.data())
 def test_increased_weights_only_gain_positions(own: list[float], data: st.DataObject) -> None:
     """A position changes only to a dart of an id whose weight increased."""

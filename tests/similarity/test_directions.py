@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.integrate import quad
@@ -19,6 +19,7 @@ from nearsim_db.similarity.sketch import Family, Hyperplane, Projection, make_fa
 from nearsim_db.similarity.sketch.directions import draw_directions
 from nearsim_db.similarity.sketch.kernels import plain_directions
 from tests.builders.random_sets import Batch, ragged
+from tests.builders.selection import examples
 from tests.builders.sketch_variants import every_backend
 
 every_kind = pytest.mark.parametrize("vectors", ["gaussian", "sign"])
@@ -50,7 +51,7 @@ def normal_rows(count: int, size: int, seed: int = 4) -> NDArray[np.float64]:
 
 @every_family
 @every_backend
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_vectors_have_the_sketches_of_equal_terms(
     name: str, options: dict[str, Any], backend: str, data: st.DataObject
@@ -221,7 +222,7 @@ def test_bucket_numbers_are_modulo_two_to_the_32() -> None:
     assert not ((often - begin - moved) % 2**32).any()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(distance=st.floats(1e-6, 1e9), width=st.floats(1e-3, 1e3))
 def test_bucket_probability_is_the_integral_over_the_lines(distance: float, width: float) -> None:
     """Of 1 - |t| / width over the normally distributed distance t on a line."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,6 +14,7 @@ from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from tests.builders.plain_text import Rules, any_text, every_backend, poly64, shingles
+from tests.builders.selection import examples
 
 STORY = "the council met on monday to talk about the new bridge over the river and its price of 14 million "
 
@@ -36,7 +37,7 @@ def assert_equal(left: Encoded, right: Encoded) -> None:
 
 
 @every_backend
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts=st.lists(any_text, max_size=5))
 def test_features_are_the_distinct_ids_sorted(backend: str, texts: list[str]) -> None:
     encode = encoder(backend)
@@ -53,7 +54,7 @@ def test_features_are_the_distinct_ids_sorted(backend: str, texts: list[str]) ->
 
 
 @every_backend
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(left=any_text, right=any_text)
 def test_digests_are_equal_if_the_sets_are(backend: str, left: str, right: str) -> None:
     encoded = encoder(backend).encode([left, right, left + "\n"])

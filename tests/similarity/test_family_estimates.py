@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
@@ -16,6 +16,7 @@ from scipy.stats import binom, norm
 from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import KnownPairs
 from tests.builders.random_sets import ragged
+from tests.builders.selection import examples
 from tests.builders.sketch_variants import (
     CASES,
     DISTANCES,
@@ -183,7 +184,7 @@ few_documents = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=20), 
 
 
 @every_variant
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(documents=few_documents)
 def test_shared_bands_count_equal_keys(variant: Variant, documents: list[list[int]]) -> None:
     family = variant.make(k=12, id_bits=32)
@@ -200,7 +201,7 @@ def test_shared_bands_count_equal_keys(variant: Variant, documents: list[list[in
 
 
 @every_variant
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(documents=few_documents)
 def test_estimates_depend_only_on_agreements(variant: Variant, documents: list[list[int]]) -> None:
     family = variant.make(k=12, id_bits=32)
@@ -215,7 +216,7 @@ def test_estimates_depend_only_on_agreements(variant: Variant, documents: list[l
 @every_variant
 @every_backend
 @pytest.mark.parametrize("scheme", ["mix64", "xor"])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(documents=few_documents, data=st.data())
 def test_rows_are_compared_like_copies(
     variant: Variant, backend: str, scheme: str, documents: list[list[int]], data: st.DataObject
@@ -238,7 +239,7 @@ def test_rows_are_compared_like_copies(
 
 @every_variant
 @every_backend
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data(), documents=few_documents)
 def test_early_exit_changes_no_result(
     variant: Variant, backend: str, data: st.DataObject, documents: list[list[int]]

@@ -1,11 +1,12 @@
 """Choosing bands: the most rows per band that reach the recall, in the fewest bands."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import BandChoice, choose_bands, match_probability, pick_bands
+from tests.builders.selection import examples
 
 
 def test_bands_of_the_default_recipe() -> None:
@@ -31,7 +32,7 @@ def test_number_of_bands_fits_a_byte() -> None:
     assert match_probability(0.3, 2048 // 4, 4) > 0.98 > match_probability(0.3, 256, 4)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     k=st.integers(16, 300),
     threshold=st.floats(0.4, 1.0),

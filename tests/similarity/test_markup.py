@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from nearsim_db.similarity.text.markup import strip_html
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import any_text
+from tests.builders.selection import examples
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_visible_text_of_html(page: str, seen: str) -> None:
     assert strip_html(page).split() == seen.split()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(text=any_text)
 def test_a_less_than_sign_without_a_tag_is_text(text: str) -> None:
     assert strip_html(f"{text.replace('&', '')} < 1").split()[-2:] == ["<", "1"]
@@ -91,7 +92,7 @@ pages = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(page=pages)
 def test_visible_text_agrees_with_a_tree_parser(page: str) -> None:
     tree = LexborHTMLParser(page)

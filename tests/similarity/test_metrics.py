@@ -5,11 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import metrics
+from tests.builders.selection import examples
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
@@ -30,7 +31,7 @@ def test_counts_equal_python_sets(left: set[int], right: set[int]) -> None:
 
 
 @every_backend
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_intersections_of_a_batch_equal_python_sets(backend: str, data: st.DataObject) -> None:
     sets = data.draw(st.lists(some_ids, min_size=1, max_size=6))

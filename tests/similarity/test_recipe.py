@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
 from tests.builders.cpu_time import cpu_seconds
+from tests.builders.selection import examples
 
 DEFAULTS = """
 fields = ["title", "body"]
@@ -344,7 +345,7 @@ recipes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(mapping=recipes)
 def test_round_trips_are_exact(mapping: dict[str, Any]) -> None:
     recipe = from_mapping(mapping)

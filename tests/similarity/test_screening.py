@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -22,11 +22,12 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.screening import ENTRY_BYTES, FeatureCache, Screened, screen
 from tests.builders.plain_text import every_backend
+from tests.builders.selection import examples
 
 K = 128
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     union=st.integers(1, 2**40),
     share=st.floats(0, 1),
@@ -162,7 +163,7 @@ some_ids = st.sets(st.one_of(st.integers(0, 20), st.integers(2**64 - 5, 2**64 - 
 
 
 @every_backend
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(sets=st.lists(some_ids, min_size=1, max_size=6), data=st.data())
 def test_overlaps_equal_python_sets(backend: str, sets: list[set[int]], data: st.DataObject) -> None:
     rows = st.integers(0, len(sets) - 1)
@@ -226,7 +227,7 @@ def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
     assert [doc_id for doc_id in (1, 2, 3) if cache.get(doc_id, digest) is not None] == [2, 3]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(puts=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 20)), max_size=40))
 def test_cache_stays_within_its_capacity(puts: list[tuple[int, int]]) -> None:
     capacity = 3 * (160 + ENTRY_BYTES)

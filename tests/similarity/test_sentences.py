@@ -1,11 +1,12 @@
 """Sentence boundaries."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.similarity.text.sentences import split
 from tests.builders.plain_text import any_text, sentences
+from tests.builders.selection import examples
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_sentence_examples(text: str, parts: list[str]) -> None:
     assert split(text) == parts
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(text=st.one_of(any_text, st.text('aB你。！.!?…"”) \n\r\t1', max_size=30)))
 def test_sentences_equal_a_plain_python_splitter(text: str) -> None:
     parts = split(text)

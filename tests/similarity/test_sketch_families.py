@@ -9,13 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch import FAMILIES, NO_KNOWN_PAIRS, make_family
 from tests.builders.random_sets import ragged
+from tests.builders.selection import examples
 from tests.builders.sketch_variants import (
     NEEDS_NUMBA,
     VARIANTS,
@@ -112,7 +113,7 @@ def test_empty_batches_are_compared(variant: Variant, backend: str) -> None:
 
 @NEEDS_NUMBA
 @every_variant
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_back_ends_agree_to_the_last_bit(variant: Variant, data: st.DataObject) -> None:
     id_bits = data.draw(st.sampled_from([32, 64]))

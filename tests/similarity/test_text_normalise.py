@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.similarity.recipe import Normalise
@@ -16,6 +16,7 @@ from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import any_text, every_backend, is_of_word, words
+from tests.builders.selection import examples
 
 TABLES = {
     "whitespace": separators.spaces,
@@ -45,7 +46,7 @@ def test_ascii_entries_are_their_output_bytes() -> None:
 
 @every_backend
 @pytest.mark.parametrize("tokens", list(TABLES))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(text=any_text)
 def test_squeezed_text_has_single_spaces_between_words(backend: str, tokens: str, text: str) -> None:
     kernels = text_kernels("numba" if backend == "numba" else "numpy")
@@ -80,7 +81,7 @@ def test_forms_and_case(rules: Normalise, text: str, folded: str) -> None:
     assert make_fold(rules)(text) == folded
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(text=any_text)
 def test_folded_text_stays_normalised(text: str) -> None:
     for rules in (Normalise(case="lower"), Normalise(case="casefold")):
@@ -94,7 +95,7 @@ def test_html_is_stripped_only_on_request() -> None:
     assert make_fold(Normalise(html=True, case="lower"))("<p>&Eacute;").strip() == "é"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(text=any_text)
 def test_text_without_markup_passes_through(text: str) -> None:
     plain = text.replace("<", "").replace("&", "")
@@ -108,7 +109,7 @@ MARKS = (
 runs = st.text(st.sampled_from(MARKS), min_size=20, max_size=80)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     parts=st.lists(
         st.one_of(runs, st.sampled_from(["a", "é", "ế", "カ", "ﾊ", "가", "😀" * 40, " ", "ﱞ"])), max_size=6

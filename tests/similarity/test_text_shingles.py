@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nearsim_db.similarity.backend import Backend
@@ -23,8 +23,10 @@ from tests.builders.plain_text import (
     shingles,
 )
 from tests.builders.plain_text import poly64 as plain_poly64
+from tests.builders.selection import examples, some, some_combinations
 
-every_base = pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a", "djb2a-signed"])
+BASES = ["poly64", "crc32", "djb2a", "djb2a-signed"]
+every_base = pytest.mark.parametrize("base", BASES)
 
 
 def cut(texts: list[str], rules: Rules, backend: Backend) -> Shingles:
@@ -47,7 +49,7 @@ def expected_ids(text: str, rules: Rules) -> list[int]:
 
 
 @every_backend
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(texts=st.lists(any_text, max_size=4), k=st.integers(1, 6))
 @example(texts=["", "a😀", "ĠĊ", "안녕", "é" * 5000], k=3)
 def test_cast_characters_are_utf_16_units(backend: Backend, texts: list[str], k: int) -> None:
@@ -65,7 +67,7 @@ def test_cast_characters_are_utf_16_units(backend: Backend, texts: list[str], k:
 
 
 @every_backend
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(rules=all_rules, texts=st.lists(any_text, max_size=4))
 @example(rules=Rules(), texts=[])
 @example(rules=Rules(), texts=["", " \r\n", "\u200b\ufeff", "two words", ""])
@@ -81,7 +83,7 @@ def test_ids_equal_plain_python(backend: Backend, rules: Rules, texts: list[str]
 
 
 @every_backend
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(rules=all_rules, left=any_text, right=any_text)
 def test_equal_ids_are_equal_shingles(backend: Backend, rules: Rules, left: str, right: str) -> None:
     rules = replace(rules, base="poly64")
@@ -92,7 +94,7 @@ def test_equal_ids_are_equal_shingles(backend: Backend, rules: Rules, left: str,
 
 
 @every_backend
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(rules=all_rules, left=any_text, right=any_text)
 @example(rules=Rules(), left="3 dogs, 14 cats", right="14 3")
 @example(rules=Rules(), left="1 1", right="1")
@@ -113,8 +115,7 @@ def long_text(alphabet: str, length: int) -> str:
 
 
 @every_backend
-@pytest.mark.parametrize("alphabet", ["abcdefgh xyz", "ab 가나다中😀é"], ids=["ascii", "mixed"])
-@pytest.mark.parametrize("scheme", ["char", "word"])
+@some_combinations(("alphabet", ["abcdefgh xyz", "ab 가나다中😀é"]), ("scheme", ["char", "word"]))
 def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme: str) -> None:
     rules = Rules(scheme, k=4, tokens="whitespace", unicode="none")
     text = long_text(alphabet, 150_000)
@@ -134,7 +135,7 @@ def test_windows_nearly_as_long_as_a_segment(backend: Backend, extra: int) -> No
 
 
 @every_backend
-@every_base
+@pytest.mark.parametrize("base", some(BASES, "every base"))
 def test_windows_longer_than_a_segment(backend: Backend, base: str) -> None:
     sizes = (70_000, 10, 5_000, 4_096, 200_000, 1, 3, 30_000, 40_000)
     text = " ".join(long_text("abcé", size) for size in sizes)

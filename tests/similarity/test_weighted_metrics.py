@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import distance
@@ -15,6 +15,7 @@ from scipy.spatial import distance
 from nearsim_db.errors import InputError
 from nearsim_db.similarity import metrics
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
+from tests.builders.selection import examples
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
@@ -52,7 +53,7 @@ def dense(left: Weights, right: Weights) -> NDArray[np.float64]:
 
 
 @every_backend
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=counts, right=counts)
 def test_weighted_jaccard_of_counts_equals_fractions(backend: str, left: Weights, right: Weights) -> None:
     pairs = both(left, right)
@@ -64,7 +65,7 @@ def test_weighted_jaccard_of_counts_equals_fractions(backend: str, left: Weights
 
 
 @every_backend
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=above_zero, right=above_zero)
 def test_weighted_jaccard_equals_exact_sums(backend: str, left: Weights, right: Weights) -> None:
     pairs = both(left, right)
@@ -72,7 +73,7 @@ def test_weighted_jaccard_equals_exact_sums(backend: str, left: Weights, right: 
     assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(expected, abs=2e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
 def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int]) -> None:
     found = metrics.weighted_jaccard(document(dict.fromkeys(left, 1.0)), document(dict.fromkeys(right, 1.0)))
@@ -80,7 +81,7 @@ def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int
 
 
 @every_backend
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=signed, right=signed)
 def test_cosine_and_euclidean_equal_scipy(backend: str, left: Weights, right: Weights) -> None:
     one, other = dense(left, right)
@@ -93,7 +94,7 @@ def test_cosine_and_euclidean_equal_scipy(backend: str, left: Weights, right: We
     assert found.similarity[0] == 1 / (1 + found.distance[0])
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=signed, right=signed)
 def test_functions_accept_plain_vectors(left: Weights, right: Weights) -> None:
     one, other = dense(left, right)
@@ -119,7 +120,7 @@ weights_of = {"weighted_jaccard": above_zero, "cosine": signed, "euclidean": sig
 
 @NEEDS_NUMBA
 @pytest.mark.parametrize("metric", list(weights_of))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_scores_do_not_depend_on_the_batch(metric: str, data: st.DataObject) -> None:
     """Equal to the last bit in both back ends, in either order, alone and in a batch."""
@@ -183,7 +184,7 @@ def test_distance_in_a_right_angled_triangle() -> None:
     assert METRICS["euclidean"].similarity_at_threshold(4.0) == 0.2
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
 def test_containment_equals_python_sets(left: set[int], right: set[int]) -> None:
     found = metrics.containment(np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
@@ -16,6 +16,7 @@ from nearsim_db.similarity.text import Shingler, library_versions
 from nearsim_db.similarity.text.words import LONGEST_STEMMED, stop_words, word_filter
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import every_backend, poly64
+from tests.builders.selection import examples
 
 RECIPES = Path(__file__).parents[2] / "benchmarks" / "recipes"
 
@@ -135,7 +136,7 @@ def test_versions_of_the_libraries_used_are_recorded() -> None:
     assert library_versions(from_mapping({"shingle": {"stopwords": "de"}})).keys() == {"stop-words"}
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(text=st.text(st.sampled_from("abs ingedly카ا"), max_size=60), length=st.integers(1, 3))
 def test_a_filter_keeps_canonical_text_canonical(text: str, length: int) -> None:
     canonical = " ".join(text.split())

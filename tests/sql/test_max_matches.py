@@ -1,6 +1,7 @@
 """max_matches of the lookup functions: which documents are returned, and how much is read for them."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import psycopg
 import pytest
@@ -72,19 +73,18 @@ def test_texts_have_the_matches_of_the_package(known: World, database_url: str) 
         assert matches.has_more == (most < len(every))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "SELECT * FROM nearsim.similar_to(1, max_matches => {})",
-        "SELECT * FROM nearsim.similar_by_profiles(1, max_matches => {})",
-        "SELECT nearsim.ask('a text', max_matches => {})",
-        "SELECT * FROM nearsim.similar_to_text(1, max_matches => {})",
-        "CALL nearsim.similar_to_text('a text', max_matches => {})",
-    ],
+CALLS = (
+    "SELECT * FROM nearsim.similar_to(1, max_matches => {})",
+    "SELECT * FROM nearsim.similar_by_profiles(1, max_matches => {})",
+    "SELECT nearsim.ask('a text', max_matches => {})",
+    "SELECT * FROM nearsim.similar_to_text(1, max_matches => {})",
+    "CALL nearsim.similar_to_text('a text', max_matches => {})",
 )
-def test_less_than_one_is_refused(known: World, database_url: str, call: str) -> None:
+
+
+def test_less_than_one_is_refused(known: World, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as other:
-        for most in (0, -3):
+        for call, most in product(CALLS, (0, -3)):
             with pytest.raises(
                 psycopg.errors.InvalidParameterValue, match=f"maximum of {most} matches is out of range"
             ):

@@ -56,7 +56,7 @@ def numbers(step: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "step", [29, pytest.param(1, marks=pytest.mark.slow("fails at each of 300 statements"))]
+    "step", [53, pytest.param(1, marks=pytest.mark.slow("fails at each of 300 statements"))]
 )
 def test_failure_of_any_statement_leaves_nothing_behind(
     database: Database, app: Application, monkeypatch: pytest.MonkeyPatch, step: int
