@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearsim_db.cli import completion
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError, RecipeConflictError, suggested_command
 
@@ -32,13 +33,21 @@ def one_character(given: str) -> str:
 
 Collection = Annotated[
     str,
-    typer.Option("--collection", "-c", metavar="NAME", envvar=COLLECTION_VARIABLE, help="Collection to use."),
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        autocompletion=completion.collections,
+        envvar=COLLECTION_VARIABLE,
+        help="Collection to use.",
+    ),
 ]
 OneCollection = Annotated[
     str | None,
     typer.Option(
         "--collection",
         "-c",
+        autocompletion=completion.collections,
         metavar="NAME",
         envvar=COLLECTION_VARIABLE,
         help="Only this collection. (default: all)",
@@ -49,6 +58,7 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         "-p",
+        autocompletion=completion.profiles,
         metavar="NAME",
         envvar=PROFILE_VARIABLE,
         help="Profile to use; required if there are several and none is named default.",
@@ -82,6 +92,7 @@ def argument_or_option(
 ProfileArgument = Annotated[
     str | None,
     typer.Argument(
+        autocompletion=completion.profiles,
         metavar="[PROFILE]",
         is_eager=True,
         callback=_note_argument,
@@ -94,6 +105,7 @@ ProfileOrArgument = Annotated[
     typer.Option(
         "--profile",
         "-p",
+        autocompletion=completion.profiles,
         metavar="NAME",
         envvar=PROFILE_VARIABLE,
         callback=argument_or_option,
@@ -103,6 +115,7 @@ ProfileOrArgument = Annotated[
 CollectionArgument = Annotated[
     str | None,
     typer.Argument(
+        autocompletion=completion.collections,
         metavar="[COLLECTION]",
         is_eager=True,
         callback=_note_argument,
@@ -115,6 +128,7 @@ CollectionOrArgument = Annotated[
     typer.Option(
         "--collection",
         "-c",
+        autocompletion=completion.collections,
         metavar="NAME",
         envvar=COLLECTION_VARIABLE,
         callback=argument_or_option,
@@ -125,7 +139,12 @@ CollectionOrArgument = Annotated[
 NewProfile = Annotated[
     str,
     typer.Option(
-        "--profile", "-p", metavar="NAME", envvar=PROFILE_VARIABLE, help="Profile to create if missing."
+        "--profile",
+        "-p",
+        autocompletion=completion.profiles,
+        metavar="NAME",
+        envvar=PROFILE_VARIABLE,
+        help="Profile to create if missing.",
     ),
 ]
 Quiet = Annotated[
@@ -222,6 +241,7 @@ Preset = Annotated[
     str | None,
     typer.Option(
         "--preset",
+        autocompletion=completion.presets,
         metavar="NAME",
         help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
     ),
@@ -229,7 +249,10 @@ Preset = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set a recipe key, e.g. match.threshold=0.8 (repeatable)."
+        "--set",
+        autocompletion=completion.recipe_keys,
+        metavar="KEY=VALUE",
+        help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
     ),
 ]
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -42,6 +42,7 @@ DetachedCollection = Annotated[
         "--collection",
         "-c",
         metavar="NAME",
+        autocompletion=completion.collections,
         callback=options.argument_or_option,
         help="The same as the argument.",
         show_default=False,

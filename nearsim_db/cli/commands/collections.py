@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import count_of
@@ -21,11 +21,20 @@ collections = typer.Typer(
 
 _NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.", show_default=False)]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=completion.collections,
+        help="Name of the collection.",
+        show_default=False,
+    ),
+]
 
 
 @collections.command(epilog="Example: nearsim collection create news")
-def create(name: Name, quiet: options.Quiet = False) -> None:
+def create(name: NewName, quiet: options.Quiet = False) -> None:
     """Create an empty collection; ingest also creates a missing one."""
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database

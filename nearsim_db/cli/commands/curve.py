@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
@@ -47,7 +47,14 @@ def curve(
         ),
     ] = 1,
     profile: Annotated[
-        str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile whose curve to draw.")
+        str | None,
+        typer.Option(
+            "--profile",
+            "-p",
+            metavar="NAME",
+            autocompletion=completion.profiles,
+            help="Profile whose curve to draw.",
+        ),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NearsimError
@@ -46,6 +46,7 @@ Profile = Annotated[
         "--profile",
         "-p",
         metavar="NAME",
+        autocompletion=completion.profiles,
         envvar=options.PROFILE_VARIABLE,
         help="Only events of this profile. (default: all)",
     ),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -36,6 +36,7 @@ _Profile = Annotated[
         "--profile",
         "-p",
         metavar="NAME",
+        autocompletion=completion.profiles,
         envvar=options.PROFILE_VARIABLE,
         help="Profile to create if missing, with the recipe given. (default: default)",
         show_default=False,

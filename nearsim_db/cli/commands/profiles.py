@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -15,12 +15,21 @@ profiles = typer.Typer(
     no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", show_default=False)]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=completion.profiles,
+        help="Name of the profile.",
+        show_default=False,
+    ),
+]
 
 
 @profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
 def create(
-    name: Name,
+    name: NewName,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
@@ -94,7 +103,12 @@ def list_profiles(
 def list_presets(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Preset to print as TOML.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=completion.presets,
+            help="Preset to print as TOML.",
+            show_default=False,
+        ),
     ] = None,
     format: formats.AnswerFormat = None,
     output: formats.Output = None,

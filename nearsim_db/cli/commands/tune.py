@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -31,7 +31,13 @@ _Files = Annotated[
 ]
 _Collection = Annotated[
     str | None,
-    typer.Option("--collection", "-c", metavar="NAME", help="Collection to sample, instead of files."),
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        autocompletion=completion.collections,
+        help="Collection to sample, instead of files.",
+    ),
 ]
 _Output = Annotated[
     Path | None,

@@ -6,14 +6,15 @@ from typing import Any
 
 def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the keys that differ, as section.key, each with its (live, new) value; None where a recipe has none."""
-    before, after = _flatten(live), _flatten(new)
+    before, after = flatten(live), flatten(new)
     names = [*before, *(name for name in after if name not in before)]
     return {
         name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
     }
 
 
-def _flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a recipe by section.key."""
     flat: dict[str, Any] = {}
     for name, value in recipe.items():
         flat |= (

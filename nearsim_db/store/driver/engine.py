@@ -24,12 +24,16 @@ _GRANTED = "an administrator grants it: nearsim db grant USER"
 Result = TypeVar("Result")
 
 
-def open_engine(url: str) -> Engine:
-    """Return an engine for a PostgreSQL URL, without connecting.
+def open_engine(url: str, *, timeout_seconds: int = 10) -> Engine:
+    """Return an engine for a PostgreSQL URL, without connecting; a connection may take up to `timeout_seconds`.
 
     `postgresql://` and `postgres://` select psycopg. Raises NearsimError for another kind of URL.
     """
-    parameters: dict[str, Any] = {**parse_url(url), "application_name": "nearsim", "connect_timeout": 10}
+    parameters: dict[str, Any] = {
+        **parse_url(url),
+        "application_name": "nearsim",
+        "connect_timeout": timeout_seconds,
+    }
     plain = "postgresql://" + url.partition("://")[2]
     return Engine(plain, _Connector(partial(psycopg.connect, **parameters, autocommit=True)).connect)
 
