@@ -108,13 +108,12 @@ class Taker:
                 run.append(self._band_keys().first_links(self._writing, self._context, block, full))
                 amount += len(block.buckets)
             if run and (block is None or amount >= _LINKS_PER_RUN):
-                found = np.concatenate(run)
+                found, run, amount = np.concatenate(run), [], 0
                 found = found[np.lexsort((found[:, 1], found[:, 0]))]
                 yield from (
                     found[at : at + _CANDIDATES_PER_BATCH]
                     for at in range(0, len(found), _CANDIDATES_PER_BATCH)
                 )
-                run, amount = [], 0
 
     def _band_keys(self) -> BandKeys:
         if self._keys is None:
