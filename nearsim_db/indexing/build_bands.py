@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_progress, shingle_length
+from nearsim_db.indexing import build_plan, build_progress, shingle_length
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
@@ -24,6 +24,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> None:
     with engine.connect() as reading, engine.connect() as writing:
         _forecast(writing, context)
         build_progress.commit(writing, generation)
+        runs, rows = 0, None
         heads, total = 0, signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
         with closing(
@@ -32,7 +33,9 @@ def load(engine: Engine, context: Context, progress: Progress) -> None:
             )
         ) as sketches:
             for doc_ids, keys in _band_keys(context, sketches):
-                bands.write_bands(writing, context.leaves, doc_ids, keys, freeze=True)
+                rows = None  # frees the run before
+                runs, rows = runs + 1, bands.BandRows.of(doc_ids, keys)
+                bands.load_bands(writing, context.leaves, rows, freeze=True)
                 heads += len(doc_ids)
                 build_progress.check_not_stopped(writing, generation)
                 build_progress.record(engine, generation, heads, total)
@@ -40,6 +43,8 @@ def load(engine: Engine, context: Context, progress: Progress) -> None:
         reading.rollback()
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)
+        if runs == 1:
+            build_plan.add_pair_slices(writing, context, rows)
         generation_rows.set_stage(writing, generation, "pairs")
         build_progress.commit(writing, generation)
 

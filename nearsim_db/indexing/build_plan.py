@@ -1,6 +1,7 @@
 """Before and after the slices of a stage: how the work is divided, and what completes it."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_progress
 from nearsim_db.indexing.context import Context
@@ -16,6 +17,7 @@ from nearsim_db.store import (
     signatures,
 )
 from nearsim_db.store.attached import attachments
+from nearsim_db.store.bands import BandRows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work import queue
@@ -55,25 +57,43 @@ def finish_signing(connection: Connection, context: Context) -> None:
 
 
 def plan_pairs(connection: Connection, context: Context) -> None:
-    """Divide the buckets into slices of about as many band rows, unless that is done."""
+    """Divide the buckets into slices, unless that is done."""
     if build_slices.read_progress(connection, context.leaves, "pairs").slices:
         connection.rollback()
         return
-    full, figures = bands.find_full_buckets(connection, context.leaves, context.bucket_limit)
-    heads = signatures.count_heads(connection, context.leaves)
-    bounds = _quantiles(connection, context, heads * context.encoder.profile.bands)
-    build_slices.plan_pairs(connection, context.leaves, bounds, heads, full)
-    generation_rows.add_figures(connection, context.generation, figures)
+    add_pair_slices(connection, context)
     build_progress.commit(connection, context.generation)
 
 
-def _quantiles(connection: Connection, context: Context, rows: int) -> list[int]:
-    """Return the bucket hashes that divide the band rows into slices of about the same size, from a sample."""
-    per_slice = min(max(rows // _SLICES, _LEAST_ROWS_PER_SLICE), _MOST_ROWS_PER_SLICE)
+def add_pair_slices(connection: Connection, context: Context, rows: BandRows | None = None) -> None:
+    """Divide the buckets into slices of about as many band rows.
+
+    `rows` are all those that this transaction has loaded; otherwise the table is read.
+    """
+    leaves, limit = context.leaves, context.bucket_limit
+    heads = signatures.count_heads(connection, leaves)
+    if rows is None:
+        full, figures = bands.find_full_buckets(connection, leaves, limit)
+        keys = _sample_keys(connection, context)
+    else:
+        full, figures = rows.full_buckets(limit)
+        keys = rows.hashes
+    bounds = _quantiles(keys, heads * context.encoder.profile.bands)
+    build_slices.plan_pairs(connection, leaves, bounds, heads, full)
+    generation_rows.add_figures(connection, context.generation, figures)
+
+
+def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
+    """Return the bucket hashes of a sample of heads, in order."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
         connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
     )
-    keys = np.sort(to_bigint(context.encoder.band_keys(sample)).reshape(-1))
+    return np.sort(to_bigint(context.encoder.band_keys(sample)).reshape(-1))
+
+
+def _quantiles(keys: NDArray[np.int64], rows: int) -> list[int]:
+    """Return the bucket hashes that divide the band rows into slices of about the same size, from sorted ones."""
+    per_slice = min(max(rows // _SLICES, _LEAST_ROWS_PER_SLICE), _MOST_ROWS_PER_SLICE)
     places = np.arange(per_slice, rows, per_slice) * len(keys) // max(rows, 1)
     return [int(bound) for bound in np.unique(keys[places]) if bound > -(2**63)]

@@ -1,6 +1,6 @@
 """Band rows of one generation, and the links and candidates they yield."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -51,24 +51,47 @@ class Links:
         return Links(self.buckets[chosen], self.left[chosen], self.right[chosen])
 
 
+@dataclass(frozen=True, slots=True)
+class BandRows:
+    """Band rows, sorted by (bucket_hash, doc_id): int64 of n."""
+
+    hashes: Ids
+    doc_ids: Ids
+
+    @classmethod
+    def of(cls, doc_ids: Ids, keys: NDArray[np.uint64]) -> "BandRows":
+        """Sort the rows of heads with these keys: (n, bands) uint64."""
+        hashes = to_bigint(keys.reshape(-1))
+        owners = np.repeat(doc_ids, keys.shape[1])
+        order = np.lexsort((owners, hashes))
+        return cls(hashes[order], owners[order])
+
+    def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
+        """Return the buckets over the limit, and the figures BUCKET_FIGURES, if these are all rows of a generation."""
+        starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1]))
+        sizes = np.diff(np.append(starts, len(self.hashes)))
+        full = (sizes > bucket_limit) & (bucket_limit > 0)
+        last_anchors = self.doc_ids[starts[full] + bucket_limit - 1]
+        figures = _bucket_figures(len(starts), int(sizes.max()), sizes[full].tolist(), bucket_limit)
+        return FullBuckets(self.hashes[starts[full]], last_anchors), figures
+
+
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     """Empty the band table."""
     driver(connection).execute(statement("truncate_bands", leaves))
 
 
-def write_bands(
-    connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64], *, freeze: bool = False
-) -> int:
-    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64.
+def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
+    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+    return load_bands(connection, leaves, BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
+
+
+def load_bands(connection: Connection, leaves: Leaves, rows: BandRows, *, freeze: bool = False) -> int:
+    """Load band rows.
 
     With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
     """
-    if not len(doc_ids):
-        return 0
-    hashes = to_bigint(keys.reshape(-1))
-    owners = np.repeat(doc_ids, keys.shape[1])
-    order = np.lexsort((owners, hashes))
-    columns = [("bucket_hash", hashes[order]), ("doc_id", owners[order])]
+    columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
     return copy_columns(driver(connection), leaves.table("band"), columns, freeze=freeze)
 
 
@@ -185,9 +208,14 @@ def find_full_buckets(
     buckets, largest, hashes, sizes, last_anchors = fetch_row(
         connection, statement("find_full_buckets", leaves), parameters
     )
-    left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in sizes)
-    figures = dict(zip(BUCKET_FIGURES, (buckets, largest, len(hashes), left_out), strict=True))
+    figures = _bucket_figures(buckets, largest, sizes, bucket_limit)
     return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
+
+
+def _bucket_figures(buckets: int, largest: int, full: Sequence[int], bucket_limit: int) -> dict[str, int]:
+    """Return BUCKET_FIGURES; `full` are the sizes of those over the limit."""
+    left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in full)
+    return dict(zip(BUCKET_FIGURES, (buckets, largest, len(full), left_out), strict=True))
 
 
 def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:

@@ -1,12 +1,14 @@
 """Plans of the queries that must stay fast: indexes used, rows bounded."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db import Index
@@ -43,17 +45,21 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(child)
 
 
-def load(url: str) -> None:
-    """Fill a band table with 20,000 heads, nearly all of them in one bucket of the first band."""
+def draw_keys() -> NDArray[np.uint64]:
+    """Band keys of 20,000 heads, nearly all of them in one bucket of the first band."""
     rng = np.random.default_rng(1)
-    keys = rng.integers(0, 4_000, (HEADS, BANDS), np.uint64) + (
-        np.arange(BANDS, dtype=np.uint64) << np.uint64(56)
-    )
+    numbers = np.arange(BANDS, dtype=np.uint64) << np.uint64(56)
+    keys: NDArray[np.uint64] = rng.integers(0, 4_000, (HEADS, BANDS), np.uint64) + numbers
     keys[: HEADS * 9 // 10, 0] = HOT
+    return keys
+
+
+def load(url: str) -> None:
+    """Fill a band table."""
     engine = open_engine(url)
     with engine.connect() as connection:
         driver(connection).execute(statement("create_leaves", LEAVES))
-        bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), keys)
+        bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), draw_keys())
         bands.index_bands(connection, LEAVES)
         connection.commit()
     with engine.connect(autocommit=True) as connection:
@@ -79,6 +85,24 @@ def test_links_are_read_from_the_index_once_and_in_order(loaded: Connection) -> 
     ]
     assert scans[0]["Heap Fetches"] == 0
     assert not [node for node in nodes if "Sort" in node["Node Type"] or "Join" in node["Node Type"]]
+
+
+@pytest.mark.parametrize("limit", [0, 4, LIMIT])
+def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection, limit: int) -> None:
+    members: dict[int, list[int]] = {}
+    for doc_id, keys in enumerate(draw_keys().tolist(), 1):
+        for key in keys:
+            members.setdefault(key, []).append(doc_id)
+    full = {key: own[limit - 1] for key, own in sorted(members.items()) if 0 < limit < len(own)}
+    rows = bands.BandRows.of(np.arange(1, HEADS + 1), draw_keys())
+    for found, figures in (rows.full_buckets(limit), bands.find_full_buckets(loaded, LEAVES, limit)):
+        assert dict(zip(found.hashes.tolist(), found.last_anchors.tolist(), strict=True)) == full
+        assert figures == {
+            "buckets": len(members),
+            "largest_bucket": max(map(len, members.values())),
+            "buckets_over_limit": len(full),
+            "links_left_out": sum(math.comb(len(members[key]) - limit, 2) for key in full),
+        }
 
 
 @pytest.mark.parametrize(("limit", "linked"), [(LIMIT, range(LIMIT)), (0, range(HEADS))])
