@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
@@ -13,16 +14,17 @@ from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
 _COMMON_DELIMITERS = ",;\t|"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a comma-separated file; see `_read`."""
-    return _read(file, fields, file.delimiter or ",")
+    return _read(file, fields, file.delimiter or DELIMITERS[".csv"])
 
 
 def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a tab-separated file; see `_read`."""
-    return _read(file, fields, file.delimiter or "\t")
+    return _read(file, fields, file.delimiter or DELIMITERS[".tsv"])
 
 
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
@@ -84,9 +86,26 @@ def _header(
 
 def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
     """Yield each row that is not blank with its first line number, or the reason that it cannot be read."""
+    return ((line, row) for line, row, _ in _rows_with_lines(file, delimiter, keep=False))
+
+
+def raw_rows(file: InputFile, delimiter: str) -> Generator[tuple[bytes, list[str] | None], None, None]:
+    """Yield the header and each record as bytes, with its line end, and as cells; None for one that is rejected."""
+    with closing(_rows_with_lines(file, delimiter, keep=True)) as rows:
+        for _, row, kept in rows:
+            yield (
+                b"".join(f"{line}\n".encode("utf-8", "surrogateescape") for line in kept),
+                (None if isinstance(row, str) else row),
+            )
+
+
+def _rows_with_lines(
+    file: InputFile, delimiter: str, *, keep: bool
+) -> Generator[tuple[int, list[str] | str, list[str]], None, None]:
+    """Yield what `_rows` does, with the lines of the row without their ends if `keep` is set."""
     # The limit belongs to the process: it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), file.limit))
-    lines = _DecodedLines(file)
+    lines = _DecodedLines(file, keep=keep)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         lines.begin_row()
@@ -96,25 +115,28 @@ def _rows(file: InputFile, delimiter: str) -> Iterator[tuple[int, list[str] | st
         except StopIteration:
             return
         except csv.Error as error:
-            yield begin, f"not a valid row: {error}; check for an unclosed or misplaced quote"
+            yield begin, f"not a valid row: {error}; check for an unclosed or misplaced quote", []
             continue
         if lines.row_bytes > file.limit:
-            yield begin, file.too_long
+            yield begin, file.too_long, []
         elif row:
-            yield begin, row
+            yield begin, row, lines.kept
 
 
 class _DecodedLines:
-    """The lines of a file as text, with the size in bytes of the current row."""
+    """The lines of a file as text, with the size in bytes of the current row, and its lines if `keep` is set."""
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, *, keep: bool) -> None:
         self._lines = file.lines()
+        self._keep = keep
+        self.kept: list[str] = []
         self._limit = file.limit
         self.row_bytes = 0
 
     def begin_row(self) -> None:
         # Exclude the newline that ends the row.
         self.row_bytes = -1
+        self.kept = []
 
     def __iter__(self) -> "_DecodedLines":
         return self
@@ -125,4 +147,7 @@ class _DecodedLines:
             self.row_bytes += self._limit + 2
             return "\n"
         self.row_bytes += len(line) + 1
-        return line.decode("utf-8", "surrogateescape") + "\n"
+        text = line.decode("utf-8", "surrogateescape")
+        if self._keep:
+            self.kept.append(text)
+        return f"{text}\n"

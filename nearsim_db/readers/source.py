@@ -34,7 +34,7 @@ READERS: dict[str, Reader] = {
 
 _DEFAULT_FIELDS = Fields()
 _DEFAULT_READING = Reading()
-_STANDARD_INPUT_DEVICE = Path("/dev/stdin")
+STANDARD_INPUT_DEVICE = Path("/dev/stdin")
 _TEXT_SUFFIXES = " ".join(sorted(TEXT_SUFFIXES))
 
 
@@ -58,11 +58,11 @@ class Source:
         *,
         reading: Reading = _DEFAULT_READING,
     ) -> None:
-        self.paths = tuple(STANDARD_INPUT if path == _STANDARD_INPUT_DEVICE else path for path in paths)
+        self.paths = tuple(STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths)
         self._fields = fields
-        self._reading = reading
+        self.reading = reading
         self._progress = ReadProgress()
-        sizes = [_checked_size(path, self._reading) for path in self.paths]
+        sizes = [_checked_size(path, self.reading) for path in self.paths]
         self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
 
     @property
@@ -79,11 +79,11 @@ class Source:
         """Return the suffix that identifies the format of one of the paths; empty for a folder."""
         if path != STANDARD_INPUT and path.is_dir():
             return ""
-        return self._reading.format or (JSON if path == STANDARD_INPUT else file_type(path))
+        return self.reading.format or (JSON if path == STANDARD_INPUT else file_type(path))
 
     def file(self, path: Path) -> InputFile:
         """Return one of the paths that is a file, to be read with the options of the source."""
-        reading = self._reading
+        reading = self.reading
         return InputFile(path, self._progress, encoding=reading.encoding, delimiter=reading.delimiter)
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
@@ -97,7 +97,7 @@ class Source:
         return READERS[kind](self.file(path), self._fields) if kind else self._read_folder(path)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
-        tables = find_tables(folder, follow_links=self._reading.follow_links)
+        tables = find_tables(folder, follow_links=self.reading.follow_links)
         for found in tables:
             if isinstance(found, LeftOut):
                 yield Reject(InputFile(found.path).name, 0, found.reason)
@@ -108,9 +108,9 @@ class Source:
 
     def _read_texts(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         refused = OpenRefusal.SPECIAL_FILES
-        if not self._reading.follow_links:
+        if not self.reading.follow_links:
             refused |= OpenRefusal.LINKS
-        for found in list_files(folder, follow_links=self._reading.follow_links):
+        for found in list_files(folder, follow_links=self.reading.follow_links):
             if isinstance(found, LeftOut):
                 yield Reject(InputFile(found.path).name, 0, found.reason)
             elif not is_text(found):

@@ -10,6 +10,8 @@ from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.errors import InputError
+from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT
 
 _OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
@@ -21,7 +23,18 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="File for the remaining documents, as JSON lines; - for standard output.",
+        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
+        ".parquet, otherwise that of the input. - is standard output.",
+        show_default=False,
+    ),
+]
+
+
+_OutputFormat = Annotated[
+    FileFormat | None,
+    typer.Option(
+        "--output-format",
+        help="Format of --output if its suffix names none. (default: that of the input)",
         show_default=False,
     ),
 ]
@@ -30,6 +43,7 @@ _Output = Annotated[
 def dedupe(
     files: options.Files,
     output: _Output,
+    output_format: _OutputFormat = None,
     pairs: Annotated[
         Path | None, typer.Option("--pairs", metavar="PATH", help="File for the pairs, as JSON lines.")
     ] = None,
@@ -60,25 +74,29 @@ def dedupe(
 ) -> None:
     """Remove near-duplicates from files, leaving nothing in the database.
 
-    Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines byte for
-    byte, other formats as JSON lines with id, title and text. Files are read twice, so standard input is refused.
+    Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
+    of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. Files are read
+    twice; standard input and pipes are copied to TMPDIR first.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
-    _check_outputs(written)
+    _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.cli.output import dedupe as dedupe_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Fields, Source
+    from nearsim_db.readers.spool import readable_twice
 
     chosen = options.chosen_recipe(recipe, preset, settings, threshold)
     reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields, reading=reading)
-    with progress_bars(quiet or format.is_machine, source) as progress, open_database() as database:
-        database.use_jobs(jobs)
-        summary = run(database, source, chosen, Outputs(output, pairs, clusters, rejects), progress, vectors)
+    outputs = Outputs(output, pairs, clusters, rejects, output_format)
+    with readable_twice(files, reading.format) as readable:
+        source = Source(readable, fields, reading=reading)
+        with progress_bars(quiet or format.is_machine, source) as progress, open_database() as database:
+            database.use_jobs(jobs)
+            summary = run(database, source, chosen, outputs, progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if format.is_machine:
         dedupe_output.print_summary_document(format, summary, output, stream)
@@ -87,13 +105,16 @@ def dedupe(
     terminal.print_warnings([*source.warnings, *summary.warnings])
 
 
-def _check_outputs(outputs: list[Path]) -> None:
-    """Refuse suffixes of formats other than JSON lines, and two outputs at one path."""
-    for path in outputs:
+def _check_outputs(output: Path, format: FileFormat | None, others: list[Path]) -> None:
+    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path."""
+    try:
+        chosen_encoding(output, format, FileFormat.JSONL, option="--output-format")
+    except InputError as error:
+        raise UsageError(str(error)) from error
+    for path in others:
         if path.suffix.lower() in _OTHER_FORMATS:
             raise UsageError(
-                f"cannot write {path}: dedupe writes plain JSON lines; end the name in .jsonl, or give - for "
-                "standard output"
+                f"cannot write {path}: pairs and clusters are written as plain JSON lines; end the name in .jsonl"
             )
-    if len(set(outputs)) < len(outputs):
+    if len({output, *others}) <= len(others):
         raise UsageError("--output, --pairs and --clusters must be different files")

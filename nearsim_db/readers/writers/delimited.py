@@ -50,10 +50,16 @@ class DelimitedLines:
 class DelimitedWriter(RecordWriter):
     """Rows below a header; null is an empty cell, arrays and objects are JSON."""
 
-    def __init__(self, stream: BinaryIO, columns: Sequence[str], lines: DelimitedLines) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        columns: Sequence[str],
+        lines: DelimitedLines,
+        header: bytes | None = None,
+    ) -> None:
         super().__init__(stream, columns)
         self._lines = lines
-        self.stream.write(lines.line(self.columns).encode())
+        self.stream.write(lines.line(self.columns).encode() if header is None else header)
 
     def write(self, record: Mapping[str, object]) -> None:
         values = [_cell(record.get(name)) for name in self.columns]

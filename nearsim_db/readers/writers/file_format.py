@@ -51,9 +51,9 @@ def chosen_encoding(
     format: FileFormat | None,
     default: FileFormat,
     delimiter: str | None = None,
-    default_delimiter: str | None = None,
+    option: str = "--format",
 ) -> Encoding:
-    """Return the format by the suffix of `output`, else `format`, else `default`.
+    """Return the format by the suffix of `output`, else `format`, the value of `option`, else `default`.
 
     Raises InputError for an unknown suffix, one that contradicts `format`, and for compressed Parquet.
     """
@@ -61,18 +61,18 @@ def chosen_encoding(
     if by_suffix is None and format is None and _has_suffix(output, compression):
         raise InputError(
             f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
-            f"{' or '.join(COMPRESSIONS)}), or give --format"
+            f"{' or '.join(COMPRESSIONS)}), or give {option}"
         )
     exact = format is FileFormat.CSV_EXACT
     agree = format in (None, by_suffix) or (exact and by_suffix in _EXACT_SUFFIXES)
     if by_suffix is not None and not agree:
         raise InputError(
-            f"--format {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"
+            f"{option} {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"
         )
     chosen = by_suffix or format or default
     if chosen is FileFormat.PARQUET and compression:
         raise InputError(f"cannot write {output}: Parquet is compressed internally; end the name in .parquet")
-    separator = delimiter or (default_delimiter if by_suffix is None else None) or DELIMITERS.get(chosen, ",")
+    separator = delimiter or DELIMITERS.get(chosen, ",")
     return Encoding(chosen, compression, separator, exact)
 
 

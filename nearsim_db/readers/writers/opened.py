@@ -27,12 +27,14 @@ def open_writer(
     columns: Sequence[str],
     schema: "Schema | None" = None,
     *,
+    header: bytes | None = None,
     escape_cell: Escape | None = None,
     escape_json: Escape | None = None,
 ) -> Iterator[RecordWriter]:
     """Open a file as `open_output` does, and complete it at the end of the block.
 
-    `columns` are for CSV, `schema` is for Parquet. The escapes are applied to cells and lines of JSON on a terminal.
+    `columns` are for CSV, where `header` is their line if it is encoded already; `schema` is for Parquet. The escapes
+    are applied to cells and lines of JSON on a terminal.
     Raises InputError for Parquet to a terminal.
     """
     with open_output(output) as stream, compressed(stream, encoding.compression) as target:
@@ -45,7 +47,7 @@ def open_writer(
             lines = DelimitedLines(
                 encoding.delimiter, marked=not encoding.exact, escape=escape_cell if on_terminal else None
             )
-            writer = DelimitedWriter(target, columns, lines)
+            writer = DelimitedWriter(target, columns, lines, header)
         try:
             yield writer
             writer.close()

@@ -1,0 +1,157 @@
+"""The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.inputs import Input
+from nearsim_db.readers.writers.contract import RecordWriter
+from nearsim_db.readers.writers.delimited import DelimitedWriter
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
+from nearsim_db.readers.writers.inferred_schema import inferred_schema
+from nearsim_db.readers.writers.json_records import JsonArrayWriter, JsonLinesWriter
+from nearsim_db.readers.writers.opened import open_writer
+from nearsim_db.readers.writers.parquet import ParquetWriter
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
+Item = TypeVar("Item")
+
+_DELIMITED = (FileFormat.CSV, FileFormat.TSV)
+
+
+def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | None) -> Encoding:
+    """Return the format of an output: by its suffix, else `format`, else that of the inputs if they have one in common.
+
+    CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format.
+    """
+    common = {one.format for one in inputs}
+    default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
+    encoding = chosen_encoding(output, format, default)
+    if inputs and encoding.format is default and default in _DELIMITED:
+        return replace(encoding, delimiter=inputs[0].delimiter, exact=True)
+    return encoding
+
+
+@contextmanager
+def open_unique(inputs: Sequence[Input], output: Path, encoding: Encoding) -> Iterator[RecordWriter]:
+    """Open the output, with the columns of all inputs."""
+    if encoding.format is FileFormat.PARQUET:
+        with open_writer(output, encoding, (), _schema(inputs)) as writer:
+            yield writer
+    elif encoding.format in (FileFormat.JSONL, FileFormat.JSON):
+        with open_writer(output, encoding, ()) as writer:
+            yield writer
+    else:
+        columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
+        header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
+        is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
+        with open_writer(output, encoding, columns, header=header[0] if is_same else None) as writer:
+            yield writer
+
+
+def copy_unique(
+    inputs: Sequence[Input], origins: Iterable[tuple[int, int]], writer: RecordWriter, delimiter: str
+) -> Iterator[int]:
+    """Write the records at the ascending (input, position), and yield the number of records after each step.
+
+    JSON lines, and rows of CSV with the columns and delimiter of the output, are written byte for byte; rows of tables
+    are copied by pyarrow. Raises InputError if an input became shorter.
+    """
+    done = 0
+    for part, wanted in groupby(origins, key=itemgetter(0)):
+        for count in _copy(inputs[part], (position for _, position in wanted), writer, delimiter):
+            done += count
+            yield done
+
+
+def _copy(source: Input, wanted: Iterator[int], writer: RecordWriter, delimiter: str) -> Iterator[int]:
+    """Write the records of one input, and yield the numbers of records written."""
+    if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
+        yield from _copy_batches(source, wanted, writer)
+    elif isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL:
+        is_array = isinstance(writer, JsonArrayWriter)
+        for line in _select(source.lines(), wanted, source.path):
+            writer.write_line(line.strip() if is_array else line)
+            yield 1
+    elif isinstance(writer, DelimitedWriter) and _has_rows_of(source, writer, delimiter):
+        for row in _select(source.rows(), wanted, source.path):
+            writer.write_row(row)
+            yield 1
+    else:
+        for record in _select(source.records(), wanted, source.path):
+            writer.write(record)
+            yield 1
+
+
+def _has_rows_of(source: Input, writer: DelimitedWriter, delimiter: str) -> bool:
+    if source.format not in _DELIMITED or source.delimiter != delimiter:
+        return False
+    return tuple(source.header()[1]) == writer.columns
+
+
+def _copy_batches(source: Input, wanted: Iterator[int], writer: ParquetWriter) -> Iterator[int]:
+    import pyarrow
+
+    position = next(wanted, None)
+    for begin, batch in source.batches():
+        rows = []
+        while position is not None and position < begin + batch.num_rows:
+            rows.append(position - begin)
+            position = next(wanted, None)
+        if rows:
+            writer.write_batch(batch.take(pyarrow.array(rows)))
+            yield len(rows)
+    if position is not None:
+        raise _became_shorter(source.path)
+
+
+def _select(items: Iterator[tuple[int, Item]], wanted: Iterable[int], path: Path) -> Iterator[Item]:
+    """Yield the items at the wanted positions; both iterables are in ascending order."""
+    for position in wanted:
+        for at, item in items:
+            if at == position:
+                yield item
+                break
+        else:
+            raise _became_shorter(path)
+
+
+def _became_shorter(path: Path) -> InputError:
+    return InputError(f"{path} became shorter between two readings; run the command again")
+
+
+def _columns(source: Input) -> Iterable[str]:
+    if source.format in _DELIMITED:
+        return source.header()[1]
+    if source.format is FileFormat.PARQUET:
+        return list(source.schema().names)
+    if source.format is None:
+        return ["id", "text"]
+    return dict.fromkeys(name for _, record in source.records() for name in record)
+
+
+def _schema(inputs: Sequence[Input]) -> "Schema":
+    """Return a schema with the columns of all inputs. Raises InputError if their types do not fit each other."""
+    import pyarrow
+
+    try:
+        return pyarrow.unify_schemas([_schema_of(one) for one in inputs], promote_options="permissive")
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise InputError(f"the inputs have columns of different types: {error}; write JSON lines") from error
+
+
+def _schema_of(source: Input) -> "Schema":
+    import pyarrow
+
+    if source.format is FileFormat.PARQUET:
+        return source.schema()
+    if source.format in (FileFormat.JSONL, FileFormat.JSON):
+        return inferred_schema(record for _, record in source.records())
+    return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])

@@ -1,0 +1,164 @@
+"""Inputs read again as they are in the file: lines, rows, batches, or records of any kind."""
+
+import codecs
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.arrow import TABLES, find_tables, open_arrow
+from nearsim_db.readers.delimited import DELIMITERS, raw_rows
+from nearsim_db.readers.folder import LeftOut
+from nearsim_db.readers.input_file import ReadProgress
+from nearsim_db.readers.json_array import begin, elements
+from nearsim_db.readers.jsonl import parse_line
+from nearsim_db.readers.parquet import as_json, open_parquet, rows_of_batches
+from nearsim_db.readers.source import JSON, JSON_LINES, Source
+from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.records import ReadDocument
+from nearsim_db.similarity.text.clean import clean
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Schema
+
+_BATCH_ROWS = 1_000
+_FORMATS = {
+    JSON_LINES: FileFormat.JSONL,
+    ".ndjson": FileFormat.JSONL,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.TSV,
+    **dict.fromkeys(TABLES, FileFormat.PARQUET),
+}
+
+
+class Input:
+    """One of the paths of a source, which can be read any number of times; `format` is None for texts.
+
+    A position is the number from 0 of a record among those that the source reads, rejected ones included; in JSON lines
+    it is the number of the line from 1.
+    """
+
+    def __init__(self, source: Source, path: Path) -> None:
+        self._source = source
+        self.path = path
+        self._type = source.type_of(path)
+        self._tables: list[Path | LeftOut] = []
+        if not self._type:
+            self._tables = list(find_tables(path, follow_links=source.reading.follow_links))
+        elif self._type in TABLES:
+            self._tables = [path]
+        self._file = replace(source.file(path), progress=ReadProgress())
+        self.format = self._format()
+
+    def _format(self) -> FileFormat | None:
+        if self._tables:
+            return FileFormat.PARQUET
+        if self._type == JSON:
+            return FileFormat.JSON if begin(self._file)[0] else FileFormat.JSONL
+        return _FORMATS.get(self._type)
+
+    @property
+    def delimiter(self) -> str:
+        """The character between the columns of CSV or TSV."""
+        return self._file.delimiter or DELIMITERS[self._type]
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines of JSON lines, without their ends."""
+        return ((number, line) for number, line in self._file.lines() if line is not None)
+
+    def header(self) -> tuple[bytes, list[str]]:
+        """Return the first row of CSV, as it is and as names; nothing for an empty file."""
+        with closing(raw_rows(self._file, self.delimiter)) as rows:
+            raw, cells = next(rows, (b"", []))
+        return raw.removeprefix(codecs.BOM_UTF8), cells or []
+
+    def rows(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows of CSV as they are, with their line ends."""
+        rows = raw_rows(self._file, self.delimiter)
+        next(rows, None)
+        return ((position, raw) for position, (raw, _) in enumerate(rows))
+
+    def schema(self) -> "Schema":
+        """Return the schema of tables, or that of several with all columns. Raises InputError if they do not fit."""
+        import pyarrow
+
+        try:
+            return pyarrow.unify_schemas(list(self._schemas()), promote_options="permissive")
+        except (pyarrow.ArrowException, TypeError) as error:
+            raise InputError(f"the files of {self.path} have columns of different types: {error}") from error
+
+    def _schemas(self) -> Iterator["Schema"]:
+        for table in self._tables:
+            if isinstance(table, Path) and table.suffix.lower() == ".arrow":
+                with open_arrow(table) as (schema, _):
+                    yield schema
+            elif isinstance(table, Path):
+                with closing(open_parquet(table)) as opened:
+                    yield opened.schema_arrow
+
+    def batches(self) -> Iterator[tuple[int, "RecordBatch"]]:
+        """Yield the rows of tables in batches, each with the position of its first row."""
+        position = 0
+        for table in self._tables:
+            if isinstance(table, LeftOut):
+                position += 1
+                continue
+            for batch in _batches_of(table):
+                yield position, batch
+                position += batch.num_rows
+
+    def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """Yield the records as JSON values by column; an unusable one has no columns."""
+        match self.format:
+            case FileFormat.JSONL:
+                for number, line in self.lines():
+                    yield number, _parsed(line)
+            case FileFormat.JSON:
+                for position, (_, value) in enumerate(elements(begin(self._file)[1])):
+                    yield position, _cleaned_record(value)
+            case FileFormat.CSV | FileFormat.TSV:
+                _, names = self.header()
+                rows = raw_rows(self._file, self.delimiter)
+                next(rows, None)
+                for position, (_, cells) in enumerate(rows):
+                    yield position, _cleaned_record(dict(zip(names, cells or [], strict=False)))
+            case FileFormat.PARQUET:
+                for position, batch in self.batches():
+                    for at, row in enumerate(rows_of_batches([batch], self.path), position):
+                        yield at, _cleaned_record({name: as_json(value) for name, value in row.items()})
+            case _:
+                for position, record in enumerate(self._source.read(self.path)):
+                    if isinstance(record, ReadDocument):
+                        yield position, {"id": record.document.external_id, "text": record.document.body}
+
+
+def _batches_of(path: Path) -> Iterator["RecordBatch"]:
+    if path.suffix.lower() == ".arrow":
+        with open_arrow(path) as (_, batches):
+            yield from batches
+    else:
+        with closing(open_parquet(path)) as opened:
+            yield from opened.iter_batches(_BATCH_ROWS)
+
+
+def _parsed(line: bytes) -> Mapping[str, object]:
+    try:
+        return _cleaned_record(parse_line(line, ""))
+    except InputError:
+        return {}
+
+
+def _cleaned_record(value: object) -> Mapping[str, object]:
+    cleaned = _cleaned(value)
+    return cleaned if isinstance(cleaned, dict) else {}
+
+
+def _cleaned(value: object) -> object:
+    """Replace characters that are not valid in UTF-8, as in documents."""
+    if isinstance(value, str):
+        return clean(value)[0]
+    if isinstance(value, dict):
+        return {clean(name)[0]: _cleaned(one) for name, one in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, list) else value
