@@ -32,7 +32,7 @@ docs: env
 lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy nearsim_db tests benchmarks
+	$(BIN)/mypy nearsim_db tests benchmarks examples/python examples/sqlalchemy
 	$(BIN)/lint-imports
 
 # Lint takes about as long as the tests leave one core idle: while they start servers and at their end.

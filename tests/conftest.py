@@ -38,6 +38,7 @@ _ORDER = (
     "analysis",
     "readers",
     "scale_out",
+    "examples",
     "benchmarks",
 )
 

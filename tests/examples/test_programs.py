@@ -1,0 +1,89 @@
+"""The example programs run as their files say."""
+
+import configparser
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.examples.conftest import EXAMPLES
+
+PATIENCE_SECONDS = 60
+
+
+def run(path: Path, url: str, *arguments: str) -> list[str]:
+    """The lines that a program prints."""
+    ended = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        env=os.environ | {"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout.splitlines()
+
+
+@pytest.mark.slow("starts a process")
+def test_python_script_prints_each_copy_once(database_url: str) -> None:
+    read, *drops = run(EXAMPLES / "python" / "find_copies.py", database_url, str(EXAMPLES / "stories.jsonl"))
+    assert read == "read 113, rejected 0"
+    assert "drop story-038, keep story-036 (0.966)" in drops
+    dropped = [line.split()[1] for line in drops]
+    assert len(dropped) == len(set(dropped)) > 20
+
+
+@pytest.mark.slow("starts a process")
+def test_sqlalchemy_application_finds_its_copy(database_url: str) -> None:
+    lines = run(EXAMPLES / "sqlalchemy" / "app.py", database_url, database_url)
+    assert lines == ["news: article-1 is a copy of article-0"]
+
+
+def unused_instance() -> int:
+    """The number of an instance of the service whose port is free: 9180 + 0 to 9."""
+    for number in range(10):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", 9180 + number)) != 0:
+                return number
+    raise AssertionError("ports 9180 to 9189 are all in use")
+
+
+@contextmanager
+def service(url: str, number: int) -> Iterator[subprocess.Popen[str]]:
+    """The command of the service, as an instance of this number."""
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(EXAMPLES / "systemd" / "nearsim-worker@.service")
+    program, *arguments = unit["Service"]["ExecStart"].replace("%i", str(number)).split()
+    assert Path(program).name == "nearsim"
+    environment = os.environ | {"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"}
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "nearsim_db", *arguments], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+@pytest.mark.slow("starts a worker")
+def test_service_is_healthy_and_ends_when_systemd_stops_it(database_url: str) -> None:
+    number = unused_instance()
+    with service(database_url, number) as worker:
+        assert worker.stderr is not None
+        for line in worker.stderr:
+            if f"918{number}" in line:
+                break
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:918{number}/metrics", timeout=PATIENCE_SECONDS
+        ) as page:
+            assert b"nearsim_info" in page.read()
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(PATIENCE_SECONDS) == 0

@@ -1,0 +1,139 @@
+"""The psql session, the queries of the dbt package and those of the Grafana dashboard run on the real schema."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from jinja2 import Environment, StrictUndefined
+from prometheus_client.parser import text_string_to_metric_families
+from psycopg import sql
+
+from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.embedded.binaries import installed_binaries
+from nearsim_db.store.work import backlog
+from nearsim_db.worker.metrics import Monitor
+from tests.examples.conftest import EXAMPLES
+
+DBT = EXAMPLES / "dbt"
+DASHBOARD = json.loads((EXAMPLES / "grafana" / "nearsim.json").read_text("utf-8"))
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
+SQL_TARGETS = {title: target["rawSql"] for title, target in TARGETS if "rawSql" in target}
+PROMETHEUS = [target["expr"] for _, target in TARGETS if "expr" in target]
+EMPTY = {"Queue"}  # no worker has anything to do
+
+
+@pytest.fixture
+def connection(demo_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection whose changes are rolled back."""
+    with psycopg.connect(demo_url) as connection:
+        yield connection
+        connection.rollback()
+
+
+def ask(connection: psycopg.Connection[Any], text: str) -> list[dict[str, Any]]:
+    """The rows of a query."""
+    cursor = connection.execute(text.encode())
+    names = [column.name for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def test_every_statement_of_the_psql_session_returns_rows(demo_url: str) -> None:
+    program = installed_binaries().program("psql")
+    session = EXAMPLES / "psql" / "session.sql"
+    ended = subprocess.run(
+        [program, demo_url, "--no-psqlrc", "--file", str(session)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    counts = [int(found) for found in re.findall(r"^\((\d+) rows?\)$", ended.stdout, re.MULTILINE)]
+    statements = session.read_text("utf-8").count("\nSELECT ")
+    assert len(counts) == statements - 1, "one result goes to variables"
+    assert all(counts), ended.stdout
+    assert "story-036 and story-038: the evidence" in ended.stdout
+
+
+def dbt_renderer() -> Callable[[str], str]:
+    """Render a model as dbt does: sources and models by name, variables as declared."""
+    project = yaml.safe_load((DBT / "dbt_project.yml").read_text("utf-8"))
+    (declared,) = yaml.safe_load((DBT / "models" / "sources.yml").read_text("utf-8"))["sources"]
+    tables = {table["name"] for table in declared["tables"]}
+    models = {path.stem for path in (DBT / "models").glob("*.sql")}
+
+    def source(name: str, table: str) -> str:
+        assert name == declared["name"] and table in tables
+        return f"{declared['schema']}.{table}"
+
+    def ref(model: str) -> str:
+        assert model in models
+        return model
+
+    names = {"source": source, "ref": ref, "var": project["vars"].__getitem__}
+    return lambda text: Environment(undefined=StrictUndefined).from_string(text).render(names)
+
+
+def test_dbt_models_divide_the_documents_into_kept_and_dropped(connection: psycopg.Connection[Any]) -> None:
+    render = dbt_renderer()
+    described = yaml.safe_load((DBT / "models" / "models.yml").read_text("utf-8"))["models"]
+    for model in described:  # in an order in which each refers to earlier ones
+        text = render((DBT / "models" / f"{model['name']}.sql").read_text("utf-8"))
+        command = sql.SQL("CREATE TEMPORARY VIEW {} AS ").format(sql.Identifier(model["name"]))
+        connection.execute(command.as_bytes(connection) + text.encode())
+        query = sql.SQL("SELECT * FROM {} LIMIT 1").format(sql.Identifier(model["name"]))
+        (columns,) = ask(connection, query.as_string(connection))
+        assert {column["name"] for column in model["columns"]} <= set(columns)
+    for path in (DBT / "tests").glob("*.sql"):
+        assert ask(connection, render(path.read_text("utf-8"))) == []
+    (counted,) = ask(
+        connection, "SELECT sum(documents) AS documents, sum(copies) AS copies FROM copies_by_source_and_day"
+    )
+    (kept,) = ask(connection, "SELECT count(*) AS documents FROM distinct_documents")
+    assert counted["documents"] == 113 and kept["documents"] == 113 - counted["copies"]
+
+
+@pytest.mark.parametrize("title", SQL_TARGETS)
+def test_dashboard_panel_shows_rows(connection: psycopg.Connection[Any], title: str) -> None:
+    text = SQL_TARGETS[title].replace("$collection", "demo").replace("$profile", "default")
+    rows = ask(connection, text)
+    assert bool(rows) is (title not in EMPTY)
+
+
+def test_dashboard_variables_offer_the_collection_and_its_profile(
+    connection: psycopg.Connection[Any],
+) -> None:
+    found = {
+        variable["name"]: ask(connection, variable["query"].replace("$collection", "demo"))
+        for variable in DASHBOARD["templating"]["list"]
+    }
+    assert found == {"collection": [{"collection": "demo"}], "profile": [{"profile": "default"}]}
+
+
+def test_dashboard_uses_metrics_that_a_worker_exposes(demo_url: str) -> None:
+    monitor, engine = Monitor(), open_engine(demo_url)
+    with engine.connect() as connection:
+        monitor.read_backlog = lambda: backlog.read_backlog(connection, None)
+        exposed = {
+            sample
+            for family in text_string_to_metric_families(monitor.exposition().decode())
+            for sample in (family.name, f"{family.name}_total")
+        }
+    engine.dispose()
+    used = {name for expression in PROMETHEUS for name in re.findall(r"nearsim_\w+", expression)}
+    assert used and used <= exposed
+
+
+def test_dashboard_panels_do_not_overlap() -> None:
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells)) and max(x for x, _ in cells) < 24
