@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.builders.command_line import STORM, CommandLine, write_jsonl
+from tests.builders.command_line import STORM, CommandLine, unlike_any_other, write_jsonl
 from tests.servers.databases import Server
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -156,7 +156,7 @@ def opened(browser: Browser, path: Path, complaints: list[str], **options: objec
 
 
 def column(page: Page, table: str, place: int) -> list[str]:
-    cells = page.locator(f"#{table} tbody tr:visible > :nth-child({place})")
+    cells = page.locator(f"#{table} tbody tr:not(.members):visible > :nth-child({place})")
     return [text.strip().split("\n")[0].strip() for text in cells.all_inner_texts()]
 
 
@@ -170,8 +170,99 @@ def test_tables_are_sorted_and_searched(browser: Browser, page_file: Path, compl
     page.fill("input[data-table=largest-table]", "others C3-0")
     assert column(page, "largest-table", 1) == ["Copy 3"]
     assert page.inner_text(".search:has(input[data-table=largest-table]) output") == f"1 of {len(members)}"
+    page.fill("input[data-table=largest-table]", "no such cluster")
+    assert column(page, "largest-table", 1) == []
+    assert page.get_by_text("Nothing matches no such cluster.").is_visible()
     page.fill("input[data-table=largest-table]", "")
+    assert not page.get_by_text("Nothing matches").is_visible()
     assert len(column(page, "largest-table", 1)) == len(members)
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+def test_an_opened_cluster_uses_the_width_and_moves_with_its_row(
+    browser: Browser, page_file: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, page_file, complaints, viewport={"width": 1280, "height": 900})
+    page.locator("#largest-table summary").first.click()
+    listed = page.locator("#largest-table ol:visible")
+    whole = page.locator("#largest-table").bounding_box()
+    inner = listed.bounding_box()
+    assert whole is not None and inner is not None and inner["width"] > 0.9 * whole["width"]
+    names = page.locator("#largest-table tbody:first-of-type").inner_text().strip()
+    page.click("#largest-table th:nth-child(2)")
+    assert page.locator("#largest-table tbody:last-of-type").inner_text().strip() == names
+    assert listed.count() == 1
+    assert complaints == []
+
+
+def many_records() -> Iterator[dict[str, object]]:
+    """40 clusters of 30 sources without dates, each a pair whose numbers differ and a twin."""
+    for number in range(40):
+        words = " ".join(f"word{number}x{place}" for place in range(40))
+        for copy, amount in enumerate((1, 2, 2)):
+            yield {
+                "id": f"d{number}-{copy}",
+                "title": f"Story {number}",
+                "source": f"Source {number % 30}",
+                "text": f"{words} {amount}",
+            }
+
+
+@pytest.fixture(scope="module")
+def large_page(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A report on many clusters."""
+    folder = tmp_path_factory.mktemp("large")
+    with server.database() as url:
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        nearsim.succeed("ingest", write_jsonl(folder / "records.jsonl", many_records()), "-q")
+        nearsim.succeed("report", "-q", "--output", folder / "report.html")
+        yield folder / "report.html"
+
+
+@pytest.mark.slow("needs Chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_report_is_folded(
+    browser: Browser, large_page: Path, complaints: list[str], width: int
+) -> None:
+    page = opened(browser, large_page, complaints, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollHeight") < 8_000
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    shown = len(column(page, "sources-table", 1))
+    assert shown < 10
+    # A sorted table shows the first rows of the new order, and a search all that match.
+    page.click("#sources-table th:nth-child(1)")
+    assert column(page, "sources-table", 1) == [f"Source {number}" for number in range(shown)]
+    rows = page.locator("#sources-table tbody tr").evaluate_all("all => all.map(one => one.textContent)")
+    page.fill("input[data-table=sources-table]", "source 1")
+    assert len(column(page, "sources-table", 1)) == sum("1" in row for row in rows) > shown
+    page.fill("input[data-table=sources-table]", "")
+    assert len(column(page, "sources-table", 1)) == shown
+    page.click(".scroll:has(#sources-table) + p + .unfold")
+    assert len(column(page, "sources-table", 1)) == 25
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+def test_the_menu_stays_and_no_column_is_empty(
+    browser: Browser, large_page: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, large_page, complaints, viewport={"width": 1280, "height": 900})
+    page.emulate_media(reduced_motion="reduce")
+    page.click("nav a[href='#sources']")
+    menu, heading = page.locator("nav").bounding_box(), page.locator("#sources-h").bounding_box()
+    assert menu is not None and heading is not None
+    assert menu["y"] == 0 and heading["y"] >= menu["height"]
+    assert not {"span", "chained"} & set(page.locator("#largest-table th").all_inner_texts())
+    cells = page.evaluate(
+        """[...document.querySelectorAll("table.sortable")].flatMap(table =>
+            [...table.tHead.rows[0].cells].map((_, at) =>
+                [...table.querySelectorAll("tbody tr:not(.members)")].some(row => row.cells[at].textContent.trim())))"""
+    )
+    assert cells and all(cells)
+    assert "twins" in page.locator("figure .wide svg").first.text_content()  # type: ignore[operator]
+    order = page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+    assert order[:4] == ["overview", "similarities", "pairs", "clusters"]
     assert complaints == []
 
 
@@ -299,7 +390,11 @@ def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) ->
     page = nearsim.succeed("report", "--output", "-").out
     assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
     nearsim.succeed("profile", "create", "exact", "--set", "match.threshold=1.0")
-    assert "There are no pairs to draw" in nearsim.succeed("report", "-p", "exact", "--output", "-").out
+    exact = nearsim.succeed("report", "-p", "exact", "--output", "-").out
+    assert "and 1 twin at 1, each with the first document of the same features" in exact
+    unlike = [{"id": str(number), "text": unlike_any_other(number)} for number in range(2)]
+    nearsim.succeed("ingest", write_jsonl(stories.with_name("unlike.jsonl"), unlike), "-c", "unlike", "-q")
+    assert "There are no pairs to draw" in nearsim.succeed("report", "-c", "unlike", "--output", "-").out
 
 
 def test_invalid_calls_are_refused(

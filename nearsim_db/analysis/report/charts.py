@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Placeholders for the colours of the page, which has a light and a dark theme.
-_INK, _MUTED, _LINE, _FIRST, _SECOND, _THIRD, _SHADE = (f"#00000{number}" for number in range(1, 8))
+_INK, _MUTED, _LINE, _FIRST, _SECOND, _THIRD, _FOURTH, _SHADE = (f"#00000{number}" for number in range(1, 9))
 _COLOURS = {
     _INK: "var(--ink)",
     _MUTED: "var(--muted)",
@@ -21,6 +21,7 @@ _COLOURS = {
     _FIRST: "var(--first)",
     _SECOND: "var(--second)",
     _THIRD: "var(--third)",
+    _FOURTH: "var(--fourth)",
     _SHADE: "var(--shade)",
 }
 _SVG = "http://www.w3.org/2000/svg"
@@ -59,11 +60,12 @@ def draw_similarities(found: Similarities, name: str = "similarities") -> Chart:
     """Draw the pairs by similarity as bars, with the probability of becoming a candidate as a curve."""
     description = (
         f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from the threshold {found.threshold:.3g} to 1; "
-        f"{found.renumbered:,} of them differ in their numbers. The curve rises from "
+        f"{found.renumbered:,} of them differ in their numbers; {found.twins:,} twins at 1. The curve rises from "
         f"{found.curve[0][1]:.4f} at {found.curve[0][0]:.3g} to {found.curve[-1][1]:.4f} at 1."
     )
     caption = Caption(name, "Pairs by similarity", description)
-    return _chart(caption, 330, _totals(found), lambda axes, wide: _plot_similarities(axes, found, wide=wide))
+    counts = [*_totals(found), found.twins]
+    return _chart(caption, 330, counts, lambda axes, wide: _plot_similarities(axes, found, wide=wide))
 
 
 def _totals(found: Similarities) -> list[int]:
@@ -74,17 +76,20 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
     starts = [one.similarity for one in found.steps]
     totals = _totals(found)
     others = [one.other_numbers for one in found.steps]
-    if _are_uneven(totals):
+    is_uneven = _are_uneven([*totals, found.twins])
+    if is_uneven:
         axes.set_yscale("log")
-        axes.set_ylim(0.7, max(totals) * 2)
+        axes.set_ylim(0.7, max(*totals, found.twins) * 2)
     width = found.step * 0.9
     axes.bar(starts, totals, width, align="edge", linewidth=0, color=_FIRST, label="pairs")
     axes.bar(starts, others, width, align="edge", linewidth=0, color=_SECOND, label="of them, numbers differ")
-    axes.set_xlim(found.curve[0][0], 1)
+    if found.twins:
+        axes.bar([1], [found.twins], width, align="edge", linewidth=0, color=_FOURTH, label="twins")
+    axes.set_xlim(found.curve[0][0], 1 + (found.step if found.twins else 0))
     axes.axvspan(found.curve[0][0], found.threshold, color=_SHADE, linewidth=0, zorder=0)
     axes.axvline(found.threshold, color=_MUTED, linewidth=1, dashes=(4, 3))
     axes.set_xlabel(AXES[found.metric])
-    axes.set_ylabel("stored pairs")
+    axes.set_ylabel("pairs, logarithmic" if is_uneven else "pairs")
     axes.yaxis.set_major_formatter("{x:,.0f}")
     probability = axes.twinx()
     _plain(probability)
@@ -103,7 +108,7 @@ def _plot_similarities(axes: "Axes", found: Similarities, *, wide: bool) -> None
         loc="outside upper left",
         frameon=False,
         labelcolor=_INK,
-        ncols=3 if wide else 1,
+        ncols=4 if wide else 1,
     )
 
 
@@ -112,8 +117,12 @@ def draw_sizes(sizes: Sequence[tuple[int, int]], name: str = "sizes") -> Chart:
     bars = _doubling(sizes)
     counts = ", ".join(f"{label}: {clusters:,}" for label, clusters in bars)
     caption = Caption(name, "Clusters by size", f"Clusters by members: {counts}.")
+    axis = 40 if _are_uneven([count for _, count in bars]) else 0
     return _chart(
-        caption, 40 + 34 * len(bars), [count for _, count in bars], lambda axes, wide: _plot_sizes(axes, bars)
+        caption,
+        40 + axis + 34 * len(bars),
+        [count for _, count in bars],
+        lambda axes, wide: _plot_sizes(axes, bars),
     )
 
 
@@ -130,7 +139,7 @@ def _doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
 
 
 def _plot_sizes(axes: "Axes", bars: Sequence[tuple[str, int]]) -> None:
-    """Plot labelled bars without a scale."""
+    """Plot labelled bars; a logarithmic scale has an axis that says so."""
     labels, counts = [label for label, _ in bars], [count for _, count in bars]
     places = range(len(bars))
     drawn = axes.barh(places, counts, color=_FIRST, linewidth=0, height=0.7)
@@ -138,12 +147,16 @@ def _plot_sizes(axes: "Axes", bars: Sequence[tuple[str, int]]) -> None:
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=4, color=_INK, fontsize=_FONT)
-    if _are_uneven(counts):
+    is_uneven = _are_uneven(counts)
+    if is_uneven:
         axes.set_xscale("log")
         axes.set_xlim(0.7, max(counts) * 4)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel("clusters, logarithmic")
+        axes.grid(visible=True, axis="x", which="major", color=_LINE, linewidth=1)
     else:
         axes.set_xlim(0, max(counts, default=1) * 1.15)
-    axes.xaxis.set_visible(False)
+    axes.xaxis.set_visible(is_uneven)
     axes.set_ylabel("members")
 
 

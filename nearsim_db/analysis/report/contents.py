@@ -24,6 +24,7 @@ class Similarities:
     """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
     `curve` is a list of (similarity, probability of becoming a candidate); pairs below `threshold` are not stored.
+    `twins` counts documents with the same features as an earlier one, at similarity 1; they are not in `steps`.
     """
 
     metric: str
@@ -31,6 +32,7 @@ class Similarities:
     step: float
     steps: tuple[Step, ...]
     curve: tuple[tuple[float, float], ...]
+    twins: int
 
     @property
     def pairs(self) -> int:

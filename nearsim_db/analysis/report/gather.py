@@ -81,7 +81,9 @@ def gather(
         if generation is not None and resolved is not None:
             stats = statistics.stats(connection, found, generation, resolved, recount=False)
             if missing is None:
-                index = _read_index(connection, found, generation, resolved, options, progress)
+                index = _read_index(
+                    connection, found, generation, resolved, int(stats["twins"]), options, progress
+                )
         corpus = reports.count_corpus(connection, found.collection_id)
     return Report(
         title=options.title or f"Near-duplicates in {collection}",
@@ -108,13 +110,14 @@ def _read_index(
     collection: Collection,
     generation: Generation,
     profile: Profile,
+    twins: int,
     options: Options,
     progress: Progress,
 ) -> IndexContents:
     leaves, top = generation.leaves, options.top
     limit = profile.recipe.match.bucket_limit
     progress("report", 0, 5)
-    similarities = _read_similarities(connection, generation, profile)
+    similarities = _read_similarities(connection, generation, profile, twins)
     progress("report", 1, 5)
     found = clusters.read(connection, leaves, similarities.threshold, top)
     progress("report", 2, 5)
@@ -141,7 +144,9 @@ def _read_index(
     )
 
 
-def _read_similarities(connection: Connection, generation: Generation, profile: Profile) -> Similarities:
+def _read_similarities(
+    connection: Connection, generation: Generation, profile: Profile, twins: int
+) -> Similarities:
     """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
     family = make_family(profile.recipe, "numpy")
     threshold = METRICS[family.metric].similarity_at_threshold(profile.recipe.match.threshold)
@@ -154,7 +159,7 @@ def _read_similarities(connection: Connection, generation: Generation, profile: 
     begin = max(least - _BELOW_THRESHOLD, -1.0 if family.metric == "cosine" else 0.0)
     points = (begin + (1 - begin) * at / _CURVE_POINTS for at in range(_CURVE_POINTS + 1))
     curve = tuple((round(one, 6), profile.match_probability(one)) for one in points)
-    return Similarities(family.metric, threshold, step, steps, curve)
+    return Similarities(family.metric, threshold, step, steps, curve, twins)
 
 
 def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:

@@ -88,7 +88,8 @@ def _draw(report: Report) -> dict[str, Chart]:
     index = report.index
     if index is None:
         return {}
-    drawn = {"similarities": charts.draw_similarities(index.similarities)} if index.similarities.pairs else {}
+    found = index.similarities
+    drawn = {"similarities": charts.draw_similarities(found)} if found.pairs or found.twins else {}
     return drawn | ({"sizes": charts.draw_sizes(index.clusters.sizes)} if index.clusters.sizes else {})
 
 

@@ -1,10 +1,14 @@
-// Sort a table by the column whose heading is pressed: text ascending first, figures (class n) descending first, empty cells last.
+// Sort a table by the column whose heading is pressed: text ascending first, figures (class n) descending first unless
+// data-first says otherwise, empty cells last. In a table of class grouped each tbody is an entry, else each row is.
 document.querySelectorAll("table.sortable > thead th").forEach(function (heading) {
   var isNumeric = heading.classList.contains("n");
+  var first = heading.dataset.first || (isNumeric ? "descending" : "ascending");
   var compareText = new Intl.Collator(undefined, { numeric: true }).compare;
+  var table = heading.closest("table");
+  var isGrouped = table.classList.contains("grouped");
 
-  function value(row) {
-    var cell = row.cells[heading.cellIndex];
+  function value(entry) {
+    var cell = (isGrouped ? entry.rows[0] : entry).cells[heading.cellIndex];
     var text = (cell.dataset.sort !== undefined ? cell.dataset.sort : cell.textContent).trim();
     if (text === "") return null;
     return isNumeric ? Number(text) : text;
@@ -12,15 +16,17 @@ document.querySelectorAll("table.sortable > thead th").forEach(function (heading
 
   function sort() {
     var current = heading.getAttribute("aria-sort");
-    var ascending = current ? current === "descending" : !isNumeric;
+    var order = !current ? first : current === "ascending" ? "descending" : "ascending";
     Array.from(heading.parentNode.cells).forEach(function (other) { other.removeAttribute("aria-sort"); });
-    heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-    var body = heading.closest("table").tBodies[0];
-    body.append(...Array.from(body.rows).sort(function (left, right) {
+    heading.setAttribute("aria-sort", order);
+    var parent = isGrouped ? table : table.tBodies[0];
+    var entries = Array.from(isGrouped ? table.tBodies : parent.rows);
+    parent.append(...entries.sort(function (left, right) {
       var a = value(left), b = value(right);
       if (a === null || b === null) return (a === null) - (b === null);
-      return (isNumeric ? a - b : compareText(a, b)) * (ascending ? 1 : -1);
+      return (isNumeric ? a - b : compareText(a, b)) * (order === "ascending" ? 1 : -1);
     }));
+    table.dispatchEvent(new Event("sorted"));
   }
 
   var button = document.createElement("button");
