@@ -90,12 +90,14 @@ class Index(Queries):
         strict: bool = False,
         dry_run: bool = False,
         on_duplicate: OnDuplicate | None = None,
+        expected_bytes: int | None = None,
     ) -> IngestSummary:
         """Write records, then build or update the index of every profile.
 
         A collection without a profile gets one with the default recipe. Rejects are written to `rejects`; with `strict`
         the first raises InputError; with `dry_run` nothing is written or looked up. Changes that other applications
-        made in plain SQL are indexed too. `on_duplicate` is as for `add`.
+        made in plain SQL are indexed too. `on_duplicate` is as for `add`. `expected_bytes` is about the size of the
+        texts, if it is known: with few of them compiled code does not pay for its start.
         """
         collection_id = self._open_for_writing("write", create=not dry_run)
         counted = VectorLengthCheck(records)
@@ -111,7 +113,7 @@ class Index(Queries):
                 if dry_run:
                     run.write(counted, self._progress)
                 else:
-                    with self._catch_up.sign_early(collection_id) as signing:
+                    with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
                         run.write(counted, self._progress, signing.add)
             except (InputError, DuplicateError) as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.

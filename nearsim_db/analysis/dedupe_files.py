@@ -81,7 +81,11 @@ def dedupe(
     ):
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
-        summary = index.ingest(beside.joined(_with_origins(source, parts)), rejects=outputs.rejects)
+        summary = index.ingest(
+            beside.joined(_with_origins(source, parts)),
+            rejects=outputs.rejects,
+            expected_bytes=source.content_bytes,
+        )
         # The user of dedupe has not created a profile.
         warnings = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):

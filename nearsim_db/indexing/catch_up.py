@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
 from nearsim_db.indexing.build_processes import helpers
-from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.indexing.context import FEW_CHARACTERS, Context, ContextFactory, plain_characters
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
@@ -61,7 +61,10 @@ class CatchUp:
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
-        engine, context = self._database.engine, self._contexts.make(generation, for_few=True)
+        engine, context = (
+            self._database.engine,
+            self._contexts.make(generation, plain_characters=FEW_CHARACTERS),
+        )
         retention.sweep(engine, context)
         # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
         with self._database.lease() as lease_id:
@@ -86,7 +89,7 @@ class CatchUp:
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
         context = self._signed_early.pop(generation.generation_id, None)
-        context = context or self._contexts.make(generation, for_few=True)
+        context = context or self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         with helpers(self._database, generation, self._contexts.warn) as running:
             build.build(self._database.engine, context, self._progress, running.check)
 
@@ -97,9 +100,12 @@ class CatchUp:
         return self._database.builder(collection_id, wait=False)
 
     @contextmanager
-    def sign_early(self, collection_id: CollectionId) -> Iterator[EarlySigning]:
+    def sign_early(
+        self, collection_id: CollectionId, expected_bytes: int | None = None
+    ) -> Iterator[EarlySigning]:
         """Delay first builds as above; documents that the block writes can be signed for them meanwhile.
 
+        `expected_bytes` is about the size of their texts, if it is known.
         A collection without a profile gets one with the default recipe.
         """
         engine, contexts = self._database.engine, list[Context]()
@@ -110,16 +116,16 @@ class CatchUp:
             return
         with self._database.builder(collection_id, wait=False) as is_builder:
             if is_builder:
-                contexts = self._find_signable(collection_id)
+                contexts = self._find_signable(collection_id, plain_characters(expected_bytes))
             self._signed_early = {one.generation.generation_id: one for one in contexts}
             with EarlySigning(engine, contexts) as signing:
                 yield signing
 
-    def _find_signable(self, collection_id: CollectionId) -> list[Context]:
+    def _find_signable(self, collection_id: CollectionId, plain: int) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""
         generations = self._generations(collection_id) or [self._default_profile(collection_id)]
         first = [one for one in generations if one.is_first_build]
-        contexts = [self._contexts.make_if_reproducible(one, for_few=True) for one in first]
+        contexts = [self._contexts.make_if_reproducible(one, plain_characters=plain) for one in first]
         return [one for one in contexts if one is not None and is_suitable(one)]
 
     @contextmanager

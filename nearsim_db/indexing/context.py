@@ -79,17 +79,26 @@ class Context:
         self.duplicate_digests.clear()
 
 
-# NumPy takes as long for so many short stories as numba to start.
-_PLAIN_DOCUMENTS = 2_000
+FEW_CHARACTERS = 2_500_000  # some 2,000 stories: encoded without numba where more may follow
+# NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
+_PLAIN_CHARACTERS = 16_000_000
+_SMALL_BYTES = 12_000_000  # of the content of files; some of their texts are encoded again to be verified
 
 
-def make_encoder(generation: Generation, backend: str | None, plain_documents: int = 0) -> Encoder:
+def plain_characters(expected_bytes: int | None) -> int:
+    """Return how many characters to encode without numba, if the texts have about so many bytes, None if unknown."""
+    if expected_bytes is None:
+        return FEW_CHARACTERS
+    return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
+
+
+def make_encoder(generation: Generation, backend: str | None, plain_characters: int = 0) -> Encoder:
     """Return the encoder of a generation.
 
     Raises FingerprintError or RecipeError if this version would make different sketches.
     """
     profile = restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
-    return Encoder(profile, backend, plain_documents)
+    return Encoder(profile, backend, plain_characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +124,19 @@ class ContextFactory:
             if left:
                 pool.shutdown()
 
-    def make(self, generation: Generation, *, for_few: bool = False) -> Context:
-        """Make the context of a generation; `for_few`: numba is started only if it has to encode many documents.
+    def make(self, generation: Generation, *, plain_characters: int = 0) -> Context:
+        """Make the context of a generation; numba is started once so many characters were encoded without it.
 
         Raises FingerprintError and RecipeError as `make_encoder` does.
         """
-        plain_documents = _PLAIN_DOCUMENTS if for_few and self.settings.backend is None else 0
-        encoder = make_encoder(generation, self.settings.backend, plain_documents)
         settings = self.settings
+        without = plain_characters if settings.backend is None else 0
+        encoder = make_encoder(generation, settings.backend, without)
         return Context(generation, encoder, self.pool, settings.threads, self.warn, settings.build_megabytes)
 
-    def make_if_reproducible(self, generation: Generation, *, for_few: bool = False) -> Context | None:
+    def make_if_reproducible(self, generation: Generation, *, plain_characters: int = 0) -> Context | None:
         """Make the context of a generation, None if this version would make different sketches."""
         try:
-            return self.make(generation, for_few=for_few)
+            return self.make(generation, plain_characters=plain_characters)
         except (FingerprintError, RecipeError):
             return None

@@ -32,6 +32,8 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
 
+_COMPRESSION = 3  # of news stories by gzip: 2.2 to 3.0
+
 _DEFAULT_FIELDS = Fields()
 _DEFAULT_READING = Reading()
 STANDARD_INPUT_DEVICE = Path("/dev/stdin")
@@ -63,7 +65,15 @@ class Source:
         self.reading = reading
         self._progress = ReadProgress()
         sizes = [_checked_size(path, self.reading) for path in self.paths]
-        self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
+        self.total_bytes = _sum(sizes)
+        self._sizes = sizes
+
+    @property
+    def content_bytes(self) -> int | None:
+        """About the number of bytes once decompressed, None if unknown."""
+        return _sum(
+            [_decompressed_size(path, size) for path, size in zip(self.paths, self._sizes, strict=True)]
+        )
 
     @property
     def bytes_read(self) -> int:
@@ -136,6 +146,16 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
 def _listed(names: list[str]) -> str:
     more = f" (and {count_of(len(names) - 1, 'other file')})" if len(names) > 1 else ""
     return f"{'standard input' if names[0] == '-' else names[0]}{more}"
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _decompressed_size(path: Path, size: int | None) -> int | None:
+    """Return about the size of a file's content."""
+    is_compressed = path.suffix.lower() in (*DECOMPRESSORS, PARQUET)
+    return size if size is None or not is_compressed else size * _COMPRESSION
 
 
 def _checked_size(path: Path, reading: Reading) -> int | None:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.context import FEW_CHARACTERS, ContextFactory
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
@@ -136,7 +136,7 @@ class Queries:
         """
 
         def read(connection: Connection, generation: Generation) -> Explanation:
-            context = self._contexts.make_if_reproducible(generation, for_few=True)
+            context = self._contexts.make_if_reproducible(generation, plain_characters=FEW_CHARACTERS)
             encoder = None if context is None else context.encoder
             return explain(connection, generation, encoder, one, other)
 

@@ -19,6 +19,7 @@ from nearsim_db.similarity.text.clean import clean
 
 # The ids of a chunk fit the cache of one core; twice that is a third slower.
 _CHUNK_CHARACTERS = 1 << 16
+_CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
 Content = str | Vector | None  # the text; for profiles that compare vectors the vector, if any
@@ -66,14 +67,15 @@ class Encoded:
 class Encoder:
     """Encodes documents under one profile; threads may share it.
 
-    The first `plain_documents` are encoded without numba, whose start takes longer than that; the results are the same.
+    The first `plain_characters` are encoded without numba, whose start takes longer than that; the results are the
+    same.
     """
 
-    def __init__(self, profile: Profile, backend: str | None = None, plain_documents: int = 0) -> None:
+    def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
         self.profile = profile
         self._chosen = resolve_backend(backend)
-        self._plain_left = plain_documents
-        self._use("numpy" if plain_documents else self._chosen)
+        self._plain_left = plain_characters
+        self._use("numpy" if plain_characters else self._chosen)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
         self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
@@ -83,6 +85,13 @@ class Encoder:
         self.backend = backend
         self.family = make_family(self.profile.recipe, backend)
         self._shingler = Shingler(self.profile.recipe, backend)
+
+    def _count(self, characters: int) -> None:
+        """Start numba once as much has been encoded without it as its start takes."""
+        if self.backend != self._chosen:
+            self._plain_left -= characters
+            if self._plain_left < 0:
+                self._use(self._chosen)
 
     def text_of(self, title: str | None, body: str | None) -> str:
         """Join the recipe's fields by a newline, without missing and empty ones."""
@@ -95,9 +104,7 @@ class Encoder:
 
     def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
-        self._plain_left -= len(contents)
-        if self._plain_left < 0 and self.backend != self._chosen:
-            self._use(self._chosen)
+        self._count(sum(len(one) for one in contents if one is not None))
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents)]
         if not parts:
             return self._encode_chunk([], keep_features)
@@ -176,6 +183,7 @@ class Encoder:
         self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Scores:
         """Return the exact scores of m pairs of documents, given as rows into their features."""
+        self._count(len(left) * _CHARACTERS_PER_PAIR)
         return self.metric.compare(features, left, right, self.backend)
 
     def band_keys_of(self, texts: Sequence[str]) -> NDArray[np.uint64]:

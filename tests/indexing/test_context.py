@@ -3,7 +3,7 @@
 import gc
 import threading
 
-from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.context import ContextFactory, plain_characters
 from nearsim_db.store.settings import from_environment
 
 
@@ -22,3 +22,8 @@ def test_collecting_an_abandoned_factory_does_not_wait_for_its_threads() -> None
     assert not running.done()
     ending.set()
     assert running.result() is True
+
+
+def test_numba_starts_at_once_for_large_files_only() -> None:
+    assert plain_characters(1_000_000_000) == 0
+    assert 0 < plain_characters(None) < plain_characters(1_000)

@@ -215,3 +215,13 @@ def test_reading_may_stop_at_any_record(tmp_path: Path) -> None:
     assert isinstance(next(iter(source)), ReadDocument)
     assert source.total_bytes is not None
     assert source.bytes_read < source.total_bytes
+
+
+def test_size_of_the_content_is_estimated(tmp_path: Path) -> None:
+    content = b"".join(b'{"id": "%d", "text": "story %d of many"}\n' % (at, at * 7919) for at in range(5_000))
+    plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    assert Source([plain, plain]).content_bytes == 2 * len(content)
+    assert Source([packed]).content_bytes == pytest.approx(len(content), rel=0.6)
+    assert Source([Path("-"), plain]).content_bytes is None

@@ -189,10 +189,20 @@ def test_characters_that_cannot_be_stored_are_replaced(backend: str) -> None:
 def test_results_stay_the_same_when_the_back_end_changes() -> None:
     profile, texts = resolve(Recipe()), stories(40, 200)
     expected = Encoder(profile, "numpy").encode(texts)
-    encoder = Encoder(profile, plain_documents=20)
+    encoder = Encoder(profile, plain_characters=sum(map(len, texts[:25])))
     assert encoder.backend == "numpy"
     found = [encoder.encode(texts[at : at + 10]) for at in range(0, 30, 10)]
     assert encoder.backend == resolve_backend()
     found.append(encoder.encode(texts[30:]))
     assert np.array_equal(np.concatenate([one.sketches for one in found]), expected.sketches)
     assert np.array_equal(np.concatenate([one.digests for one in found]), expected.digests)
+
+
+def test_comparisons_count_towards_the_start_of_numba() -> None:
+    encoder = Encoder(resolve(Recipe()), plain_characters=2_000)
+    features = [np.arange(size, dtype=np.uint64) for size in (8, 10)]
+    left, right = np.zeros(20, np.int64), np.ones(20, np.int64)
+    assert encoder.compare(features, left, right).similarity.tolist() == [0.8] * 20
+    assert encoder.backend == "numpy"
+    assert encoder.compare(features, left, right).similarity.tolist() == [0.8] * 20
+    assert encoder.backend == resolve_backend()

@@ -114,7 +114,12 @@ def ingest(
         error: NearsimError | None = None
         try:
             summary = index.ingest(
-                records, rejects=rejects, strict=strict, dry_run=not writes, on_duplicate=decision
+                records,
+                rejects=rejects,
+                strict=strict,
+                dry_run=not writes,
+                on_duplicate=decision,
+                expected_bytes=source.content_bytes,
             )
         except (InputError, DuplicateError) as refused:
             if refused.summary is None or not format.is_machine:
