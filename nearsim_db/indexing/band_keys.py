@@ -13,7 +13,7 @@ from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver.codec import from_bigint, to_bigint
 
 Ids = NDArray[np.int64]
 
@@ -61,6 +61,15 @@ class BandKeys:
         distinct = kept and len(set(digests)) == at
         known = Signatures(doc_ids[:at], sketches[:at], digests, distinct=True) if distinct else None
         return cls(doc_ids[:at], keys[:at], known)
+
+    def __len__(self) -> int:
+        return len(self._doc_ids)
+
+    def runs(self, rows: int) -> Iterator[tuple[Ids, NDArray[np.uint64]]]:
+        """Yield doc_ids and keys in runs of about so many band rows."""
+        step = max(1, rows // self._keys.shape[1])
+        for at in range(0, len(self), step):
+            yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
     def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Ids:
         """Return the pairs, (m, 2), of those links that no bucket before theirs links.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nearsim_db.indexing import build_bands, build_plan, build_progress, steps
+from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.build_slices import taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
@@ -69,6 +70,7 @@ class _Leader:
         self._context = context
         self._progress = progress
         self._check_helpers = check_helpers
+        self._keys: BandKeys | None = None
 
     def sign(self) -> None:
         """Sign all documents that have no signature."""
@@ -79,7 +81,7 @@ class _Leader:
 
     def load_bands(self) -> None:
         """Load and index the band rows of all heads."""
-        build_bands.load(self._engine, self._context, self._progress)
+        self._keys = build_bands.load(self._engine, self._context, self._progress)
 
     def find_pairs(self) -> None:
         """Verify the candidates of all buckets."""
@@ -109,7 +111,7 @@ class _Leader:
 
     def _complete(self, stage: SlicedStage, connection: Connection) -> None:
         """Take slices until all are done, here or by others."""
-        with taking(self._engine, self._context, lambda: self._report(stage)) as taker:
+        with taking(self._engine, self._context, lambda: self._report(stage), self._keys) as taker:
             while self._count_unfinished(stage):
                 if not taker.take(stage):
                     build_progress.check_not_stopped(connection, self._context.generation)

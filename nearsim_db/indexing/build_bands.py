@@ -1,6 +1,6 @@
 """The stage of a build that loads the band rows of all heads, in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import chain
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_plan, build_progress, shingle_length
+from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
@@ -18,21 +19,20 @@ _SKETCHES_PER_BATCH = 20_000
 _BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
 
 
-def load(engine: Engine, context: Context, progress: Progress) -> None:
-    """Load the band rows and index them; nothing is kept of an attempt that was interrupted."""
-    family, generation = context.encoder.family, context.generation
+def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
+    """Load the band rows and index them; nothing is kept of an attempt that was interrupted.
+
+    Returns the band keys, if they fit in memory.
+    """
+    generation, runs, rows, heads = context.generation, 0, None, 0
     with engine.connect() as reading, engine.connect() as writing:
         _forecast(writing, context)
         build_progress.commit(writing, generation)
-        runs, rows = 0, None
-        heads, total = 0, signatures.count_heads(writing, context.leaves)
+        total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
-        with closing(
-            signatures.stream_head_sketches(
-                reading, context.leaves, family.dtype, family.k, _SKETCHES_PER_BATCH
-            )
-        ) as sketches:
-            for doc_ids, keys in _band_keys(context, sketches):
+        known = BandKeys.load(reading, context)
+        with closing(_runs(reading, context, known, total)) as batches:
+            for doc_ids, keys in batches:
                 rows = None  # frees the run before
                 runs, rows = runs + 1, bands.BandRows.of(doc_ids, keys)
                 bands.load_bands(writing, context.leaves, rows, freeze=True)
@@ -47,6 +47,19 @@ def load(engine: Engine, context: Context, progress: Progress) -> None:
             build_plan.add_pair_slices(writing, context, rows)
         generation_rows.set_stage(writing, generation, "pairs")
         build_progress.commit(writing, generation)
+    return known
+
+
+def _runs(
+    connection: Connection, context: Context, known: BandKeys, heads: int
+) -> Generator[tuple[NDArray[np.int64], NDArray[np.uint64]], None, None]:
+    """Yield doc_ids and band keys of all heads in runs large enough to be worth sorting."""
+    if len(known) == heads:
+        yield from known.runs(_BAND_ROWS_PER_COPY)
+        return
+    layout = (context.encoder.family.dtype, context.encoder.family.k, _SKETCHES_PER_BATCH)
+    with closing(signatures.stream_head_sketches(connection, context.leaves, *layout)) as sketches:
+        yield from _band_keys(context, sketches)
 
 
 def _forecast(connection: Connection, context: Context) -> None:

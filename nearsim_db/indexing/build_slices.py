@@ -28,13 +28,18 @@ class Taker:
     """Takes slices of a build, one at a time. `report` is called after each batch."""
 
     def __init__(
-        self, reading: Connection, writing: Connection, context: Context, report: Callable[[], None]
+        self,
+        reading: Connection,
+        writing: Connection,
+        context: Context,
+        report: Callable[[], None],
+        keys: BandKeys | None = None,
     ) -> None:
         self._reading = reading
         self._writing = writing
         self._context = context
         self._report = report
-        self._keys: BandKeys | None = None
+        self._keys = keys
 
     def take(self, stage: SlicedStage) -> bool:
         """Do a slice that no other process works on; return False if there is none.
@@ -126,7 +131,9 @@ class Taker:
 
 
 @contextmanager
-def taking(engine: Engine, context: Context, report: Callable[[], None]) -> Iterator[Taker]:
-    """Take slices during the block."""
+def taking(
+    engine: Engine, context: Context, report: Callable[[], None], keys: BandKeys | None = None
+) -> Iterator[Taker]:
+    """Take slices during the block; `keys` are the band keys, if they were read."""
     with engine.connect() as reading, engine.connect() as writing:
-        yield Taker(reading, writing, context, report)
+        yield Taker(reading, writing, context, report, keys)
