@@ -13,6 +13,8 @@ from typing import Self, TypeVar
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
+from nearsim_db.store.citus import placement
+from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import (
@@ -38,10 +40,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """The server's version, such as 18.1, and the schema's revision, None if nearsim is not installed."""
+    """The server's version, such as 18.1, and the schema's revision, None if nearsim is not installed.
+
+    `nodes` are those of a Citus cluster that hold band rows, if they are distributed.
+    """
 
     version: str
     revision: str | None
+    nodes: tuple[NodeState, ...] = ()
 
 
 class Database:
@@ -109,7 +115,10 @@ class Database:
         engine = open_engine(url)
         try:
             with translate_errors(), engine.connect() as connection:
-                return DatabaseState(server_version(connection), revisions.current_revision(connection))
+                revision = revisions.current_revision(connection)
+                is_distributed = revision is not None and placement.is_distributed(connection)
+                nodes = placement.measure_nodes(connection) if is_distributed else []
+                return DatabaseState(server_version(connection), revision, tuple(nodes))
         finally:
             engine.dispose()
 

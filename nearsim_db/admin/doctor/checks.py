@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nearsim_db.admin.doctor import indexes, installation, schema, server
+from nearsim_db.admin.doctor import indexes, installation, nodes, schema, server
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
@@ -49,5 +49,6 @@ def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Find
     if revision.verdict == "problem" or not schema.is_installed(connection):
         return
     yield from schema.check_roles(connection)
+    yield from nodes.check(connection)
     if schema.sees_all_collections(connection):
         yield from indexes.check(connection)

@@ -1,5 +1,6 @@
 """Commands for the database: its schema, and the embedded server."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,6 +114,8 @@ def status(format: formats.ResultFormat = Format.TABLE) -> None:
         print_document(format, found)
     else:
         plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
+        if "nodes" in plain:
+            plain = {**plain, "nodes": "\n".join(map(_describe_node, plain["nodes"]))}
         tables.print_facts({name.replace("_", " "): value for name, value in plain.items()})
 
 
@@ -150,11 +153,19 @@ def _embedded_settings() -> "Settings":
     return settings
 
 
+def _describe_node(node: dict[str, Any]) -> str:
+    name = f"{node['host']}:{node['port']}"
+    if node["obstacle"]:
+        return f"{name} does not answer: {node['obstacle']}"
+    return f"{name}: {node['shards']} shards, {node['bytes']:,} bytes, about {node['rows']:,} band rows"
+
+
 def _own_server(url: str) -> dict[str, Any]:
     from nearsim_db.store.database import Database
 
     state = Database.inspect(url)
-    return {"server": "own", "running": True, "version": state.version, "schema_revision": state.revision}
+    found = {"server": "own", "running": True, "version": state.version, "schema_revision": state.revision}
+    return found | {"nodes": [asdict(one) for one in state.nodes]} if state.nodes else found
 
 
 def _embedded_server(settings: "Settings") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Where band rows are: on this server, or on the nodes of a Citus cluster whose coordinator it is."""
 
+import json
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -22,6 +23,31 @@ class Node:
     host: str
     port: int
     is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What a node holds: shards of band rows, their bytes with indexes, and their rows as of their last ANALYZE.
+
+    `obstacle` is why it does not answer, empty if it does; if it does not, the figures are 0.
+    """
+
+    host: str
+    port: int
+    obstacle: str
+    shards: int = 0
+    bytes: int = 0
+    rows: int = 0
+    prepared_transactions: int = 0
+
+
+def measure_nodes(connection: Connection) -> list[NodeState]:
+    """Return the state of each node of the cluster."""
+
+    def make(host: str, port: int, answers: bool, result: str) -> NodeState:
+        return NodeState(host, port, "", **json.loads(result)) if answers else NodeState(host, port, result)
+
+    return fetch_all(connection, make, statement("measure_nodes"))
 
 
 def is_distributed(connection: Connection) -> bool:
