@@ -204,6 +204,10 @@ class Database:
             connection.commit()
             try:
                 yield taken
+            except Exception as error:
+                if is_transient(error):
+                    self.engine.dispose()  # other sessions, also those of a coordinator with its nodes, may be lost
+                raise
             finally:
                 if taken:
                     release_lock(connection, Lock.BUILD, collection_id)

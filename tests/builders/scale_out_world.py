@@ -1,10 +1,10 @@
 """One collection on one server and on a Citus cluster, and what both answer."""
 
 import random
-from collections.abc import Callable, Sequence
 from typing import Any, LiteralString
 
 from nearsim_db import Document, Index
+from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.engine import driver
@@ -46,11 +46,10 @@ def documents(amount: int, seed: int, first: int = 0) -> list[Document]:
     return found
 
 
-def index_at(url: str, bucket_limit: int = 64, settings: Sequence[str] = ()) -> Index:
+def index_at(url: str, bucket_limit: int = 64, progress: Progress = silent) -> Index:
     """An index with an empty collection and one profile."""
-    index = Index.connect(url)
-    recipe = override(Recipe(), [*SETTINGS, f"match.bucket_limit={bucket_limit}", *settings])
-    index.create_profile("default", recipe)
+    index = Index.connect(url, progress=progress)
+    index.create_profile("default", override(Recipe(), [*SETTINGS, f"match.bucket_limit={bucket_limit}"]))
     return index
 
 
@@ -65,9 +64,3 @@ def newest_leaves(index: Index) -> Leaves:
     """The tables of the newest generation."""
     with index.database.transaction() as connection:
         return generation_rows.list_generations(connection)[-1].leaves
-
-
-def on_both(left: Index, right: Index, action: Callable[[Index], object]) -> None:
-    """Do the same with both indexes."""
-    action(left)
-    action(right)

@@ -19,6 +19,9 @@ from nearsim_db.store.driver.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
+# Files of Citus, in any language of its messages
+_NODE_SESSIONS = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
+
 _GRANTED = "an administrator grants it: nearsim db grant USER"
 
 Result = TypeVar("Result")
@@ -130,7 +133,12 @@ def is_transient(error: Exception) -> bool:
     # A value that is too large or a query that takes too long may be due to the data.
     if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or _is_node_failure(error)
+
+
+def _is_node_failure(error: BaseException) -> bool:
+    """Whether the coordinator of a Citus cluster lost a session of one of its nodes."""
+    return isinstance(error, pg.InternalError_) and error.diag.source_file in _NODE_SESSIONS
 
 
 def check_server(connection: Connection) -> int:
@@ -178,6 +186,8 @@ def _translate(error: psycopg.Error) -> NearsimError:
             )
         case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
             return UnreachableError(f"the server is shutting down or starting: {message}; try again")
+        case pg.InternalError_() if _is_node_failure(error):
+            return UnreachableError(f"a node of the cluster cannot be reached: {message}; try again")
         case psycopg.OperationalError():
             return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
         case _:
