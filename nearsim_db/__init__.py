@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from nearsim_db.errors import DuplicateError, NearsimError
 from nearsim_db.records import (
     Cluster,
+    ClusterMember,
     Document,
     Duplicate,
     IngestSummary,
@@ -19,17 +20,20 @@ from nearsim_db.records import (
 if TYPE_CHECKING:
     __version__: str
     from nearsim_db.index import Index
+    from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
     from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.store.database import Database
 
 __all__ = [
     "Cluster",
+    "ClusterMember",
     "Database",
     "Deduper",
     "Document",
     "Duplicate",
     "DuplicateError",
+    "Explanation",
     "Index",
     "IngestSummary",
     "Judgement",
@@ -45,6 +49,7 @@ __all__ = [
 _LAZY = {
     "Database": "nearsim_db.store.database",
     "Deduper": "nearsim_db.search.result_set",
+    "Explanation": "nearsim_db.search.explanation",
     "Index": "nearsim_db.index",
     "Recipe": "nearsim_db.similarity.recipe",
 }

@@ -25,6 +25,7 @@ QUESTIONS = [
     ["pairs"],
     ["pairs", "--format", "jsonl"],
     ["clusters", "--format", "csv"],
+    ["clusters", "--show", "a"],
     ["similar", "a"],
     ["get", "a"],
     ["work", "list"],

@@ -131,6 +131,7 @@ def test_clusters(filled: CommandLine) -> None:
         ("storm", name) for name in cluster["members"]
     ]
     assert "storm, storm-again, storm-twin" in filled.succeed("clusters").out
+    assert filled.fail("clusters", "--show", "bridge") == "error: document 'bridge' is in no cluster"
 
 
 def test_empty_results_are_reported(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -293,7 +294,3 @@ def test_titles_of_pairs_and_clusters_and_one_cluster(titled: CommandLine) -> No
     assert titled.succeed("clusters", "--show", "y", "--json").document()["members"][1]["similarity"] == 1
     assert "no document 'nobody'" in titled.fail("clusters", "--show", "nobody")
     assert "give either" in titled.fail("clusters", "--show", "x", "--min-size", 3, exit_code=2)
-
-
-def test_a_document_in_no_cluster(filled: CommandLine) -> None:
-    assert filled.fail("clusters", "--show", "bridge") == "error: document 'bridge' is in no cluster"

@@ -40,13 +40,17 @@ def test_why_not_gives_reasons_for_any_two_documents(filled: CommandLine) -> Non
     found = filled.succeed("why-not", "storm", "harvest", "--json").document()
     assert [one["kind"] for one in found["reasons"]] == ["below_threshold", "too_few_shared_bands"]
     assert (found["is_pair"], found["similarity"], "diff" in found) == (False, 0.0, False)
+    assert filled.fail("why", "storm", "storm") == "error: 'storm' is given twice; name two documents"
+    assert "has no document 'nobody'" in filled.fail("why-not", "storm", "nobody")
+
+
+@pytest.mark.slow("builds a second index")
+def test_why_not_names_settings_under_which_they_would_be_a_pair(filled: CommandLine) -> None:
     filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99", "-q")
     shown = filled.succeed("why-not", "storm", "storm-again", "-p", "strict").out
     threshold = int(10_000 * counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]) / 10_000
     assert f"with match.threshold={threshold} they would be a pair" in shown
     assert shown.endswith(f"nearsim reindex start -p strict --set match.threshold={threshold}\n")
-    assert filled.fail("why", "storm", "storm") == "error: 'storm' is given twice; name two documents"
-    assert "has no document 'nobody'" in filled.fail("why-not", "storm", "nobody")
 
 
 class Terminal(io.StringIO):

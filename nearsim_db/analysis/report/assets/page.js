@@ -10,7 +10,7 @@ function entries(table) {
 document.querySelectorAll("table.sortable, table.facts[id]").forEach(function (table) {
   var input = document.querySelector('input[data-table="' + table.id + '"]');
   var all = entries(table).length;
-  var isOpen = all <= FOLDED + 2;
+  var isOpen = all <= FOLDED + 2 || table.closest("details") !== null;
   var button = document.createElement("button");
   var nothing = document.createElement("p");
   button.type = "button";
