@@ -174,13 +174,25 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+_FILES = (
+    "JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst), Parquet, Arrow, folders of text, Parquet or Arrow "
+    "files; - is standard input."
+)
 Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
         parser=path,
-        help="JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst), Parquet, Arrow, folders of text, Parquet or "
-        "Arrow files; - is standard input.",
+        help=_FILES,
+        show_default=False,
+    ),
+]
+OptionalFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FILE",
+        parser=path,
+        help=_FILES,
         show_default=False,
     ),
 ]

@@ -115,7 +115,7 @@ def documents_of(
 ) -> Iterator[ReadDocument | Reject]:
     """Make documents from rows with these columns. Raises InputError if required columns are missing."""
     maker = DocumentMaker(file.name, fields)
-    _check_columns(names, file.name, fields, maker)
+    check_columns(names, file.name, fields, maker)
     for number, row in enumerate(rows, 1):
         yield _made(maker, file.name, row, fields.vector, number)
 
@@ -131,7 +131,8 @@ def _made(
     )
 
 
-def _check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
+def check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
+    """Raise InputError if the id or every text is missing."""
     if fields.id not in names:
         raise InputError(no_column(file, fields.id, _listed(names)))
     if set(names).isdisjoint((fields.title, fields.vector, *maker.body_names)):

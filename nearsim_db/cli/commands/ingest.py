@@ -1,6 +1,7 @@
 """Commands that add documents to an index: ingest, build."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +15,13 @@ from nearsim_db.records import ReadDocument
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index
+    from nearsim_db.indexing.query_source import QuerySource
+    from nearsim_db.readers import Fields, Reading, Source
     from nearsim_db.records import IngestSummary, OnDuplicate, Reject
     from nearsim_db.similarity.recipe import Recipe
 
 _MOST_REJECTS = 1_000
+_SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 
 _Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")]
@@ -42,17 +46,39 @@ _Profile = Annotated[
         show_default=False,
     ),
 ]
+_FromSql = Annotated[
+    str | None,
+    typer.Option(
+        "--from-sql",
+        metavar="QUERY",
+        help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
+        show_default=False,
+    ),
+]
+_FromUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--from-url",
+        metavar="URL",
+        envvar=_SOURCE_URL,
+        show_envvar=True,
+        help="PostgreSQL database that --from-sql reads.",
+        show_default=False,
+    ),
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
 
 
 def ingest(
-    files: options.Files,
+    files: options.OptionalFiles = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: _Profile = None,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
     settings: options.Settings = None,
     threshold: options.Threshold = None,
+    from_sql: _FromSql = None,
+    from_url: _FromUrl = None,
     follow_links: options.FollowLinks = False,
     input_format: options.InputFormatOption = None,
     encoding: options.Encoding = None,
@@ -77,7 +103,8 @@ def ingest(
 
     Documents are inserted, or replaced by id. Invalid records are rejected and counted. --recipe, --preset, --set and
     --threshold create the profile; one with another recipe is refused. A collection without a profile gets one from the
-    default recipe. After an interruption, run the same command again to resume.
+    default recipe. --from-sql reads documents from any PostgreSQL database, in a read-only transaction. After an
+    interruption, run the same command again to resume.
     """
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import profiles as profiles_output
@@ -95,15 +122,17 @@ def ingest(
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = Source(files, fields, reading=reading)
-    refuse_overwriting_inputs([rejects], [*files, *([] if vectors is None else [vectors])])
+    source = _source(files or [], from_sql, from_url, fields, reading)
+    of_files = source if isinstance(source, Source) else None
+    refuse_overwriting_inputs([rejects], [*(files or []), *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,
-        progress_bars(quiet or format.is_machine, source) as progress,
+        progress_bars(quiet or format.is_machine, of_files) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         index.database.use_jobs(jobs)
-        beside.check(source)
+        if of_files is not None:
+            beside.check(of_files)
         records = _UntilDamage(beside.joined(source))
         with options.advising_reindex(collection, profile or DEFAULT, *given):
             is_missing = _is_missing(index, profile, chosen)
@@ -119,7 +148,7 @@ def ingest(
                 strict=strict,
                 dry_run=not writes,
                 on_duplicate=decision,
-                expected_bytes=source.content_bytes,
+                expected_bytes=None if of_files is None else of_files.content_bytes,
             )
         except (InputError, DuplicateError) as refused:
             if refused.summary is None or not format.is_machine:
@@ -138,6 +167,27 @@ def ingest(
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)
+
+
+def _source(
+    files: list[Path], query: str | None, url: str | None, fields: "Fields", reading: "Reading"
+) -> "Source | QuerySource":
+    """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
+    from nearsim_db.readers import Reading, Source
+
+    if (query is None) == (not files):
+        raise UsageError("give either FILE or --from-sql")
+    if query is None:
+        return Source(files, fields, reading=reading)
+    if not url:
+        raise UsageError(f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read")
+    if reading != Reading():
+        raise UsageError(
+            "--input-format, --encoding, --delimiter and --follow-links are for files, not --from-sql"
+        )
+    from nearsim_db.indexing.query_source import QuerySource
+
+    return QuerySource(url, query, fields)
 
 
 def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:

@@ -146,3 +146,7 @@ SELECT set_config('enable_seqscan', CASE WHEN %(by_index)s THEN 'off' ELSE 'on' 
     set_config('enable_indexscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),
     set_config('enable_indexonlyscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),
     set_config('enable_bitmapscan', 'off', true)
+
+-- name: plan_for_all_rows
+-- Plan the query of a cursor for reading all its rows, until the end of the transaction.
+SET LOCAL cursor_tuple_fraction = 1

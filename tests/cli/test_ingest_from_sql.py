@@ -1,0 +1,88 @@
+"""nearsim ingest --from-sql: documents from a database that is only read."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine
+
+TABLE = """
+CREATE SCHEMA app;
+CREATE TABLE app.story (
+    key uuid, headline text, body text, day date, price numeric, weights real[], embedding text, data jsonb,
+    span int4range);
+CREATE SEQUENCE app.counter
+"""
+ROW = "INSERT INTO app.story VALUES (%s, %s, %s, %s, 1.10, %s, %s, %s, '[1,3)')"
+KEYS = [f"00000000-0000-0000-0000-00000000000{digit}" for digit in range(3)]
+STORIES = "SELECT *, body LIKE '%storm%' AS \"about storms\" FROM app.story ORDER BY key;"
+FIELDS = ("--id-field", "key", "--title-field", "headline", "--published-field", "day")
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(TABLE)
+        for key, text, day in zip(
+            KEYS, (STORM, STORM_AGAIN, HARVEST), ("2024-05-31", "infinity", None), strict=True
+        ):
+            values = (key, "A title", text, day, [0.5, 1.0], "[1,2]", json.dumps({"a": [1]}))
+            connection.execute(ROW, values)
+        yield connection
+
+
+def test_columns_become_documents(nearsim: CommandLine, app: psycopg.Connection, database_url: str) -> None:
+    source = CommandLine({**nearsim.environment, "NEARSIM_SOURCE_URL": database_url})
+    told = source.succeed(
+        "ingest", "--from-sql", STORIES, *FIELDS, "--vector-field", "weights", "--json"
+    ).document()
+    assert (told["inserted"], told["rejected"]) == (2, 1)
+    row, _ = nearsim.succeed("export", "--keep", "all").rows()
+    assert {name: row[name] for name in ("id", "title", "text", "published_at")} == {
+        "id": KEYS[0],
+        "title": "A title",
+        "text": STORM,
+        "published_at": "2024-05-31T00:00:00+00:00",
+    }
+    assert {name: row[name] for name in ("price", "embedding", "data", "span", "about storms")} == {
+        "price": "1.10",
+        "embedding": "[1,2]",
+        "data": {"a": [1]},
+        "span": "[1, 3)",
+        "about storms": True,
+    }
+    vectors = [*FIELDS, "--vector-field", "embedding", "--from-url", database_url, "-c", "other"]
+    shown = nearsim.succeed("ingest", "--from-sql", "TABLE app.story", *vectors)
+    assert "rejected: the query, line 2: 'day' 'infinity' is not an ISO 8601 date or time" in shown.out
+    assert nearsim.succeed("export", "-c", "other", "--columns", "vector").rows() == [{"vector": [1, 2]}] * 2
+    assert app.execute("SELECT count(*) FROM app.story").fetchone() == (3,)
+
+
+def test_wrong_queries_are_refused(
+    nearsim: CommandLine, app: psycopg.Connection, database_url: str, tmp_path: Path
+) -> None:
+    at = ("--from-url", database_url)
+    for query, reason in (
+        ("SELECT nextval('app.counter') AS id, body FROM app.story", "read-only transaction"),
+        ("DELETE FROM app.story", "cannot read from the source database: syntax error"),
+        (
+            "SELECT key, body FROM app.story",
+            "no column 'id' in the query; name it with --id-field (columns: key,",
+        ),
+        ("SELECT key AS id, body, body FROM app.story", "duplicate column names in the query"),
+        ("SELECT 1 / (2 - n) AS id, 'x' AS text FROM generate_series(1, 3) AS n", "division by zero"),
+    ):
+        assert reason in nearsim.fail("ingest", "--from-sql", query, *at)
+    for arguments, reason in (
+        (["--from-sql", "SELECT 1"], "requires --from-url or NEARSIM_SOURCE_URL"),
+        (["--from-sql", "SELECT 1", tmp_path / "a.csv", *at], "give either FILE or --from-sql"),
+        ([], "give either FILE or --from-sql"),
+        (["--from-sql", "SELECT 1", *at, "--encoding", "latin-1"], "are for files"),
+    ):
+        assert reason in nearsim.fail("ingest", *arguments, exit_code=2)
+    secret = "mysql://me:secret@host/db"
+    told = nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)
+    assert "is not one of PostgreSQL" in told and "secret" not in told
