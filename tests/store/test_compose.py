@@ -1,10 +1,23 @@
-"""docker-compose.yml is valid, checked without a container engine."""
+"""docker-compose.yml, the Dockerfile and the public workflow, checked and run without a container engine."""
 
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+from nearsim_db.store.embedded.cluster import Cluster
+from tests.builders.workers import PATIENCE_SECONDS, running
+from tests.servers.homes import server_home
+from tests.servers.programs import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,3 +69,66 @@ def test_image_contains_the_sources_of_the_wheel() -> None:
     ]
     assert all((ROOT / name).exists() for name in copied)
     assert {"pyproject.toml", "README.md", "LICENSE", "nearsim_db", "migrations"} == set(copied)
+
+
+def lint(*command: str) -> None:
+    """Run a linter of the environment, which must find nothing."""
+    program = Path(sys.executable).with_name(command[0])
+    ended = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.slow("starts linters")
+def test_linters_find_nothing() -> None:
+    lint("hadolint", "Dockerfile")
+    lint("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml")
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", ".github/workflows/test.yml")
+
+
+def test_workflow_runs_make_targets_on_all_supported_pythons() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    assert {"make test", "make test-all"} <= set(steps)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pythons = workflow["jobs"]["per-change"]["strategy"]["matrix"]["python"]
+    assert project["requires-python"] == f">={pythons[0]}" and pythons == ["3.11", "3.12", "3.13", "3.14"]
+
+
+@pytest.mark.slow("starts a server and a worker")
+def test_commands_and_health_checks_work_without_containers() -> None:
+    services = compose()["services"]
+    settings = dict(one.split("=", 1) for one in services["postgres"]["command"][2::2])
+    with server_home() as home:
+        cluster = Cluster(
+            programs()[18],
+            home / "data",
+            home / "socket",
+            settings | {"listen_addresses": "", "shared_buffers": "64MB"},
+        )
+        cluster.initialise("nearsim")
+        cluster.start()
+        is_ready = services["postgres"]["healthcheck"]["test"][1].split()
+        subprocess.run(
+            [cluster.binaries.program(is_ready[0]), *is_ready[1:]],
+            env=os.environ | {"PGHOST": str(home / "socket")},
+            check=True,
+        )
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        arguments = [port if one == "9180" else one for one in services["worker"]["command"]]
+        subprocess.run(
+            [sys.executable, "-m", "nearsim_db", "db", "init"],
+            env=os.environ | {"NEARSIM_DATABASE_URL": cluster.dsn("nearsim")},
+            check=True,
+        )
+        with running(cluster.dsn("nearsim"), *arguments[1:]) as worker:
+            worker.wait_for_line(port)
+            _, python, *code = services["worker"]["healthcheck"]["test"]
+            assert python == "python"
+            check = [sys.executable, *(part.replace("9180", port) for part in code)]
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while subprocess.run(check, stderr=subprocess.DEVNULL, check=False).returncode:
+                assert time.monotonic() < deadline
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+        cluster.stop()
