@@ -35,7 +35,9 @@ def refuse_without_pyarrow(path: Path) -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise InputError(f"reading {path} requires the package pyarrow; pip install 'nearsim-db[parquet]'") from error
+        raise InputError(
+            f"reading {path} requires the package pyarrow; pip install 'nearsim-db[parquet]'"
+        ) from error
 
 
 def open_parquet(path: Path) -> "ParquetFile":

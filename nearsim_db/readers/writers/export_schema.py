@@ -20,7 +20,9 @@ def export_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) ->
     try:
         import pyarrow
     except ImportError as error:
-        raise InputError("writing Parquet requires the package pyarrow; pip install 'nearsim-db[parquet]'") from error
+        raise InputError(
+            "writing Parquet requires the package pyarrow; pip install 'nearsim-db[parquet]'"
+        ) from error
     return pyarrow.schema(
         [
             (name, _type_of_kinds(set(kinds[name])) if name in kinds else _type_of_column(name))
