@@ -12,7 +12,7 @@ from nearsim_db.records import CollectionId, DocId, IngestSummary, Progress, Rea
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
-from nearsim_db.store.document_writes import Added, Written
+from nearsim_db.store.document_writes import Added, LoadedDocuments, Written
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
@@ -49,6 +49,7 @@ class Ingest:
         self._strict = strict
         self._dry_run = dry_run
         self._origin: str | None = None
+        self._loaded = LoadedDocuments()
         self._rejecting = Lock()  # both the reading and the writing thread reject records
         self.summary = IngestSummary()
         self.html_documents = 0
@@ -96,7 +97,7 @@ class Ingest:
         self, connection: Connection, on_added: Callable[[Sequence[StoredDocument]], None], given: "_Batch"
     ) -> None:
         if given.origin != self._origin:
-            document_writes.begin_file(connection)
+            self._loaded = document_writes.begin_file(connection)
             self._origin = given.origin
         batch = given.documents
         if not batch:
@@ -105,6 +106,7 @@ class Ingest:
             connection,
             self._collection_id,
             batch,
+            self._loaded,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
         )

@@ -1,7 +1,9 @@
 """Writing documents by external_id: one by one, or in batches of a file."""
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import Literal
 
@@ -11,6 +13,7 @@ from psycopg.errors import UniqueViolation
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
@@ -47,32 +50,43 @@ class Written:
     added: Added | None = None
 
 
-def begin_file(connection: Connection) -> None:
+@dataclass(frozen=True, slots=True)
+class LoadedDocuments:
+    """Numbers and lines of a file's documents whose ids are not among those seen: no later batch had one of them."""
+
+    doc_ids: "array[int]" = field(default_factory=partial(array, "q"))
+    lines: "array[int]" = field(default_factory=partial(array, "q"))
+
+
+def begin_file(connection: Connection) -> LoadedDocuments:
     """Forget the ids of the previous file; ids repeat within one file only."""
     inner = driver(connection)
     inner.execute(statement("create_incoming"))
     inner.execute("TRUNCATE seen")
+    return LoadedDocuments()
 
 
 def write_batch(
     connection: Connection,
     collection_id: CollectionId,
     batch: Sequence[ReadDocument],
+    loaded: LoadedDocuments,
     *,
     dry_run: bool,
     may_copy: bool = False,
 ) -> Written:
     """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
 
-    With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once.
+    With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once and
+    added to those `loaded` of its file.
     """
-    external_ids = [read.document.external_id for read in batch]
-    parameters = {"external_ids": external_ids, "lines": [read.line for read in batch]}
-    superseded = fetch_rows(connection, statement("record_seen_ids"), parameters)
-    if may_copy and not dry_run and not superseded:
+    if may_copy and not dry_run:
         added = _copy_if_new(connection, collection_id, batch)
         if added is not None:
+            loaded.doc_ids.frombytes(added.doc_ids.tobytes())
+            loaded.lines.extend(read.line for read in batch)
             return Written(len(batch), 0, 0, added=added)
+    superseded = _record_ids(connection, batch, loaded)
     _load(connection, "copy_incoming", ("int8",), ((read.line,) for read in batch), batch)
     inserted, updated, unchanged = fetch_row(
         connection,
@@ -81,6 +95,21 @@ def write_batch(
     )
     return Written(
         inserted, updated, unchanged, tuple((id, earlier, line) for id, earlier, line in superseded)
+    )
+
+
+def _record_ids(
+    connection: Connection, batch: Sequence[ReadDocument], loaded: LoadedDocuments
+) -> list[tuple[str, int, int]]:
+    """Record the ids of a file's batches up to this one; return those of the batch that occurred on earlier lines."""
+    if loaded.doc_ids:
+        parameters = {"doc_ids": packed_ids(loaded.doc_ids), "lines": packed_ids(loaded.lines)}
+        driver(connection).execute(statement("record_loaded_ids"), parameters)
+        del loaded.doc_ids[:], loaded.lines[:]
+    external_ids = [read.document.external_id for read in batch]
+    lines = [read.line for read in batch]
+    return fetch_rows(
+        connection, statement("record_seen_ids"), {"external_ids": external_ids, "lines": lines}
     )
 
 

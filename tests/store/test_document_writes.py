@@ -39,9 +39,9 @@ def write(url: str, collection: str, documents: Sequence[Document], *, may_copy:
     with Database.connect(url) as database:
         collection_id = _collection(database, collection)
         with database.transaction() as connection:
-            document_writes.begin_file(connection)
+            loaded = document_writes.begin_file(connection)
             return document_writes.write_batch(
-                connection, collection_id, records(documents), dry_run=False, may_copy=may_copy
+                connection, collection_id, records(documents), loaded, dry_run=False, may_copy=may_copy
             )
 
 
@@ -144,10 +144,48 @@ def test_an_id_is_found_on_its_last_line_before(database_url: str) -> None:
         collection_id = _collection(database, "one")
         for _ in range(2):
             with database.engine.connect() as connection:
-                document_writes.begin_file(connection)
+                loaded = document_writes.begin_file(connection)
                 for batch in batches:
                     given = [ReadDocument(Document(id), "file", line) for id, line in batch]
-                    written = document_writes.write_batch(connection, collection_id, given, dry_run=True)
+                    written = document_writes.write_batch(
+                        connection, collection_id, given, loaded, dry_run=True
+                    )
                     connection.commit()
                     found.append((written.inserted, written.superseded))
     assert found == [(2, ()), (1, (("a", 1, 4),)), (1, (("b", 2, 6), ("a", 4, 5)))] * 2
+
+
+def test_an_id_of_a_loaded_batch_is_found_on_its_last_line_before(database_url: str) -> None:
+    """Batches of new documents are loaded without recording their ids; the first other batch records them."""
+    batches = [
+        [("a", 1), ("b", 2)],
+        [("c", 3)],
+        [("a", 5), ("e", 6)],
+        [("f", 7)],
+        [("f", 8), ("a", 9), ("c", 9)],
+    ]
+    found = []
+    with Database.connect(database_url) as database, database.engine.connect() as connection:
+        collection_id = _collection(database, "one")
+        loaded = document_writes.begin_file(connection)
+        for number, batch in enumerate(batches):
+            given = [ReadDocument(Document(id, str(number)), "file", line) for id, line in batch]
+            written = document_writes.write_batch(
+                connection, collection_id, given, loaded, dry_run=False, may_copy=True
+            )
+            connection.commit()
+            found.append((written.added is not None, written.superseded))
+    assert found == [
+        (True, ()),
+        (True, ()),
+        (False, (("a", 1, 5),)),
+        (True, ()),
+        (False, (("c", 3, 9), ("a", 5, 9), ("f", 7, 8))),
+    ]
+    assert sorted(row[0:2] for row in stored(database_url, "one")) == [
+        ("a", "4"),
+        ("b", "0"),
+        ("c", "4"),
+        ("e", "2"),
+        ("f", "4"),
+    ]

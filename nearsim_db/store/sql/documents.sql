@@ -47,6 +47,14 @@ WITH written AS (
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL)
 FROM fresh LEFT JOIN written USING (external_id)
 
+-- name: record_loaded_ids
+-- Add documents that were loaded as new to the ids seen in the file. Relies on document_pkey.
+INSERT INTO seen (external_id, line)
+SELECT document.external_id, loaded.line
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(lines)s AS bigint[])) AS loaded (doc_id, line)
+JOIN nearsim.document USING (doc_id)
+ON CONFLICT (external_id) DO UPDATE SET line = excluded.line
+
 -- name: record_seen_ids
 -- Add a batch's ids and lines to those seen in the file; returns ids that also occurred on an earlier line of it. Relies
 -- on the key of seen.
