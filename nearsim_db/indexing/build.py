@@ -14,7 +14,7 @@ from nearsim_db.indexing.build_slices import taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.records import Progress
-from nearsim_db.store import build_slices, generation_rows, generations, pairs, partitions
+from nearsim_db.store import build_slices, collection_rows, generation_rows, generations, pairs, partitions
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection, Engine
 
@@ -77,6 +77,7 @@ class _Leader:
         with self._engine.connect() as connection:
             build_plan.plan_signing(connection, self._context)
             self._complete("sign", connection)
+            self._report_whole("signatures")
             build_plan.finish_signing(connection, self._context)
 
     def load_bands(self) -> None:
@@ -88,6 +89,7 @@ class _Leader:
         with self._engine.connect() as connection:
             build_plan.plan_pairs(connection, self._context)
             self._complete("pairs", connection)
+            self._report_whole("pairs")
             pairs.finish_pairs(connection, self._context.leaves)
             figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
@@ -97,7 +99,7 @@ class _Leader:
     def cluster(self) -> None:
         """Cluster the pairs; the generation answers from then on, or catches up."""
         generation, leaves = self._context.generation, self._context.leaves
-        self._progress("clusters", 0, None)
+        self._report_whole("clusters")
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
             if not generation.temporary:
@@ -108,6 +110,12 @@ class _Leader:
             build_progress.check_not_stopped(connection, generation)
             generations.finish_build(connection, generation)
             connection.commit()
+
+    def _report_whole(self, step: str) -> None:
+        """Report a step that handles all documents at once."""
+        with self._engine.connect() as connection:
+            total = collection_rows.count_documents(connection, self._context.generation.collection_id)
+        self._progress(step, 0, total)
 
     def _complete(self, stage: SlicedStage, connection: Connection) -> None:
         """Take slices until all are done, here or by others."""

@@ -41,6 +41,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
                 build_progress.record(engine, generation, heads, total)
                 progress("bands", heads, total)
         reading.rollback()
+        progress("band_index", 0, total)
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)
         if runs == 1:

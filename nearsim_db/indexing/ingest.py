@@ -76,6 +76,8 @@ class Ingest:
             except InputError:
                 writer.finish()
                 raise
+            written = self.summary.inserted + self.summary.updated + self.summary.unchanged
+            progress("save", written, self.summary.read)
             writer.finish()
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:

@@ -20,7 +20,7 @@ _LARGE_BATCH = 500
 _VACUUM_EVERY = 50_000
 
 _PROGRESS_STEPS = {
-    "compare": "compare",
+    "compare": "changes",
     "sign": "sign",
     "search": "search",
     "anchor": "search",

@@ -14,15 +14,21 @@ if TYPE_CHECKING:
 
     from nearsim_db.readers import Source
 
-_STEPS = {
+STEPS = {
     "read": ("reading", "documents"),
+    "save": ("writing the rest", "documents"),
     "follow": ("comparing", "rows"),
     "keep": ("copying", "documents"),
     "sign": ("signing", "documents"),
+    "signatures": ("indexing sketches", "documents"),
     "bands": ("storing band keys", "documents"),
+    "band_index": ("indexing band keys", "documents"),
     "candidates": ("verifying", "documents"),
+    "pairs": ("indexing pairs", "documents"),
+    "changes": ("checking changes", "documents"),
     "search": ("searching", "documents"),
-    "clusters": ("clustering", ""),
+    "clusters": ("clustering", "documents"),
+    "events": ("publishing events", "events"),
     "write": ("writing", "documents"),
     "shingle": ("shingling", "documents"),
     "judge": ("scoring shingles", "schemes"),
@@ -36,6 +42,9 @@ _STEPS = {
 }
 
 
+_RATE_SECONDS = 1.0
+
+
 class _Bars:
     """One progress bar per step; the first report of a step completes the bar before it."""
 
@@ -44,16 +53,22 @@ class _Bars:
         self._source = source
         self._step: str | None = None
         self._task: TaskID | None = None
+        self._whole = ""  # what a step shows once it is complete
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
+        if total == 0:
+            return
         if step != self._step or self._task is None:
             self.finish()
             self._step = step
-            self._task = self._bars.add_task(_STEPS.get(step, (step, ""))[0], total=None, count="", left="")
-        unit = _STEPS.get(step, (step, ""))[1]
-        count = f"{done:,} {unit}" if unit else ""
+            self._task = self._bars.add_task(STEPS.get(step, (step, ""))[0], total=None, count="", left="")
+        unit = STEPS.get(step, (step, ""))[1]
+        count = count_shown(done, total, unit, self._bars.tasks[-1].elapsed or 0.0)
+        self._whole = ""
         if step == "read" and self._source is not None:
             done, total = self._source.bytes_read, self._source.total_bytes
+        elif total is not None and done < total:
+            self._whole = count_shown(0, total, unit, 0.0)
         self._bars.update(self._task, completed=done, total=total, count=count)
         self._bars.update(self._task, left=_left(self._bars.tasks[-1].time_remaining))
 
@@ -61,7 +76,19 @@ class _Bars:
         """Show the current step as complete."""
         if self._task is not None:
             self._bars.update(self._task, completed=1, total=1, left="")
+            if self._whole:
+                self._bars.update(self._task, count=self._whole)
             self._bars.stop_task(self._task)
+
+
+def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
+    """Return how many were done, and how many a second; of a step that does all at once, how many those are."""
+    if not unit:
+        return ""
+    if not done:
+        return f"{total:,} {unit}" if total else ""
+    rate = f", {done / seconds:,.0f}/s" if seconds >= _RATE_SECONDS else ""
+    return f"{done:,} {unit}{rate}"
 
 
 def _left(seconds: float | None) -> str:
