@@ -47,7 +47,7 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
 
 
 def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> None:
-    """Load pairs that are not stored yet, of heads that no other process may remove meanwhile."""
+    """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
     if not len(pairs.left):
         return
     columns: list[Column] = [
@@ -62,7 +62,11 @@ def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> 
         columns.append(("union_size", pairs.union.astype(np.int32)))
     if pairs.distance is not None:
         columns.append(("distance", pairs.distance))
-    copy_columns(driver(connection), leaves.table("similar_pair"), columns)
+    try:
+        with connection.begin_nested():
+            copy_columns(driver(connection), leaves.table("similar_pair"), columns)
+    except UniqueViolation:  # a purge has removed an anchor since the slices were planned
+        store_pairs(connection, leaves, pairs)
 
 
 def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:

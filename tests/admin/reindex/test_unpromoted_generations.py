@@ -9,6 +9,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.errors import BuildStoppedError, FingerprintError
+from nearsim_db.indexing import build_plan
 from nearsim_db.indexing.collections import delete_collection
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
@@ -88,6 +89,34 @@ def test_an_unattended_build_is_purged_at_once(url: str, step: str) -> None:
         assert [traces.signatures for one, traces in purged.generations] == [1, 0 if step == "sign" else 1]
         reindex.resume()
         assert_promoted_is_right(url, reindex)
+
+
+@pytest.mark.slow("a build that is interrupted, purged and resumed")
+def test_an_anchor_of_full_buckets_is_purged_between_slices(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its successor links a pair in many buckets that had left it out when the slices were planned."""
+    monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", 500)
+    common = "one two three four five six seven eight nine"
+    with Index.connect(url) as index:
+        index.add(
+            [
+                Document(name, body=f"{common} {own}")
+                for name, own in zip("abc", ("", "ten", "twelve"), strict=True)
+            ]
+        )
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "candidates" and done:
+            raise Killed
+
+    with opened(url) as (database, reindex):
+        with pytest.raises(Killed):
+            limited = [*LOWER, "match.bucket_limit=1"]
+            Reindex(database, "default", progress=progress).start(settings=limited)
+        purge(url, "a")
+        reindex.resume()
+        assert ("b", "c") in pairs_of(database, 2) <= jaccard_pairs(texts_of(database), 0.3)
 
 
 def test_an_attended_build_is_purged_when_it_has_caught_up(url: str) -> None:
