@@ -13,13 +13,11 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError, RecipeConflictError, suggested_command
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.reindex import Limits
     from nearsim_db.readers import Reading
     from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT_COLLECTION = "default"
 DEFAULT_PROFILE = "default"
-_ARGUMENT = "nearsim.argument"
 COLLECTION_VARIABLE, PROFILE_VARIABLE = "NEARSIM_COLLECTION", "NEARSIM_PROFILE"
 
 
@@ -66,76 +64,6 @@ Profile = Annotated[
 ]
 
 
-def _note_argument(context: typer.Context, value: str | None) -> str | None:
-    context.meta[_ARGUMENT] = value
-    return value
-
-
-def is_typed(context: typer.Context, parameter: str) -> bool:
-    """Whether a parameter is on the command line, rather than from the environment or a default."""
-    source = context.get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def argument_or_option(
-    context: typer.Context, parameter: typer.CallbackParam, value: str | None
-) -> str | None:
-    """Return the argument that may be given instead of an option, otherwise the option's value."""
-    argument: str | None = context.meta.get(_ARGUMENT)
-    if argument is None or argument == value:
-        return argument or value
-    if is_typed(context, parameter.name or ""):
-        raise UsageError(f"{argument} and --{parameter.name} {value} differ; give one of them")
-    return argument
-
-
-ProfileArgument = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.profiles,
-        metavar="[PROFILE]",
-        is_eager=True,
-        callback=_note_argument,
-        help="The same as --profile.",
-        show_default=False,
-    ),
-]
-ProfileOrArgument = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        "-p",
-        autocompletion=completion.profiles,
-        metavar="NAME",
-        envvar=PROFILE_VARIABLE,
-        callback=argument_or_option,
-        help="Profile to use; required if there are several and none is named default.",
-    ),
-]
-CollectionArgument = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.collections,
-        metavar="[COLLECTION]",
-        is_eager=True,
-        callback=_note_argument,
-        help="The same as --collection.",
-        show_default=False,
-    ),
-]
-CollectionOrArgument = Annotated[
-    str | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        autocompletion=completion.collections,
-        metavar="NAME",
-        envvar=COLLECTION_VARIABLE,
-        callback=argument_or_option,
-        help="Collection that is attached to a table.",
-        show_default=False,
-    ),
-]
 NewProfile = Annotated[
     str,
     typer.Option(
@@ -389,21 +317,6 @@ MatchLimit = Annotated[
 ]
 
 
-def _difference_limit(name: str, what: str) -> typer.models.OptionInfo:
-    """Return an option that limits how far two generations may differ."""
-    option: typer.models.OptionInfo = typer.Option(
-        name, metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False
-    )
-    return option
-
-
-MaxLost = Annotated[str | None, _difference_limit("--max-lost", "pairs are lost")]
-MaxGained = Annotated[str | None, _difference_limit("--max-gained", "pairs are gained")]
-MaxRescored = Annotated[str | None, _difference_limit("--max-rescored", "pairs change their similarity")]
-MaxMerged = Annotated[str | None, _difference_limit("--max-merged", "clusters are merged")]
-MaxSplit = Annotated[str | None, _difference_limit("--max-split", "clusters are split")]
-
-
 def chosen_recipe(
     file: Path | None, preset: str | None, settings: list[str] | None, threshold: float | None = None
 ) -> "Recipe":
@@ -450,16 +363,3 @@ def advising_reindex(
         raise UsageError(
             f"{error}; to rebuild it: {command}; or name another profile with --profile"
         ) from error
-
-
-def limits_of(
-    lost: str | None, gained: str | None, rescored: str | None, merged: str | None, split: str | None
-) -> "Limits":
-    """Return the limits of the --max options. Raises UsageError for a value that is neither share nor count."""
-    from nearsim_db.admin.reindex import Limits
-    from nearsim_db.errors import RecipeError
-
-    try:
-        return Limits.parse(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
-    except RecipeError as error:
-        raise UsageError(str(error)) from error

@@ -29,6 +29,8 @@ def test_batches_at_verbose_and_a_summary_by_default(filled: CommandLine, databa
     counted = {str(one["stage"]) for one in batches}
     assert summary["documents"].keys() == counted  # type: ignore[attr-defined]
     assert work("--quiet") == []
+    (start, *_) = work("--collection", "default")
+    assert str(start["message"]).endswith("starts on collection default")
     assert "not both" in filled.fail("worker", "--quiet", "--verbose", exit_code=2)
 
 

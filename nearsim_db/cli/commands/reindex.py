@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import arguments, formats, limits, options
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -34,8 +34,8 @@ Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the w
 
 
 def start(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     recipe: options.RecipeFile = None,
     preset: options.Preset = None,
@@ -72,8 +72,8 @@ def start(
 
 
 def resume(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     detach: Detach = False,
     jobs: options.Jobs = None,
@@ -90,8 +90,8 @@ def resume(
 
 
 def pause(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -105,8 +105,8 @@ def pause(
 
 
 def abandon(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     yes: options.Yes = False,
     format: formats.ResultFormat = Format.TABLE,
@@ -124,15 +124,15 @@ def abandon(
 
 
 def promote(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
-    max_lost: options.MaxLost = None,
-    max_gained: options.MaxGained = None,
-    max_rescored: options.MaxRescored = None,
-    max_merged: options.MaxMerged = None,
-    max_split: options.MaxSplit = None,
+    max_lost: limits.MaxLost = None,
+    max_gained: limits.MaxGained = None,
+    max_rescored: limits.MaxRescored = None,
+    max_merged: limits.MaxMerged = None,
+    max_split: limits.MaxSplit = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -144,7 +144,7 @@ def promote(
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.errors import LimitsExceededError
 
-    allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)
@@ -156,8 +156,8 @@ def promote(
 
 
 def rollback(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -172,8 +172,8 @@ def rollback(
 
 def drop(
     context: typer.Context,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
@@ -187,7 +187,7 @@ def drop(
     """
     from nearsim_db.cli.output import reindex as output
 
-    if every and (name is not None or options.is_typed(context, "profile") or generation is not None):
+    if every and (name is not None or arguments.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
     with _reindex(collection, None if every else profile, quiet=True) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
@@ -197,8 +197,8 @@ def drop(
 
 
 def status(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:

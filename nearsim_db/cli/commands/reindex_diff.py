@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import arguments, formats, limits, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -26,19 +26,19 @@ Generation = Annotated[
 
 
 def diff(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
+    name: arguments.ProfileArgument = None,
+    profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Generation = None,
     samples: Annotated[
         int,
         typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
     ] = 20,
-    max_lost: options.MaxLost = None,
-    max_gained: options.MaxGained = None,
-    max_rescored: options.MaxRescored = None,
-    max_merged: options.MaxMerged = None,
-    max_split: options.MaxSplit = None,
+    max_lost: limits.MaxLost = None,
+    max_gained: limits.MaxGained = None,
+    max_rescored: limits.MaxRescored = None,
+    max_merged: limits.MaxMerged = None,
+    max_split: limits.MaxSplit = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +59,7 @@ def diff(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
 
-    allowed = options.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
     _refuse_output(output, format=format)
     with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
         found = Reindex(database, collection, profile, progress).diff(

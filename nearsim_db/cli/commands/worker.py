@@ -80,7 +80,7 @@ def worker(
                 if http == 0:
                     # The start record is the only place that names the chosen port.
                     handler.setLevel(logging.INFO)
-                _log_start(log, address)
+                _log_start(log, collection, address)
                 handler.setLevel(level)
                 if once:
                     _warn_set_aside(log, process.drain())
@@ -96,10 +96,11 @@ def worker(
         raise typer.Exit(INTERRUPTED)
 
 
-def _log_start(log: logging.Logger, address: str | None) -> None:
+def _log_start(log: logging.Logger, collection: str | None, address: str | None) -> None:
+    works_on = "" if collection is None else f" on collection {collection}"
     shown = f", its metrics at {address}/metrics" if address else ""
-    facts = {"pid": os.getpid(), "http": address}
-    log.info(f"worker {os.getpid()} starts{shown}", extra={"event": "start", "facts": facts})
+    facts = {"pid": os.getpid(), "http": address, "works_on": collection}
+    log.info(f"worker {os.getpid()} starts{works_on}{shown}", extra={"event": "start", "facts": facts})
 
 
 def _warn_set_aside(log: logging.Logger, documents: int) -> None:
