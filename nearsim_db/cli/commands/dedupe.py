@@ -1,6 +1,7 @@
 """The command `nearsim dedupe`: remove near-duplicates from files."""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -92,9 +93,12 @@ def dedupe(
     reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
-    with readable_twice(files, reading.format) as readable:
+    is_silent = quiet or format.is_machine
+    with ExitStack() as stack:
+        with progress_bars(is_silent) as progress:
+            readable = stack.enter_context(readable_twice(files, reading.format, progress))
         source = Source(readable, fields, reading=reading)
-        with progress_bars(quiet or format.is_machine, source) as progress, open_database() as database:
+        with progress_bars(is_silent, source) as progress, open_database() as database:
             database.use_jobs(jobs)
             summary = run(database, source, chosen, outputs, progress, vectors)
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout

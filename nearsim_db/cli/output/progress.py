@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nearsim_db.readers import Source
 
 STEPS = {
+    "spool": ("copying the input to disk", "MB"),
     "read": ("reading", "documents"),
     "save": ("writing the rest", "documents"),
     "follow": ("comparing", "rows"),
