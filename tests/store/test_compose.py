@@ -132,3 +132,17 @@ def test_commands_and_health_checks_work_without_containers() -> None:
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
         cluster.stop()
+
+
+def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
+    loaded = yaml.safe_load((ROOT / "docs" / "citus-compose.yml").read_text(encoding="utf-8"))
+    services = loaded["services"]
+    servers = {name: services[name] for name in ("coordinator", "node1", "node2")}
+    assert [name for name, service in servers.items() if "ports" in service] == ["coordinator"]
+    assert all(port.startswith("127.0.0.1:") for port in servers["coordinator"]["ports"])
+    assert {service["volumes"][0].partition(":")[0] for service in servers.values()} == set(loaded["volumes"])
+    for service in servers.values():
+        assert service["image"].startswith("citusdata/citus:${CITUS_VERSION:?")
+        assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+    commands = " ".join(services["nodes"]["command"])
+    assert all(f"citus_add_node('{name}', 5432)" in commands for name in ("node1", "node2"))
