@@ -28,6 +28,8 @@ QUESTIONS = [
     ["clusters", "--show", "a"],
     ["similar", "a"],
     ["get", "a"],
+    ["export"],
+    ["export", "--format", "csv"],
     ["work", "list"],
     ["verdict", "list"],
     ["events"],
