@@ -36,6 +36,8 @@ QUESTIONS = [
     ["db", "status"],
     ["db", "url"],
 ]
+CURVES = [["stats"], ["profile", "show", "default"]]
+NEEDED_FOR_CURVES = {"numpy", "nearsim_db.similarity.sketch"}
 PROBE = """
 import json, sys
 from nearsim_db.cli.app import app
@@ -54,9 +56,14 @@ def fill(url: str) -> None:
         index.add([Document("a", body=f"{text} over"), Document("b", body=f"{text} more")])
 
 
-def test_questions_import_nothing_heavy(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("questions", "heavy"),
+    [(QUESTIONS, HEAVY), (CURVES, [one for one in HEAVY if one not in NEEDED_FOR_CURVES])],
+    ids=["stored answers", "curves"],
+)
+def test_questions_import_nothing_heavy(server: Server, questions: list[list[str]], heavy: list[str]) -> None:
     with server.database(fill) as url:
-        command = [sys.executable, "-c", PROBE, json.dumps(QUESTIONS), json.dumps(HEAVY)]
+        command = [sys.executable, "-c", PROBE, json.dumps(questions), json.dumps(heavy)]
         environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -140,13 +140,13 @@ def show(
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.index import Index
+    from nearsim_db.search.answers import open_answers
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
     from nearsim_db.similarity.recipe import to_toml
 
-    with Index.connect(collection=collection) as index:
-        found = [one for one in index.profiles() if one[0].profile == name]
+    with open_answers(collection) as answers:
+        found = [one for one in answers.profiles() if one[0].profile == name]
     if not found:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
     ((generation, profile),) = found
