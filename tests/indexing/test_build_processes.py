@@ -8,11 +8,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import build, build_plan, build_processes
 from nearsim_db.indexing.build_processes import Helpers, helpers
+from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId, silent
 from nearsim_db.store.build_slices import read_progress
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
@@ -73,11 +75,28 @@ def test_a_process_does_the_slices_that_it_finds(index: Index, database_url: str
     assert rows_of(database_url, 2) == rows_of(database_url, 1)
 
 
-def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_url: str) -> None:
-    context, warnings = context_of(index), list[str]()
+class Stopped(Exception):
+    """Raised to end a build within a stage."""
+
+
+def build_until(index: Index, step: str) -> Context:
+    """Build the newest generation until a step has begun."""
+    context = context_of(index)
+
+    def progress(now: str, done: int, total: int | None) -> None:
+        if now == step:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        build.build(index.database.engine, context, progress)
+    return context_of(index)
+
+
+@pytest.mark.parametrize("step", ["sign", "candidates"])
+def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_url: str, step: str) -> None:
+    context, warnings = build_until(index, step), list[str]()
     engine, generation_id = index.database.engine, context.generation.generation_id
-    with engine.connect() as connection, psycopg.connect(database_url, autocommit=True) as asking:
-        build_plan.plan_signing(connection, context)
+    with psycopg.connect(database_url, autocommit=True) as asking:
         started = Helpers(warnings.append)
         with engine.connect() as holding:
             # The process waits for this lock once it has taken its slice.
@@ -91,6 +110,30 @@ def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_u
             holding.rollback()
     assert warnings == ["a process that helped with the build was killed by signal 9"]
     build.build(engine, context, silent)
+    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+
+
+def test_a_process_killed_while_bands_are_loaded_delays_nothing(index: Index, database_url: str) -> None:
+    context, warnings = build_until(index, "bands"), list[str]()
+    generation_id = context.generation.generation_id
+    with psycopg.connect(database_url, autocommit=True) as asking:
+        others = asking.execute("SELECT array_agg(pid) FROM pg_stat_activity").fetchone()
+        assert others is not None
+        connected = sql.SQL(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL ({}))"
+        ).format(others[0])
+        started = Helpers(warnings.append)
+        started.start(database_url, generation_id, 1, 1)
+        wait_until(asking, connected.as_string(asking))
+        (process,) = started._processes
+
+        def kill(now: str, done: int, total: int | None) -> None:
+            if now == "bands" and process.poll() is None:
+                process.kill()
+                process.wait()
+
+        build.build(index.database.engine, context, kill, started.check)
+    assert warnings == ["a process that helped with the build was killed by signal 9"]
     assert rows_of(database_url, 2) == rows_of(database_url, 1)
 
 

@@ -1,0 +1,96 @@
+"""Ctrl-C while several processes build: none stays behind, and the same command completes the work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from tests.builders.command_line import CommandLine, write_jsonl
+from tests.builders.workers import wait_until
+from tests.cli.test_dedupe import assert_nothing_is_left
+
+pytestmark = pytest.mark.slow("stops processes")
+
+# Small collections have helpers too, and SIGINT ends a process that a shell started in the background.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from nearsim_db.indexing import build_processes; build_processes._LEAST_DOCUMENTS = 0; "
+    "from nearsim_db.cli import main; main()"
+)
+BOTH_WAIT = "SELECT count(*) = 2 FROM pg_locks WHERE NOT granted AND relation = CAST('nearsim.build_slice' AS regclass)"
+COUNT = 300
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    """Different texts, each twice."""
+    texts = [
+        f"text {number} of {number * number} words about {number % 7} subjects" for number in range(COUNT)
+    ]
+    records = [{"id": f"{part}{at}", "text": text} for part in "ab" for at, text in enumerate(texts)]
+    return write_jsonl(tmp_path / "copies.jsonl", records)
+
+
+@pytest.fixture
+def interrupt(nearsim: CommandLine, database_url: str) -> Callable[..., str]:
+    """Run a command, interrupt it and its helper within a build as a terminal does; return its standard error."""
+
+    def run(*arguments: object) -> str:
+        with (
+            psycopg.connect(database_url, autocommit=True) as asking,
+            psycopg.connect(database_url) as holding,
+        ):
+            holding.execute("LOCK TABLE nearsim.build_slice IN EXCLUSIVE MODE")
+            with subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *map(str, arguments), "--jobs", "2"],
+                env={**os.environ, **nearsim.environment},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                text=True,
+            ) as process:
+                try:
+                    wait_until(asking, BOTH_WAIT)
+                    (helper,) = psutil.Process(process.pid).children()
+                    os.killpg(process.pid, signal.SIGINT)
+                except BaseException:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
+                # What ends the command may need the table: dedupe deletes its collection.
+                holding.rollback()
+                assert process.stderr is not None
+                told = process.stderr.read()
+            assert process.returncode == 130
+            assert not helper.is_running()
+        return told
+
+    return run
+
+
+def test_ingest_is_completed_by_the_same_command(
+    nearsim: CommandLine, interrupt: Callable[..., str], copies: Path
+) -> None:
+    assert interrupt("ingest", copies) == (
+        "interrupted; completed work is kept, run the same command again to resume\n"
+    )
+    summary = nearsim.succeed("ingest", copies, "--json", "--jobs", "2").document()
+    assert summary["unchanged"] == summary["profiles"][0]["documents"] == 2 * COUNT
+    assert len(nearsim.succeed("clusters", "--format", "jsonl", "--limit", "10000").rows()) >= COUNT
+
+
+def test_dedupe_leaves_nothing_after_the_next_run(
+    nearsim: CommandLine, interrupt: Callable[..., str], copies: Path, database_url: str, tmp_path: Path
+) -> None:
+    unique = tmp_path / "unique.jsonl"
+    assert "interrupted" in interrupt("dedupe", copies, "--output", unique)
+    assert not unique.exists()
+    nearsim.succeed("dedupe", copies, "--output", unique, "--jobs", "2")
+    assert {json.loads(line)["id"][0] for line in unique.read_text("utf-8").splitlines()} == {"a"}
+    assert_nothing_is_left(database_url)
