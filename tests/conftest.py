@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
-from tests.servers.citus import CitusServer, citus_major, citus_server, why_no_citus
+from tests.servers.citus import DIFFERENT, CitusServer, citus_major, citus_server, why_no_citus
 from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.programs import newest_major, oldest_major, programs
@@ -104,6 +104,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests in the order of their rooms, and leave out the slow ones unless --all is given."""
     items.sort(key=lambda item: _ORDER.index(_room(item.nodeid)))
+    for item in items if config.getoption("citus") else []:
+        for part, reason in DIFFERENT.items():
+            if part in item.nodeid:
+                item.add_marker(pytest.mark.skip(reason))
     slow = [item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)]
     if slow and not config.getoption("all"):
         config.hook.pytest_deselected(items=slow)
