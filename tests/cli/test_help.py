@@ -37,10 +37,20 @@ COMMANDS = [
     ),
     *("events", "events prune"),
     *("profile create", "profile list", "profile show", "profile delete"),
-    *("collection create", "collection list", "collection delete"),
+    *("collection create", "collection list", "collection show", "collection rename", "collection delete"),
     *("work list", "work retry", "work discard"),
     *("verdict pin", "verdict veto", "verdict undo", "verdict list"),
-    *("db init", "db start", "db status", "db stop", "db url", "db grant", "db revoke", "db isolation"),
+    *(
+        "db init",
+        "db upgrade",
+        "db start",
+        "db status",
+        "db stop",
+        "db url",
+        "db grant",
+        "db revoke",
+        "db isolation",
+    ),
 ]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
