@@ -12,6 +12,7 @@ import pytest
 import nearsim_db
 from nearsim_db.store.driver import Engine
 from tests.builders.command_line import STORM, CommandLine, unlike_any_other, write_jsonl
+from tests.builders.selection import some
 
 
 def test_a_collection_is_shown_and_renamed(filled: CommandLine) -> None:
@@ -85,7 +86,9 @@ app(["drop"])
 """
 
 
-@pytest.mark.parametrize(("keys", "exit_code"), [(b"\x03", 130), (b"n\n", 1), (b"y\n", 0)])
+@pytest.mark.parametrize(
+    ("keys", "exit_code"), some([(b"\x03", 130), (b"n\n", 1), (b"y\n", 0)], "starts a process")
+)
 def test_exit_code_of_an_answer_at_a_prompt(keys: bytes, exit_code: int) -> None:
     ours, theirs = pty.openpty()
     command = ["setsid", "--ctty", "--wait", sys.executable, "-c", PROGRAM]
