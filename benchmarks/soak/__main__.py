@@ -3,7 +3,8 @@
     python -m benchmarks.soak MINUTES [--seed N] [--major 18]
 
 Each round lasts a few seconds: three writers, two workers and two commands at a time work on a small database, and
-every kind of process is killed at random, the server included. Then the queue is drained, and documents, signatures,
+every kind of process is killed at random, the server included; in half of the rounds only writers and workers, so that
+commands end. Then the queue is drained, and documents, signatures,
 bands, pairs, clusters, verdicts and what the events say are compared with the oracle. At a difference it prints the
 seed and the difference, and exits with 1. The seed determines what is done, not when: a run cannot be repeated exactly.
 """

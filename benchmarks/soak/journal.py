@@ -40,6 +40,7 @@ class Model:
     story: dict[int, dict[str, Any]] = field(default_factory=dict)
     verdicts: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
     truncated: bool = False
+    cleared: dict[int, str] = field(default_factory=dict)  # external ids of documents that a TRUNCATE removed
 
     def replay(self, connection: Connection) -> Counter[str]:
         """Apply all new rows of the journal, and remove them; return the statements by kind."""
@@ -67,6 +68,7 @@ class Model:
         del self.documents[doc_id]
 
     def _truncate(self) -> None:
+        self.cleared |= {doc_id: row["external_id"] for doc_id, row in self.documents.items()}
         self.documents.clear()
         self.truncated = True
 

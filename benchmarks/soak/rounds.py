@@ -19,12 +19,19 @@ from benchmarks.soak.system import ATTACHED, System
 _WRITERS, _WORKERS, _COMMANDS = 3, 2, 2
 _DRAIN_SECONDS = 180.0
 _COMMAND_SECONDS = 20.0
+_CALM_SHARE = 0.5
+_KINDS = ["worker", "writer", "decide", "none", "command", "backend", "server"]
+_WEIGHTS = [30, 25, 15, 5, 2, 1, 1.2]
 _LEFT = """
 SELECT 'change', NULL, collection_id, doc_id, NULL, NULL FROM nearsim.change
 UNION ALL SELECT 'work', generation_id, NULL, doc_id, work.stage, error FROM nearsim.work JOIN nearsim.generation
     USING (generation_id) WHERE state IN ('live', 'ready', 'retired') AND NOT dropping
 """
 _HASTEN = "UPDATE nearsim.work SET due_at = now() WHERE lease_id IS NULL AND due_at > now()"
+_READY = """
+SELECT collection.name, profile.name FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+JOIN nearsim.collection USING (collection_id) WHERE generation.state = 'ready' AND NOT generation.dropping
+"""
 _SET_ASIDE = "SELECT coalesce(error, '') FROM nearsim.work WHERE set_aside_at IS NOT NULL"
 
 
@@ -54,9 +61,11 @@ class Rounds:
         self._running: list[Child] = []
         self._listeners = [Listener(system, profile) for profile in system.profiles]
         self._logs: list[Path] = []
+        self._is_calm = False
 
     def run(self, seconds: float) -> None:
-        """One round. Raises Different."""
+        """One round; in a calm one commands, and the server under them, are left to end. Raises Different."""
+        self._is_calm = self._rng.random() < _CALM_SHARE
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._refill()
@@ -95,10 +104,8 @@ class Rounds:
             self._counts.commands[f"{name} (exit code {child.process.exitcode})"] += 1
 
     def _disturb(self) -> None:
-        kind = self._rng.choices(
-            ["worker", "writer", "command", "server", "backend", "decide", "none"],
-            [30, 25, 2, 1.2, 1, 15, 5],
-        )[0]
+        possible = 4 if self._is_calm else len(_KINDS)
+        kind = self._rng.choices(_KINDS[:possible], _WEIGHTS[:possible])[0]
         if kind in ("worker", "writer", "command"):
             child = self._rng.choice([one for one in self._running if one.kind == kind])
             if child.is_alive:
@@ -122,7 +129,11 @@ class Rounds:
             return
 
     def _draw_command(self) -> tuple[str, ...]:
-        """A random command; promotions are as likely as all others together."""
+        """A random command, every third time a promotion if a generation is ready."""
+        ready = self._system.rows(_READY) if self._is_calm and self._rng.random() < 1 / 3 else []
+        if ready:
+            collection, name = self._rng.choice(ready)
+            return ("reindex", "promote", str(name), "--collection", str(collection), "--quiet")
         profile = self._rng.choice(self._system.profiles)
         where = ("--collection", profile.collection)
         reindex = self._rng.choice(
@@ -151,7 +162,7 @@ class Rounds:
         """End writers and workers, and most commands by waiting; decide all prepared transactions."""
         self._try_to_decide(1.0)
         for child in self._running:
-            if child.kind == "command" and self._rng.random() < 0.8:
+            if child.kind == "command" and (self._is_calm or self._rng.random() < 0.8):
                 child.process.join(_COMMAND_SECONDS)
                 self._ended(child)
             if child.is_alive:
@@ -199,6 +210,7 @@ class Rounds:
             log.unlink(missing_ok=True)
         self._logs.clear()
         self._purged.clear()
+        self._model.cleared.clear()
 
     def _tracebacks(self) -> list[str]:
         texts = [log.read_text(errors="replace") for log in self._logs if log.exists()]
@@ -217,7 +229,7 @@ class Rounds:
             }
             found += compare.wrong_documents(model, documents, system.written, self._purged)
             found += compare.wrong_story(model, documents, system.collections[ATTACHED])
-            found += compare.wrong_verdicts(model, verdicts)
+            found += compare.wrong_verdicts(model, verdicts, self._purged)
             for generation in read_generations(connection):
                 rows = {
                     doc_id: one.row(self._body(one.values))
