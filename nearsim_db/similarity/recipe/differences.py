@@ -14,12 +14,11 @@ def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str,
 
 
 def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a recipe by section.key."""
+    """Return the values of a recipe by section.key, arrays as lists, as they are stored."""
     flat: dict[str, Any] = {}
     for name, value in recipe.items():
-        flat |= (
-            {f"{name}.{key}": one for key, one in value.items()}
-            if isinstance(value, Mapping)
-            else {name: value}
-        )
+        if isinstance(value, Mapping):
+            flat |= flatten({f"{name}.{key}": one for key, one in value.items()})
+        else:
+            flat[name] = list(value) if isinstance(value, tuple) else value
     return flat
