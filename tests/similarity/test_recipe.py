@@ -186,6 +186,7 @@ IMPOSSIBLE = [
     ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
     ("shingle.min_token_length = 0", "shingle.min_token_length is 0"),
     ('hash.base = "md5"', "poly64 or crc32 or djb2a"),
+    ('shingle.k = 129\nhash.base = "crc32"', "shingle.k is 129, but at most 128 with hash.base = crc32"),
     ('hash.base = "djb2a-cast"', "set shingle.scheme to char, or hash.base to djb2a-signed"),
     ("sketch.k = 0", "sketch.k is 0"),
     ("sketch.k = 4097", "it must be at most 4096"),

@@ -21,6 +21,9 @@ OPTIONS = ("functions", "input", "weights", "vectors", "width")
 # Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
 
+# With other hashes than poly64 each shingle is hashed anew; at this length a megabyte takes less than a second.
+_LONGEST_UNROLLED_SHINGLE = 128
+
 _ESTIMATED_DISTANCES = 1e6
 
 _UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -36,6 +39,11 @@ def check(recipe: "Recipe") -> None:
     _check_estimate(recipe.match, recipe.sketch)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
+    if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
+        raise RecipeError(
+            f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} with hash.base = "
+            f"{recipe.hash.base}, which takes time in proportion to it; lower it, or set hash.base to poly64"
+        )
     if recipe.hash.base == "djb2a-cast" and recipe.shingle.scheme != "char":
         raise RecipeError(
             f"hash.base = djb2a-cast hashes runs of characters, but shingle.scheme is {recipe.shingle.scheme}; set "
