@@ -1,7 +1,8 @@
 -- Duplicates per source and day
-SELECT collection, profile, source, CAST(published_at AS date) AS day, count(*) AS duplicates,
+SELECT source, CAST(published_at AS date) AS day, count(*) AS duplicates,
     count(*) FILTER (WHERE source IS DISTINCT FROM survivor_source) AS from_other_sources
 FROM nearsim.duplicates
-GROUP BY collection, profile, source, day
+WHERE collection = 'demo' AND profile = 'default'  -- use your own
+GROUP BY source, day
 ORDER BY duplicates DESC, day, source
 LIMIT 20;

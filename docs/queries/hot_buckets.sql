@@ -1,8 +1,10 @@
 -- The largest buckets, and what the bucket limit leaves out of them
-SELECT bucket.collection, bucket.profile, bucket.band_no, bucket.bucket_hash, bucket.members, bucket.left_out,
+SELECT bucket.band_no, bucket.bucket_hash, bucket.members, bucket.left_out,
     document.external_id AS first_external_id, document.title AS first_title
 FROM (
-    SELECT * FROM nearsim.buckets ORDER BY members DESC, bucket_hash LIMIT 10
+    SELECT * FROM nearsim.buckets
+    WHERE collection = 'demo' AND profile = 'default'  -- use your own
+    ORDER BY members DESC, bucket_hash LIMIT 10
 ) AS bucket
 CROSS JOIN LATERAL (
     SELECT min(doc_id) AS doc_id FROM nearsim.band

@@ -1,7 +1,8 @@
 -- Documents that the index does not cover, and why
-SELECT collection, profile, state, count(*) AS documents, min(updated_at) AS since,
+SELECT state, count(*) AS documents, min(updated_at) AS since,
     (array_agg(external_id ORDER BY updated_at, doc_id))[1:5] AS for_example
 FROM nearsim.documents
-WHERE state NOT IN ('indexed', 'twin')
-GROUP BY collection, profile, state
-ORDER BY documents DESC, collection, profile, state;
+WHERE collection = 'demo' AND profile = 'default'  -- use your own
+    AND state NOT IN ('indexed', 'twin')
+GROUP BY state
+ORDER BY documents DESC, state;

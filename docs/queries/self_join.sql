@@ -1,5 +1,5 @@
 -- All candidates of a profile, by a self-join of its band rows
--- The same as SELECT * FROM nearsim.candidates('demo', 'default')
+-- The same as SELECT * FROM nearsim.candidates('demo', 'default') ORDER BY left_id, right_id
 WITH live AS MATERIALIZED (
     SELECT generation_id, recipe, min_shared_bands, recipe #>> '{match,amplification}' AS amplification,
         coalesce(nullif(bucket_limit, 0), 9223372036854775807) AS bucket_limit
@@ -33,4 +33,5 @@ LEFT JOIN LATERAL (
 ) AS more ON true
 CROSS JOIN LATERAL (SELECT linked.shared_bands + coalesce(cardinality(more.bands), 0) AS bands) AS shared
 WHERE CASE WHEN amplification IS NULL THEN shared.bands >= min_shared_bands
-    ELSE nearsim.is_candidate(recipe, linked.bands || more.bands) END;
+    ELSE nearsim.is_candidate(recipe, linked.bands || more.bands) END
+ORDER BY left_id, right_id;

@@ -1,19 +1,42 @@
-"""The commands of a page in Markdown, in order, with the output that it shows."""
+"""The blocks and commands of a page in Markdown, in order, with the output that it shows.
+
+A block is run unless a comment in the line before it says why not: <!-- not run: needs a container engine -->.
+A `text` block is the output of the block before it.
+"""
 
 import fcntl
 import os
 import pty
+import re
 import shlex
+import signal
 import struct
 import subprocess
 import sys
 import termios
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 _FENCE = "```"
+_NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(\+\d\d(:\d\d)?)?")
+_PSQL = 'psql "$(nearsim db url)" --no-psqlrc --set ON_ERROR_STOP=1 --pset pager=off'
 WIDTH = 120
+RUN = ("console", "sql", "python")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, or an indented one, whose language is `indented`."""
+
+    line: int
+    language: str
+    lines: list[str]
+    not_run: str | None = None
 
 
 @dataclass
@@ -25,31 +48,53 @@ class Step:
     command: str
     shown: list[str] = field(default_factory=list)
 
+    def differs(self, printed: list[str]) -> bool:
+        """Whether other lines are shown, if any. Moments in time are as long as each other, and not compared."""
+        shown = [line.rstrip() for line in "\n".join(self.shown).rstrip().split("\n")]
+        return any(shown) and list(map(_timeless, shown)) != list(map(_timeless, printed))
+
+
+def _timeless(line: str) -> str:
+    return _MOMENT.sub("TIME", line)
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield all blocks, in the order of the page."""
+    opened: Block | None = None
+    before, not_run = "", None
+    for number, line in enumerate(page.read_text("utf-8").split("\n"), 1):
+        fence = line.lstrip().startswith(_FENCE)
+        if opened is None and fence:
+            opened = Block(number + 1, line.lstrip().removeprefix(_FENCE), [], not_run)
+        elif opened is None and line.startswith("    ") and not before:
+            yield Block(number, "indented", [line], not_run)
+        elif opened and fence:
+            yield opened
+            opened = None
+        elif opened:
+            opened.lines.append(line)
+        marked = _NOT_RUN.fullmatch(line.strip())
+        before, not_run = line, marked[1] if marked else None
+
 
 def steps(page: Path) -> Iterator[Step]:
-    """Yield the commands of all `console` and `python` blocks."""
-    for line, language, content in _blocks(page.read_text("utf-8").split("\n")):
-        if language == "python":
-            yield Step(line, language, "\n".join(content))
-        elif language == "console":
-            yield from _console(line, content)
-
-
-def _blocks(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
-    language, content, first = None, list[str](), 0
-    for number, line in enumerate(lines, 1):
-        if not line.startswith(_FENCE):
-            content.append(line)
-        elif language is None:
-            language, content, first = line.removeprefix(_FENCE), [], number + 1
-        else:
-            yield first, language, content
-            language = None
+    """Yield the commands of all blocks that are run."""
+    found: list[Step] = []
+    for block in blocks(page):
+        if block.not_run:
+            continue
+        if block.language == "console":
+            found.extend(_console(block.line, block.lines))
+        elif block.language in RUN:
+            found.append(Step(block.line, block.language, "\n".join(block.lines)))
+        elif block.language == "text":
+            found[-1].shown = block.lines
+    yield from found
 
 
 def _console(first: int, lines: list[str]) -> Iterator[Step]:
     """Divide a block at its prompts: `$ ` for the shell, `=> ` for psql. Statements end with a semicolon."""
-    step, prompts = None, {"$ ": "shell", "=> ": "psql"}
+    step, prompts = None, {"$ ": "shell", "=> ": "sql"}
     for number, line in enumerate(lines, first):
         prompt = next((one for one in prompts if line.startswith(one)), None)
         if prompt:
@@ -65,7 +110,7 @@ def _console(first: int, lines: list[str]) -> Iterator[Step]:
 
 
 def _continues(step: Step) -> bool:
-    if step.language == "psql":
+    if step.language == "sql":
         return not step.command.rstrip().endswith(";")
     try:
         shlex.split(step.command, comments=True)
@@ -74,38 +119,66 @@ def _continues(step: Step) -> bool:
     return step.command.endswith("\\")
 
 
-def run(step: Step, folder: Path, environment: Mapping[str, str]) -> list[str]:
-    """Run a step in a folder, on a terminal, and return the lines that it printed on standard output.
+class Reader:
+    """Runs the commands of a page in a folder, on a terminal; what they leave in the background ends with it."""
 
-    Raises CalledProcessError if it fails.
-    """
-    commands = {
-        "shell": ["bash", "-c", step.command],
-        "python": [sys.executable, "-c", step.command],
-        "psql": [
-            "bash",
-            "-c",
-            'psql "$(nearsim db url)" --no-psqlrc --pset pager=off --command "$0"',
-            step.command,
-        ],
-    }
-    reading, writing = pty.openpty()
-    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
-    process = subprocess.Popen(
-        commands[step.language],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    os.close(writing)
-    printed = _read_all(reading)
-    _, errors = process.communicate()
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, step.command, printed, errors)
-    return [line.rstrip() for line in printed.rstrip().splitlines()]
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder, self._environment = folder, environment
+        self._started: list[int] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process_id in self._started:
+            with suppress(ProcessLookupError):
+                os.killpg(process_id, signal.SIGTERM)
+
+    def run(self, step: Step) -> list[str]:
+        """Return the lines that a step prints on standard output.
+
+        Raises CalledProcessError if it fails.
+        """
+        commands = {
+            "shell": ["bash", "-c", step.command],
+            "python": [sys.executable, "-c", step.command],
+            "sql": ["bash", "-c", f'{_PSQL} --file - <<< "$0"', step.command],
+        }
+        reading, writing = pty.openpty()
+        fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+        process = subprocess.Popen(
+            commands[step.language],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._started.append(process.pid)
+        os.close(writing)
+        printed = _read_all(reading)
+        _, errors = process.communicate()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, step.command, printed, errors)
+        return [line.rstrip() for line in printed.rstrip().splitlines()]
+
+
+def differences(page: Path, reader: Reader) -> list[str]:
+    """Run a page from top to bottom, and return each step that prints something else than it shows, or fails."""
+    found = []
+    for step in steps(page):
+        try:
+            printed = reader.run(step)
+        except subprocess.CalledProcessError as failed:
+            found.append(f"line {step.line}: {step.command}\nexit code {failed.returncode}\n{failed.stderr}")
+        else:
+            if step.differs(printed):
+                found.append(f"line {step.line}: {step.command}\n" + "\n".join(printed))
+    return found
 
 
 def _read_all(reading: int) -> str:
