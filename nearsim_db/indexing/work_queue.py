@@ -117,6 +117,7 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
 def _search(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
     """Find and verify the candidates of new heads."""
     doc_ids = [task.doc_id for task in tasks]
+    steps.require_bands(connection, context, doc_ids)
     candidates, anchors = steps.search_candidates(connection, context, doc_ids)
     verified = _verify(connection, context, candidates)
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)

@@ -26,9 +26,13 @@ def _check_node(node: NodeState) -> Finding:
         f"{name}: {count_of(node.shards, 'shard')}, {node.bytes / _MEBIBYTE:,.0f} MB, "
         f"about {count_of(node.rows, 'band row')}"
     )
-    if not node.prepared_transactions:
+    if node.prepared_transactions < node.connections:
         advice = "set max_prepared_transactions to at least max_connections, and restart it"
+        allowed = count_of(node.prepared_transactions, "prepared transaction")
         return Finding(
-            "node", "problem", f"{finding}; it cannot take part in commits over several nodes", advice
+            "node",
+            "problem",
+            f"{finding}; commits over several nodes fail beyond its limit of {allowed}",
+            advice,
         )
     return Finding("node", "ok", finding)

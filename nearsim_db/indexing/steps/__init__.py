@@ -4,7 +4,7 @@ The build and the work queue compose them. No step commits; the caller does.
 """
 
 from nearsim_db.indexing.steps.cluster import extend_clusters, rebuild_clusters, update_clusters
-from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
+from nearsim_db.indexing.steps.search import require_bands, search_candidates, search_full_buckets
 from nearsim_db.indexing.steps.sign import sign_documents
 from nearsim_db.indexing.steps.store import merge_heads, store_signatures
 from nearsim_db.indexing.steps.verify import read_features, verify_candidates
@@ -14,6 +14,7 @@ __all__ = [
     "merge_heads",
     "read_features",
     "rebuild_clusters",
+    "require_bands",
     "search_candidates",
     "search_full_buckets",
     "sign_documents",

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
-from nearsim_db.store import bands, signatures
+from nearsim_db.store import bands, signatures, verify_index
 from nearsim_db.store.driver import Connection
 
 
@@ -46,3 +47,27 @@ def search_full_buckets(
         connection, context.leaves, context.bucket_limit, anchor, keys, after, batch
     )
     return np.stack((np.full(len(members), anchor, np.int64), members), axis=1)
+
+
+def require_bands(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
+    """Raise DatabaseError if band rows of documents are distributed and not committed on all nodes yet.
+
+    Searches before they are committed on all nodes would be in vain: a document that is searched meanwhile does not see
+    them either, and the pair of the two would be missed.
+    """
+    if not context.leaves.distributed:
+        return
+    hidden = doc_ids
+    for _ in range(2):  # a document that was signed again in between has other keys
+        family = context.encoder.family
+        heads = signatures.read_sketches(connection, context.leaves, hidden, family.dtype, family.k)
+        if not len(heads.doc_ids):
+            return
+        keys = context.encoder.band_keys(heads.sketches)
+        hidden = verify_index.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+        if not hidden:
+            return
+    raise DatabaseError(
+        f"band rows of {count_of(len(hidden), 'document')} are not on their nodes: a commit did not reach them yet, "
+        "which SELECT recover_prepared_transactions() completes; or they are lost: nearsim verify-index --repair"
+    )

@@ -29,7 +29,8 @@ class Node:
 class NodeState:
     """What a node holds: shards of band rows, their bytes with indexes, and their rows as of their last ANALYZE.
 
-    `obstacle` is why it does not answer, empty if it does; if it does not, the figures are 0.
+    `prepared_transactions` and `connections` are its limits. `obstacle` is why it does not answer, empty if
+    it does; if it does not, the figures are 0.
     """
 
     host: str
@@ -39,6 +40,7 @@ class NodeState:
     bytes: int = 0
     rows: int = 0
     prepared_transactions: int = 0
+    connections: int = 0
 
 
 def measure_nodes(connection: Connection) -> list[NodeState]:

@@ -51,12 +51,13 @@ SELECT nearsim.is_isolated()
 
 -- name: measure_nodes
 -- Each node that may hold shards: host, port, whether it answers, and the shards of band rows on it, their bytes with
--- indexes, their rows as of their last ANALYZE and its max_prepared_transactions as JSON, or why it does not answer. One
--- command a node; catalog only.
+-- indexes, their rows as of their last ANALYZE, its max_prepared_transactions and max_connections as JSON, or why it does
+-- not answer. One command a node; catalog only.
 SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_workers($command$
     SELECT json_build_object('shards', count(*), 'bytes', coalesce(sum(pg_total_relation_size(oid)), 0),
         'rows', CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint),
-        'prepared_transactions', CAST(current_setting('max_prepared_transactions') AS integer))
+        'prepared_transactions', CAST(current_setting('max_prepared_transactions') AS integer),
+        'connections', CAST(current_setting('max_connections') AS integer))
     FROM pg_catalog.pg_class
     WHERE relkind = 'r' AND relnamespace = to_regnamespace('nearsim_index') AND relname ~ '^band_[0-9]+_[0-9]+$'
     $command$)
