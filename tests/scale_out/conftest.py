@@ -8,8 +8,11 @@ from tests.servers.citus import CitusServer
 
 
 @pytest.fixture
-def urls(citus: CitusServer) -> Iterator[tuple[str, str]]:
-    """A plain database, and one whose band rows are on two nodes."""
+def urls(citus: CitusServer, request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """A plain database, and one whose band rows are on two nodes, or as many as its parameter says."""
     # First on the cluster, which creates the roles on its nodes, too.
-    with citus.database() as distributed, citus.plain_database() as plain:
+    with (
+        citus.database(nodes=getattr(request, "param", None)) as distributed,
+        citus.plain_database() as plain,
+    ):
         yield plain, distributed

@@ -1,14 +1,22 @@
 """A node that is killed or away: a clear message, nothing lost, and the same command goes on when it is back."""
 
+from threading import Thread
+
 import pytest
 
+from nearsim_db import Document, Index
 from nearsim_db.admin.doctor import Finding, examine
+from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, NearsimError
-from tests.builders.scale_out_world import answers, documents, index_at
+from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.store.embedded.cluster import Cluster
+from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.selection import some
 from tests.builders.server_kills import kill
-from tests.builders.workers import IDLE, application, running, wait_until
+from tests.builders.workers import BLOCKED, IDLE, Application, application, running, wait_until
+from tests.scale_out.half_commits import locked_shards, setting
 from tests.servers.citus import CitusServer
 
 pytestmark = pytest.mark.slow("kills nodes of a cluster")
@@ -54,6 +62,87 @@ def test_a_worker_goes_on_when_a_node_is_back(citus: CitusServer) -> None:
             wait_until(writer, IDLE)
         assert verify_index(index.database, sample=None).is_sound
         assert "d3" in {one.external_id for one in index.similar("late")}
+
+
+def test_a_worker_repeats_a_search_during_which_a_node_was_killed(
+    citus: CitusServer, urls: tuple[str, str]
+) -> None:
+    node, texts = citus.nodes[0], documents(80, seed=17)
+    with index_at(urls[0]) as plain, index_at(urls[1]) as cluster, application(urls[1]) as writer:
+        for index in (plain, cluster):
+            index.add(texts[:60])
+        plain.add(texts[60:])
+        _sign(cluster, writer, texts[60:])
+        table = newest_leaves(cluster).qualified("band")
+        with locked_shards(writer, node, table) as asking, running(urls[1]) as worker:
+            wait_until(asking, BLOCKED)
+            kill(node)
+            worker.wait_for_line("node1")
+            node.start()
+            wait_until(writer, IDLE)
+        assert verify_index(cluster.database, sample=None).is_sound
+        assert answers(cluster) == answers(plain)
+
+
+def _sign(index: Index, writer: Application, texts: list[Document]) -> None:
+    """Insert documents as another application, and sign them: they are still to be searched."""
+    for one in texts:
+        writer.execute(
+            "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
+            [one.external_id, one.title, one.body],
+        )
+    dispatch_changes(index.database.engine)
+    with index.database.lease() as lease_id:
+        context = index.serving().context
+        assert work_queue.work_batch(index.database.engine, context, "sign", lease_id) == len(texts)
+
+
+def test_a_promotion_ends_though_a_node_was_killed_during_it(
+    citus: CitusServer, urls: tuple[str, str]
+) -> None:
+    node, found = citus.nodes[0], []
+    for url in urls:
+        with index_at(url) as index, application(url) as holding:
+            index.add(documents(100, seed=18))
+            reindex = Reindex(index.database, "default")
+            reindex.start(settings=["match.threshold=0.2"])
+            with holding.transaction():
+                holding.execute("SELECT FROM nearsim.generation FOR UPDATE")
+                promotion = Thread(target=reindex.promote)
+                promotion.start()
+                if url == urls[1]:
+                    with application(url) as asking:
+                        wait_until(asking, BLOCKED)
+                    kill(node)
+            promotion.join()
+            if url == urls[1]:
+                node.start()
+            index.build()
+            assert verify_index(index.database, sample=None).is_sound
+            assert newest_leaves(index) == index.serving().context.leaves
+            found.append(answers(index))
+    assert found[1] == found[0]
+
+
+def test_the_doctor_reports_a_node_with_too_few_prepared_transactions(
+    citus: CitusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = citus.nodes[0]
+    with citus.database() as url:
+        monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
+        with setting(node, "max_prepared_transactions", "1"):
+            _restart(node)
+            first, second = _nodes()
+        _restart(node)
+        assert (first.verdict, second.verdict) == ("problem", "ok")
+        assert "limit of 1 prepared transaction" in first.finding
+        assert "max_prepared_transactions" in first.advice
+        assert [one.verdict for one in _nodes()] == ["ok", "ok"]
+
+
+def _restart(node: Cluster) -> None:
+    node.stop()
+    node.start()
 
 
 def test_the_doctor_names_a_node_that_is_away(citus: CitusServer, monkeypatch: pytest.MonkeyPatch) -> None:

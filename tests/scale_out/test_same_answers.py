@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow("starts a cluster")
 
 
 @pytest.mark.parametrize("bucket_limit", [8, 64, 0])
+@pytest.mark.parametrize("urls", [2, 4], ids="{} nodes".format, indirect=True)
 def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int) -> None:
     found = []
     for url in urls:

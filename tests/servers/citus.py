@@ -41,7 +41,7 @@ DIFFERENT = {
         "Citus refuses the damage: an update of the distribution column"
     ),
     "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
-        "the damage is done in the catalog of one server; the index is on the nodes"
+        "the damage is done to an index of the coordinator; verify-index does not check those of shards"
     ),
 }
 
@@ -68,17 +68,29 @@ def _binaries() -> Binaries:
 
 
 class CitusServer:
-    """A coordinator and nodes; every database of the coordinator has all nodes."""
+    """A coordinator and its nodes; a database has the first `nodes` of them, or as many as are told."""
 
-    def __init__(self, coordinator: Cluster, nodes: list[Cluster]) -> None:
-        self.coordinator = coordinator
-        self.nodes = nodes
+    def __init__(self, home: Path, nodes: int) -> None:
+        self._home = home
+        self._usual = nodes
         self._numbers = itertools.count()
+        self.coordinator = _started(home / "coordinator")
+        self.nodes: list[Cluster] = []
+        self.start_nodes(nodes)
+
+    def start_nodes(self, amount: int) -> None:
+        """Start nodes until there are so many; databases that exist already cannot use the new ones."""
+        while len(self.nodes) < amount:
+            node = _started(self._home / f"node{len(self.nodes) + 1}")
+            # Citus does not create roles that are older than a database's extension.
+            for role in _roles(self.coordinator):
+                _run(node, sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+            self.nodes.append(node)
 
     @contextmanager
-    def database(self, fill: Fill | None = None) -> Iterator[str]:
+    def database(self, fill: Fill | None = None, nodes: int | None = None) -> Iterator[str]:
         """The URL of a database whose band rows are on the nodes, filled by `fill`."""
-        with self.empty_database() as url:
+        with self.empty_database(nodes) as url:
             engine = open_engine(url)
             revisions.upgrade(engine)
             with engine.begin() as connection:
@@ -89,8 +101,10 @@ class CitusServer:
             yield url
 
     @contextmanager
-    def empty_database(self) -> Iterator[str]:
-        """The URL of a database with the extension and all nodes, without the schema."""
+    def empty_database(self, nodes: int | None = None) -> Iterator[str]:
+        """The URL of a database with the extension and the nodes, without the schema."""
+        amount = nodes or self._usual
+        self.start_nodes(amount)
         name = f"test_{next(self._numbers)}"
         clusters = [self.coordinator, *self.nodes]
         for cluster in clusters:
@@ -99,11 +113,14 @@ class CitusServer:
                 connection.execute("CREATE EXTENSION citus")
         with psycopg.connect(self.coordinator.dsn(name), autocommit=True) as connection:
             connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [_host(self.coordinator), _PORT])
-            for node in self.nodes:
-                connection.execute("SELECT citus_add_node(%s, %s)", [_host(node), _PORT])
-        yield self.coordinator.dsn(name)
-        for cluster in clusters:
-            _run(cluster, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            for node in self.nodes[:amount]:
+                add_node(connection, node)
+        try:
+            yield self.coordinator.dsn(name)
+        finally:
+            for cluster in clusters:
+                cluster.start()  # unless it runs: a test that failed may have killed it
+                _run(cluster, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     @contextmanager
     def plain_database(self) -> Iterator[str]:
@@ -119,16 +136,31 @@ class CitusServer:
 
 @contextmanager
 def citus_server(nodes: int) -> Iterator[CitusServer]:
-    """A running coordinator with so many nodes."""
+    """A running coordinator whose databases have so many nodes."""
     with server_home() as home:
-        clusters = [
-            Cluster(_binaries(), home / name / "data", home / name / "socket", _SETTINGS)
-            for name in ("coordinator", *(f"node{number}" for number in range(1, nodes + 1)))
-        ]
-        for cluster in clusters:
-            cluster.initialise()
-            cluster.start()
-        yield CitusServer(clusters[0], clusters[1:])
+        yield CitusServer(home, nodes)
+
+
+def add_node(connection: psycopg.Connection[tuple[object, ...]], node: Cluster) -> None:
+    """Add a node to the database of a coordinator; it has the database, with the extension."""
+    # The user of the tests has the schema's name; found on the path, its types would be sent to the node without it.
+    connection.execute("SET search_path = pg_catalog")
+    connection.execute("SELECT citus_add_node(%s, %s)", [_host(node), _PORT])
+
+
+def _started(folder: Path) -> Cluster:
+    # By which the rebalancer connects to its own server
+    settings = {**_SETTINGS, "citus.local_hostname": str(folder / "socket")}
+    cluster = Cluster(_binaries(), folder / "data", folder / "socket", settings)
+    cluster.initialise()
+    cluster.start()
+    return cluster
+
+
+def _roles(cluster: Cluster) -> list[str]:
+    with psycopg.connect(cluster.dsn("postgres")) as connection:
+        query = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'nearsim\\_%'"
+        return [name for (name,) in connection.execute(query)]
 
 
 def _host(cluster: Cluster) -> str:
