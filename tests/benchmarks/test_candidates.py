@@ -1,4 +1,4 @@
-"""The measurement of candidates in SQL runs every statement, and these find the same pairs."""
+"""The measurement of candidates in SQL runs every statement, and those that return pairs find the same."""
 
 import psycopg
 
@@ -11,5 +11,7 @@ def test_every_statement_finds_the_same_pairs(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as session:
         found = candidates.measure(session, candidates.runs(leaves, bucket_limit), 1, parallel=True)
     _, _, *lines = found.splitlines()
-    rows = [line.split(" | ")[1] for line in lines]
-    assert len(rows) == 5 and len(set(rows)) == 1 and int(rows[0].replace(",", "")) > 0
+    rows = [int(line.split(" | ")[1].replace(",", "")) for line in lines]
+    # The build's own statement returns a row for each member of a bucket, with its anchors.
+    build, function, query, unlimited, join = rows
+    assert function == query == join > 0 and build == unlimited > 0

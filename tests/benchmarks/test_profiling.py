@@ -75,5 +75,5 @@ def test_statements_of_commands_are_profiled(
     )  # fmt: skip
     profiling.run(options, tmp_path)
     printed = capsys.readouterr().out
-    expected = "take_work" if command == "work" else "nearsim_candidates"
+    expected = "take_work" if command == "work" else "nearsim_links"
     assert f"nearsim {command} of corpus.jsonl.gz" in printed and expected in printed

@@ -31,7 +31,12 @@ def demo_url(server: Server) -> Iterator[str]:
 def own_environment() -> Iterator[dict[str, str]]:
     """The environment of a reader who has activated the virtual environment, with an embedded server of his own."""
     programs = [str(Path(sys.executable).parent), os.environ["PATH"], str(installed_binaries().directory)]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSIM")}
+    # The width is that of the terminal on which a command runs.
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("NEARSIM") and name not in ("COLUMNS", "LINES")
+    }
     with server_home() as home:
         yield inherited | {"NEARSIM_HOME": str(home), "PATH": os.pathsep.join(programs), "NO_COLOR": "1"}
 

@@ -176,4 +176,4 @@ def test_different_lengths_produce_a_warning(index: Index) -> None:
     index.add(
         [Document("a", vector=[1.0] * 3), Document("b", vector=[1.0] * 4), Document("c", vector=[1.0] * 4)]
     )
-    assert "the vectors have different lengths: 4 (2 documents), 3 (1 documents)" in index.warnings[-1]
+    assert "the vectors have different lengths: 4 (2 documents), 3 (1 document)" in index.warnings[-1]

@@ -60,7 +60,7 @@ def test_invalid_calls_are_refused(app: Application, database: Database) -> None
     app.execute("CREATE TABLE other (id int PRIMARY KEY, body text)")
     with pytest.raises(ConflictError, match=r"is attached to public\.story by 'id'"):
         attach.attach_table(database, "other", Columns("id", "body"), "story")
-    with pytest.raises(ConflictError, match="has a profile 'default' with another recipe"):
+    with pytest.raises(ConflictError, match="profile 'default' of collection 'story' has another recipe"):
         attach.ingest_table(Index(database, "story"), "default", Recipe())
 
 

@@ -20,7 +20,10 @@ _BODY = "one text of some words that many others nearly are but for the number a
 def cluster(major: int) -> Iterator[Cluster]:
     with server_home() as home:
         cluster = Cluster(
-            programs()[major], home / "data", home / "socket", {"fsync": "off", "shared_buffers": "16MB"}
+            programs()[major],
+            home / "data",
+            home / "socket",
+            {"fsync": "off", "shared_buffers": "16MB", "listen_addresses": ""},
         )
         cluster.initialise()
         cluster.start()
