@@ -1,7 +1,5 @@
 """nearsim curve: constructions and profiles, as characters, pictures and JSON."""
 
-import re
-import shlex
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,7 +10,6 @@ from scipy.integrate import quad
 from nearsim_db.similarity.lsh import fixed_point, parse
 from tests.builders.command_line import CommandLine
 
-PAGE = Path(__file__).parents[2] / "docs" / "curves.md"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -74,13 +71,6 @@ def test_minimum_applies_to_bands_without_their_own(plain: CommandLine) -> None:
         "or(20, and(5))",
         "or(5)",
     ]
-
-
-def test_documentation_shows_the_actual_output(plain: CommandLine) -> None:
-    shown = re.findall(r"```console\n\$ nearsim ([^\n]*)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert len(shown) == 2
-    for command, printed in shown:
-        assert plain.succeed(*shlex.split(command)).out == printed
 
 
 @pytest.mark.parametrize("threshold", [["--threshold", "0.6"], []])

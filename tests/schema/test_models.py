@@ -222,15 +222,12 @@ def test_autogenerate_without_the_filter_drops_nearsim_tables(engine: Engine) ->
 def test_examples_of_the_guide_run(
     engine: Engine, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with NearsimIndex.connect(database_url, collection="news") as index:
+    with NearsimIndex.connect(database_url, collection="tour") as index:
         index.add([models_document("a"), models_document("b")])
     code, configuration = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"url": str(engine.url.render_as_string(False))}
-    begin, use = code.split("engine = ")
-    exec(begin, names)
-    own = names["Base"].metadata
-    own.create_all(engine)
-    exec("engine = " + use, names)
+    names: dict[str, Any] = {}
+    url = f"{database_url}&options=-c%20search_path%3Dpublic"
+    exec(re.sub("^url = .*", lambda found: f"url = {url!r}", code, flags=re.MULTILINE), names)
     names["engine"].dispose()
     assert capsys.readouterr().out == "b is a duplicate of a\n"
     seen: dict[str, Any] = {}

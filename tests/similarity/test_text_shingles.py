@@ -147,7 +147,7 @@ def test_windows_longer_than_a_segment(backend: Backend, base: str) -> None:
 @every_base
 @pytest.mark.parametrize("scheme", ["char", "word", "sentence"])
 def test_document_shorter_than_a_shingle_is_one_shingle(backend: Backend, base: str, scheme: str) -> None:
-    rules = Rules(scheme, 1000, "unicode", base)
+    rules = Rules(scheme, 128, "unicode", base)
     text = "Zürich am See. Und noch ein Satz."
     assert ids_of(text, rules, backend) == expected_ids(text, rules)
     assert len(ids_of(text, rules, backend)) == 1
