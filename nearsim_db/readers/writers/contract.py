@@ -26,5 +26,5 @@ class RecordWriter(ABC):
         return
 
     def abandon(self) -> None:
-        """Release what the writer holds, and write no more."""
+        """Release what the writer holds; nothing is written after it."""
         return
