@@ -21,13 +21,13 @@ _ROWS_PER_SLICE = 5_000
 
 def publish_all(engine: Engine, leaves: Leaves, lease_id: int, progress: Progress) -> None:
     """Publish all events of a promoted generation, together with other workers."""
-    settle(engine, leaves, lease_id, {"tell": partial(publish_batch, engine, leaves, lease_id)}, progress)
+    settle(engine, leaves, lease_id, {"publish": partial(publish_batch, engine, leaves, lease_id)}, progress)
 
 
 def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
     """Publish one slice of a promoted generation; return 0 if nothing is queued or another process publishes."""
     with engine.connect() as connection:
-        batches = queue.take(connection, leaves, "tell", lease_id, 1)
+        batches = queue.take(connection, leaves, "publish", lease_id, 1)
         connection.commit()
         for _ in batches:
             try:
@@ -37,7 +37,7 @@ def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
                 if is_transient(error):
                     raise
                 reason = f"{type(error).__name__}: {error}"
-                queue.fail(connection, leaves, "tell", lease_id, [WHOLE], reason)
+                queue.fail(connection, leaves, "publish", lease_id, [WHOLE], reason)
                 connection.commit()
     return len(batches)
 
@@ -48,9 +48,9 @@ def publish_promotion_batch(connection: Connection, leaves: Leaves, lease_id: in
     take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
     # The same lock order as a promotion: the generation, its work, then EVENT.
     events.lock_generation(connection, leaves)
-    if queue.lock_work(connection, leaves, "tell", lease_id, WHOLE):
+    if queue.lock_work(connection, leaves, "publish", lease_id, WHOLE):
         if events.publish_promotion_batch(connection, leaves, _ROWS_PER_SLICE):
-            queue.continue_later(connection, leaves, "tell", lease_id, WHOLE, 0)
+            queue.continue_later(connection, leaves, "publish", lease_id, WHOLE, 0)
         else:
-            queue.finish(connection, leaves, "tell", lease_id, [WHOLE])
+            queue.finish(connection, leaves, "publish", lease_id, [WHOLE])
     connection.commit()

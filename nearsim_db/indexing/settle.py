@@ -25,7 +25,7 @@ _PROGRESS_STEPS = {
     "search": "search",
     "anchor": "search",
     "link": "clusters",
-    "tell": "events",
+    "publish": "events",
 }
 
 

@@ -37,7 +37,7 @@ _BATCH_SIZES: dict[Stage, int] = {
     "search": 500,
     "anchor": 16,
     "link": 2_000,
-    "tell": 1,
+    "publish": 1,
 }
 
 
@@ -228,5 +228,5 @@ _STAGE_WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]]
     "search": _search,
     "anchor": _search_full_buckets,
     "link": _update_clusters,
-    "tell": _publish,
+    "publish": _publish,
 }

@@ -44,7 +44,7 @@ class QueuedWork:
                 break
             if context is not None:
                 done |= self._work(context, stage) > 0
-            elif stage == "tell":
+            elif stage == "publish":
                 done |= promotion_events.publish_batch(scope.engine, Leaves(id), self._lease.lease_id) > 0
             else:
                 continue

@@ -22,7 +22,7 @@ from tests.search.test_events import RULES, alike, at_work, unlike, write_often
 
 LIVE = "UPDATE nearsim.generation SET state = 'live' WHERE generation_id = 1"
 RETIRED = "UPDATE nearsim.generation SET state = 'retired' WHERE generation_id = 1"
-TO_TELL = "SELECT count(*) > 0 FROM nearsim.work WHERE stage = 'tell'"
+TO_PUBLISH = "SELECT count(*) > 0 FROM nearsim.work WHERE stage = 'publish'"
 ALIKE = "one two three four five six"
 
 
@@ -60,7 +60,7 @@ def test_changes_between_batches_are_published_once(
             reading.execute(state)
             watcher.catch_up()
         assert watcher.state == State()
-        while ask(reading, TO_TELL):
+        while ask(reading, TO_PUBLISH):
             scramble(writing, rng)
             before = rng.random() < 0.5
             if before:
@@ -91,7 +91,7 @@ def test_processes_killed_between_batches_publish_nothing_twice(
         with index.database.lease() as lease_id:
             promotion_events.publish_batch(engine, leaves, lease_id)
         watcher.catch_up()
-        told = watcher.consumer.last
+        before = watcher.consumer.last
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt
@@ -100,19 +100,19 @@ def test_processes_killed_between_batches_publish_nothing_twice(
             patch.setattr(queue, "continue_later", die)
             with pytest.raises(KeyboardInterrupt):
                 promotion_events.publish_batch(engine, leaves, lease_id)
-        # Another takes it over while the first is about to tell.
+        # Another takes it over while the first is about to publish.
         lost = leases.open_lease(holding, "lost")
-        queue.take(holding, leaves, "tell", lost, 1)
-        queue.take(holding, leaves, "tell", lost, 1)
+        queue.take(holding, leaves, "publish", lost, 1)
+        queue.take(holding, leaves, "publish", lost, 1)
         leases.close_lease(holding, lost)
         holding.commit()
         promotion_events.publish_promotion_batch(holding, leaves, lost)
         watcher.catch_up()
-        assert watcher.consumer.last == told
+        assert watcher.consumer.last == before
         index.build()
         watcher.catch_up()
         assert len(watcher.consumer.pairs) == 5
-        assert not ask(reading, TO_TELL)
+        assert not ask(reading, TO_PUBLISH)
 
 
 @pytest.mark.usefixtures("slices")
@@ -136,10 +136,10 @@ def test_promotion_writes_two_events(index: Index, database_url: str) -> None:
             index.build()
             watcher.catch_up()
             assert watcher.state.pairs and watcher.state == snapshot(reading, generation.generation_id)
-        # Taken back and promoted in full, nothing is left to be told.
+        # Taken back and promoted in full, nothing is left to be published.
         watcher.generation_id = made.generation_id
         reindex.rollback()
-        assert not ask(reading, TO_TELL)
+        assert not ask(reading, TO_PUBLISH)
         watcher.catch_up()
 
 
@@ -150,7 +150,7 @@ def test_changes_committed_during_promotion_are_published(index: Index, database
         watcher = Watcher(index.database, reading)
         reading.execute(RETIRED)
         change(writing, INSERT_PAIR, "_1", 1, 2, 0.5)
-        # It has made sure from here on that it need not tell.
+        # It has made sure from here on that it need not publish.
         writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
         promoting = Thread(target=reading.execute, args=(LIVE,))
         promoting.start()

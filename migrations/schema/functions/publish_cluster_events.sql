@@ -9,7 +9,7 @@ RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off AS $$
 DECLARE
-    told bigint;
+    published bigint;
     through bigint;
 BEGIN
     SELECT coalesce(published_left_id - CAST(published_right_id < 9223372036854775807 AS integer), 9223372036854775807) INTO through
@@ -105,8 +105,8 @@ BEGIN
     SELECT publish_cluster_events.collection_id, publish_cluster_events.profile_id, publish_cluster_events.generation_id,
         said.kind, said.cluster_id, said.survivor_id, said.ids, said.survivors
     FROM said ORDER BY said.rank, said.cluster_id;
-    GET DIAGNOSTICS told = ROW_COUNT;
-    RETURN told;
+    GET DIAGNOSTICS published = ROW_COUNT;
+    RETURN published;
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_cluster_events(integer, integer, integer, bigint) IS

@@ -7,7 +7,7 @@ CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id in
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
-    told bigint;
+    published bigint;
     through record;
 BEGIN
     SELECT generation.published_left_id AS left_id, generation.published_right_id AS right_id INTO through
@@ -27,8 +27,8 @@ BEGIN
             AND draft.kind = 'pairs_after'
             AND ((pair.left_id, pair.right_id) <= (through.left_id, through.right_id) OR through.left_id IS NULL)
         ORDER BY pair.left_id, pair.right_id;
-        GET DIAGNOSTICS told = ROW_COUNT;
-        RETURN told;
+        GET DIAGNOSTICS published = ROW_COUNT;
+        RETURN published;
     END IF;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity)
     WITH step AS (
@@ -52,8 +52,8 @@ BEGIN
     ) AS said (kind, is_so)
     WHERE said.is_so
     ORDER BY said.kind DESC, net.left_id, net.right_id;
-    GET DIAGNOSTICS told = ROW_COUNT;
-    RETURN told;
+    GET DIAGNOSTICS published = ROW_COUNT;
+    RETURN published;
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_pair_events(integer, integer, integer, bigint) IS

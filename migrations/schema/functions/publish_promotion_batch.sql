@@ -27,7 +27,7 @@ BEGIN
             (SELECT head_id, doc_id, 1
             FROM nearsim_index.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
             ORDER BY first_id, second_id LIMIT $6
-        ), told AS (
+        ), published AS (
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity,
                 cluster_id, survivor_id)
             SELECT $1, $2, $3, CASE WHEN survivor_id IS NULL THEN 'pair_found' ELSE 'cluster_formed' END,
@@ -47,21 +47,21 @@ BEGIN
             RETURNING event_id, coalesce(left_id, cluster_id) AS first_id,
                 coalesce(right_id, 9223372036854775807) AS second_id
         )
-        SELECT count(*) OVER () AS told, first_id, second_id FROM told ORDER BY event_id DESC LIMIT 1
+        SELECT count(*) OVER () AS published, first_id, second_id FROM published ORDER BY event_id DESC LIMIT 1
         $slice$,
         'similar_pair_' || generation_id, 'signature_' || generation_id, 'cluster_member_' || generation_id)
     INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most;
-    IF last.told = most THEN
+    IF last.published = most THEN
         UPDATE nearsim.generation SET published_left_id = last.first_id, published_right_id = last.second_id
         WHERE generation.generation_id = publish_promotion_batch.generation_id;
     ELSE
         UPDATE nearsim.generation SET published_left_id = NULL, published_right_id = NULL
         WHERE generation.generation_id = publish_promotion_batch.generation_id;
     END IF;
-    IF last.told > 0 THEN
+    IF last.published > 0 THEN
         PERFORM pg_notify('nearsim', '');
     END IF;
-    RETURN coalesce(last.told = most, false);
+    RETURN coalesce(last.published = most, false);
 END
 $$;
 COMMENT ON FUNCTION nearsim.publish_promotion_batch(integer, bigint) IS

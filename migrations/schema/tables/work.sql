@@ -12,7 +12,7 @@ CREATE TABLE nearsim.work (
     error text,
     set_aside_at timestamptz,
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
-    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'tell'))
+    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish'))
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0;
 CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
@@ -23,7 +23,7 @@ COMMENT ON TABLE nearsim.work IS 'Work queue of a generation: sign, search and l
 COMMENT ON COLUMN nearsim.work.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index';
 COMMENT ON COLUMN nearsim.work.stage IS
-    'sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or tell (publish events after promotion)';
+    'sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or publish (events after promotion)';
 COMMENT ON COLUMN nearsim.work.queued_at IS 'When it was queued';
 COMMENT ON COLUMN nearsim.work.due_at IS 'Earliest start';
 COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL if it waits';

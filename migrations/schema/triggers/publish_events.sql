@@ -6,7 +6,7 @@ CREATE FUNCTION nearsim.publish_events() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     given record;
-    told bigint := 0;
+    published bigint := 0;
 BEGIN
     IF NOT EXISTS (SELECT FROM nearsim.pending_event AS draft WHERE draft.pending_id = NEW.pending_id) THEN
         RETURN NULL;
@@ -46,25 +46,25 @@ BEGIN
         IF given.turn = 'not_live' THEN
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind)
             VALUES (given.collection_id, given.profile_id, given.generation_id, 'generation_gone');
-            told := told + 1;
+            published := published + 1;
         END IF;
         IF given.turn IS NOT NULL AND given.is_live THEN
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind)
             VALUES (given.collection_id, given.profile_id, given.generation_id, 'generation_live');
-            told := told + 1;
+            published := published + 1;
         ELSIF given.turn IS NULL THEN
             IF given.changes_pairs THEN
-                told := told
+                published := published
                     + nearsim.publish_pair_events(given.collection_id, given.profile_id, given.generation_id, NEW.pending_id);
             END IF;
             IF given.changes_clusters THEN
-                told := told
+                published := published
                     + nearsim.publish_cluster_events(given.collection_id, given.profile_id, given.generation_id, NEW.pending_id);
             END IF;
         END IF;
     END LOOP;
     DELETE FROM nearsim.pending_event AS draft WHERE draft.pending_id >= NEW.pending_id;
-    IF told > 0 THEN
+    IF published > 0 THEN
         PERFORM pg_notify('nearsim', '');
     END IF;
     RETURN NULL;

@@ -29,7 +29,7 @@ class Stage(StrEnum):
     SEARCH = "search"
     ANCHOR = "anchor"
     LINK = "link"
-    TELL = "tell"
+    PUBLISH = "publish"
 
 
 Ids = Annotated[

@@ -43,7 +43,7 @@ WITH oldest AS MATERIALIZED (
 SELECT count(*) FROM expired
 
 -- name: purge_events
--- Delete events that tell the similarity of purged documents. Events are kept for a few days only: no index on
+-- Delete events with the similarity of purged documents. Events are kept for a few days only: no index on
 -- documents.
 DELETE FROM nearsim.event
 WHERE collection_id = %(collection_id)s AND kind = 'pair_found' AND NOT pruned

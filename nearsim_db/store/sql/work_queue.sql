@@ -274,7 +274,7 @@ WITH chosen AS MATERIALIZED (
     JOIN nearsim.collection USING (collection_id)
     JOIN nearsim.work USING (generation_id)
     LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
-    WHERE work.attempts > 0 AND work.lease_id IS NULL AND work.stage <> 'tell'
+    WHERE work.attempts > 0 AND work.lease_id IS NULL AND work.stage <> 'publish'
         AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
         AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
     ORDER BY work.generation_id, work.stage, work.doc_id

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Stage = Literal["compare", "sign", "search", "anchor", "link", "tell"]
+Stage = Literal["compare", "sign", "search", "anchor", "link", "publish"]
 STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which each queues work for the next
 
 WHOLE = 0  # the doc_id of work on a whole generation

@@ -49,7 +49,7 @@ work = Table(
         nullable=False,
         comment=(
             "sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all "
-            "documents) or tell (publish events after promotion)"
+            "documents) or publish (events after promotion)"
         ),
     ),
     timestamp_column("queued_at", "When it was queued"),
@@ -84,7 +84,7 @@ work = Table(
     ),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
     CheckConstraint(
-        "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'tell')", name="work_stage_known"
+        "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')", name="work_stage_known"
     ),
     Index("work_not_tried", "generation_id", "stage", "doc_id", postgresql_where=text("attempts = 0")),
     Index(
