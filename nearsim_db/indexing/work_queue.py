@@ -159,6 +159,8 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
 def _store_pairs(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
     """Store pairs, extend the clusters by them, and record the step counts."""
     _requeue_stale(connection, context)
+    if any(len(batch.left) for batch in verified):
+        steps.lock_clusters(connection, context)
     stored = 0
     for batch in verified:
         fresh = pairs.store_pairs(connection, context.leaves, batch)

@@ -96,3 +96,18 @@ class VerifiedPairs:
     distance: NDArray[np.float64] | None
     left_digests: Sequence[UUID]
     right_digests: Sequence[UUID]
+
+    def take(self, places: NDArray[np.int64]) -> "VerifiedPairs":
+        """Return the pairs at some places, in their order."""
+        return VerifiedPairs(
+            self.left[places],
+            self.right[places],
+            self.shared_bands[places],
+            self.estimate[places],
+            self.similarity[places],
+            None if self.intersection is None else self.intersection[places],
+            None if self.union is None else self.union[places],
+            None if self.distance is None else self.distance[places],
+            [self.left_digests[place] for place in places.tolist()],
+            [self.right_digests[place] for place in places.tolist()],
+        )

@@ -147,21 +147,27 @@ def stream_links(
 def look_up_candidates(
     connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], Ids]:
-    """Return the anchors in the buckets of some heads, as (m, 2) int64 of (head, anchor).
+    """Return the anchors in the buckets of some heads, as (m, 2) int64 of (head, anchor), with repetitions.
 
     Also returns the heads that are anchors of buckets over the limit, which have to search these buckets.
     """
-    parameters = {
-        "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
-        "bucket_limit": bucket_limit,
-    }
+    hashes, heads = to_bigint(keys.reshape(-1)), np.repeat(doc_ids, keys.shape[1])
+    order = np.argsort(hashes)  # neighbours are in the same pages of the index
+    hashes, heads = hashes[order], heads[order]
+    parameters = {"doc_ids": packed(heads), "bucket_hashes": packed(hashes), "bucket_limit": bucket_limit}
     command = statement("look_up_candidates", leaves)
     rows = fetch_rows(connection, command, parameters, binary=True, prepare=True)
-    found = np.array(rows, np.int64).reshape(-1, 3)
-    beyond = found[:, 2] > 0
-    wide = found[beyond & (found[:, 1] > found[:, 0]), 0]
-    return found[~beyond & (found[:, 0] != found[:, 1]), :2], np.unique(wide)
+    if not rows:
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    places, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
+    amounts = np.fromiter(map(len, members), np.int64, len(rows)) // _ID_BYTES
+    found = np.frombuffer(b"".join(members), ">i8").astype(np.int64)
+    heads = np.repeat(heads[list(places)], amounts)
+    beyond = np.zeros(len(found), bool)
+    if bucket_limit:
+        beyond[np.cumsum(amounts)[amounts > bucket_limit] - 1] = True
+    linked = ~beyond & (found != heads)
+    return np.stack((heads[linked], found[linked]), axis=1), np.unique(heads[beyond & (found > heads)])
 
 
 def look_up_members(

@@ -12,7 +12,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.copying import Column, copy_columns
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_rows
+from nearsim_db.store.driver.rows import fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
 Row = TypeVar("Row")
@@ -23,33 +23,43 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
 
     The heads are locked until the transaction ends.
     """
-    kept = _lock_heads(connection, leaves, pairs)
-    if not kept.any():
-        return np.zeros((0, 2), np.int64)
-    parameters = {
-        "left_ids": packed(pairs.left[kept]),
-        "right_ids": packed(pairs.right[kept]),
-        "shared_bands": packed(pairs.shared_bands[kept].astype(np.int16)),
-        "estimates": packed(pairs.estimate[kept].astype(np.float32)),
-        "similarities": packed(pairs.similarity[kept]),
-        "intersections": None
-        if pairs.intersection is None
-        else packed(pairs.intersection[kept].astype(np.int32)),
-        "unions": None if pairs.union is None else packed(pairs.union[kept].astype(np.int32)),
-        "distances": None if pairs.distance is None else packed(pairs.distance[kept]),
-    }
-    try:
-        with connection.begin_nested():
-            rows = fetch_rows(connection, statement("insert_new_pairs", leaves), parameters, binary=True)
-    except UniqueViolation:  # another session inserted one of them at the same time
-        rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
-    return np.array(rows, np.int64).reshape(-1, 2)
+    fresh = _lock_heads(connection, leaves, pairs) & ~_are_stored(connection, leaves, pairs)
+    in_key_order = np.lexsort((pairs.right, pairs.left))
+    return _insert(connection, leaves, pairs.take(in_key_order[fresh[in_key_order]]))
 
 
 def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> None:
     """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
-    if not len(pairs.left):
-        return
+    _insert(connection, leaves, pairs)
+
+
+def _are_stored(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
+    """Return a mask of the pairs that are stored."""
+    stored = np.zeros(len(pairs.left), bool)
+    if len(stored):
+        parameters = {"left_ids": packed(pairs.left), "right_ids": packed(pairs.right)}
+        stored[fetch_values(connection, statement("find_stored_pairs", leaves), parameters)] = True
+    return stored
+
+
+def _insert(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:
+    """Load pairs in their order; return the new ones, (m, 2)."""
+    columns = _columns(pairs)
+    try:
+        if len(pairs.left):
+            with connection.begin_nested():
+                copy_columns(driver(connection), leaves.table("similar_pair"), columns)
+    except UniqueViolation:  # another session inserted one of them at the same time
+        parameters = dict.fromkeys(("intersection_size", "union_size", "distance")) | {
+            name: packed(values) for name, values in columns
+        }
+        rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
+        return np.array(rows, np.int64).reshape(-1, 2)
+    return np.stack((pairs.left, pairs.right), axis=1)
+
+
+def _columns(pairs: VerifiedPairs) -> list[Column]:
+    """Return the columns that the metric defines."""
     columns: list[Column] = [
         ("left_id", pairs.left),
         ("right_id", pairs.right),
@@ -62,11 +72,7 @@ def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> 
         columns.append(("union_size", pairs.union.astype(np.int32)))
     if pairs.distance is not None:
         columns.append(("distance", pairs.distance))
-    try:
-        with connection.begin_nested():
-            copy_columns(driver(connection), leaves.table("similar_pair"), columns)
-    except UniqueViolation:  # a purge has removed an anchor since the slices were planned
-        store_pairs(connection, leaves, pairs)
+    return columns
 
 
 def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:

@@ -120,14 +120,14 @@ def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:
 
 
 _ONE_PAIR = {
-    "left_ids": [1],
-    "right_ids": [2],
+    "left_id": [1],
+    "right_id": [2],
     "shared_bands": [1],
-    "estimates": [0.5],
-    "similarities": [0.5],
-    "intersections": None,
-    "unions": None,
-    "distances": [1.0],
+    "estimate": [0.5],
+    "similarity": [0.5],
+    "intersection_size": None,
+    "union_size": None,
+    "distance": [1.0],
 }
 
 

@@ -34,17 +34,26 @@ def rebuild_clusters(connection: Connection, context: Context) -> None:
     clusters.replace_members(connection, context.leaves, stored, ties.clusters(ties.all()))
 
 
+def lock_clusters(connection: Connection, context: Context) -> None:
+    """Lock the clusters before pairs are stored that extend them, so that no other session stores the same pairs."""
+    if _are_extended(context):
+        take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
+
+
+def _are_extended(context: Context) -> bool:
+    rules = context.encoder.profile.recipe.cluster
+    return rules.linkage == "connected" and rules.numbers_differ == "link"
+
+
 def extend_clusters(connection: Connection, context: Context, edges: Ids) -> None:
-    """Extend the clusters by pairs that this transaction stored: (m, 2) int64 of heads.
+    """Extend the locked clusters by pairs that this transaction stored: (m, 2) int64 of heads.
 
     If a new pair may split a cluster, or tie only some twins of its heads, its ends are queued for link instead.
     """
     if not len(edges):
         return
-    rules = context.encoder.profile.recipe.cluster
     remaining = np.unique(edges)
-    if rules.linkage == "connected" and rules.numbers_differ == "link":
-        take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
+    if _are_extended(context):
         remaining = _ClusterUpdate(connection, context).add(edges)
     queue.queue_work(connection, context.leaves, "link", remaining)
 

@@ -28,7 +28,16 @@ def search_candidates(
     found, anchors = bands.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
     )
-    return np.unique(np.sort(found, axis=1), axis=0), anchors
+    return _distinct(np.sort(found, axis=1)), anchors
+
+
+def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the distinct rows of (m, 2), sorted; several times faster than `np.unique` on an axis."""
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    distinct: NDArray[np.int64] = rows[first]
+    return distinct
 
 
 def search_full_buckets(

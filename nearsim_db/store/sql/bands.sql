@@ -40,18 +40,20 @@ WHERE place > 1
 ORDER BY bucket_hash, doc_id
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded: the anchors of each bucket and, if there are more members, one of
--- them (marked), from which an anchor learns that it has to search the bucket. Index-only. Relies on the index on
+-- The candidate relation for some heads, bounded: by place of the query, the anchors of its bucket and, if there are more
+-- members, one of them, from which an anchor learns that it has to search the bucket; eight bytes a doc_id, joined in
+-- doc_id order. Most buckets have no other member, which one probe finds. Index-only. Relies on the index on
 -- (bucket_hash, doc_id).
-SELECT DISTINCT query.doc_id, found.doc_id,
-    CAST(%(bucket_limit)s > 0 AND found.place > %(bucket_limit)s AS integer)
-FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS query (doc_id, bucket_hash)
+SELECT query.place - 1, found.members
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
+    AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
-    SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM (
+    SELECT string_agg(int8send(doc_id), NULL) AS members FROM (
         SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
 ) AS found
+WHERE EXISTS (SELECT FROM {band} WHERE bucket_hash = query.bucket_hash AND doc_id <> query.doc_id OFFSET 0)
 
 -- name: look_up_members
 -- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order; look_up_candidates

@@ -6,32 +6,23 @@ INSERT INTO {similar_pair}
     (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
 SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
 FROM unnest(
-    CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
-    CAST(%(estimates)s AS real[]), CAST(%(similarities)s AS double precision[]), CAST(%(intersections)s AS integer[]),
-    CAST(%(unions)s AS integer[]), CAST(%(distances)s AS double precision[])
+    CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
+    CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
+    CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[])
 ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
 ORDER BY left_id, right_id
 ON CONFLICT (left_id, right_id) DO NOTHING
 RETURNING left_id, right_id
 
--- name: insert_new_pairs
--- store_pairs for pairs that no other session inserts meanwhile: without ON CONFLICT, which writes each row twice to
--- the write-ahead log. Each is looked up by key, however many are stored. Relies on the key.
-INSERT INTO {similar_pair}
-    (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
-SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
-FROM unnest(
-    CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
-    CAST(%(estimates)s AS real[]), CAST(%(similarities)s AS double precision[]), CAST(%(intersections)s AS integer[]),
-    CAST(%(unions)s AS integer[]), CAST(%(distances)s AS double precision[])
-) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
-LEFT JOIN LATERAL (
-    SELECT true AS is_stored FROM {similar_pair} AS pair
+-- name: find_stored_pairs
+-- Places of those of some pairs that are stored. Each is looked up by key, however many are stored. Relies on the key.
+SELECT found.place - 1
+FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
+    AS found (left_id, right_id, place)
+CROSS JOIN LATERAL (
+    SELECT FROM {similar_pair} AS pair
     WHERE pair.left_id = found.left_id AND pair.right_id = found.right_id LIMIT 1
-) AS known ON true
-WHERE known.is_stored IS NULL
-ORDER BY left_id, right_id
-RETURNING left_id, right_id
+) AS known
 
 -- name: lock_heads
 -- Lock heads among some documents until commit, in doc_id order, and return their digests. Relies on the leaf's key.

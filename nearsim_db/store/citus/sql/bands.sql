@@ -21,14 +21,15 @@ WHERE place > 1
 -- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
 -- in each bucket is pushed down because all rows of a bucket are on one shard; the outer one, which this needs, is none.
 -- Index-only. Relies on the index on (bucket_hash, doc_id).
-SELECT DISTINCT query.doc_id, found.doc_id,
-    CAST(%(bucket_limit)s > 0 AND found.place > %(bucket_limit)s AS integer)
-FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS query (doc_id, bucket_hash)
+SELECT query.place - 1, found.members
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
+    AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
-    SELECT doc_id, row_number() OVER (PARTITION BY bucket_hash ORDER BY doc_id) AS place FROM (
+    SELECT bucket_hash, string_agg(int8send(doc_id), NULL ORDER BY doc_id) AS members FROM (
         SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
+    GROUP BY bucket_hash HAVING bool_or(doc_id <> query.doc_id)
 ) AS found
 LIMIT 9223372036854775807
 
