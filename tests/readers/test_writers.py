@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.readers.writers.compressed import compressed
 from nearsim_db.readers.writers.export_schema import export_schema
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
 from nearsim_db.readers.writers.opened import open_writer
@@ -62,6 +64,25 @@ def test_json_is_read_back(records: list[Record], compression: str) -> None:
     lines = written(records, Encoding(JSONL, compression)).decode()
     assert [json.loads(line) for line in lines.split("\n")[:-1]] == records
     assert json.loads(written(records, Encoding(JSON, compression))) == records
+
+
+@pytest.mark.parametrize("library", ["isal", "zlib"])
+def test_gzip_of_either_library_is_read_back_and_is_the_same_each_time(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if library == "isal":
+        pytest.importorskip("isal")
+    else:
+        monkeypatch.setitem(sys.modules, "isal", None)
+        monkeypatch.setitem(sys.modules, "isal.igzip", None)
+    lines = [b'{"n":%d}\n' % number for number in range(20_000)]
+    files = []
+    for _ in range(2):
+        files.append(packed := io.BytesIO())
+        with compressed(packed, ".gz") as stream:
+            stream.writelines(lines)
+    assert gzip.decompress(files[0].getvalue()) == b"".join(lines)
+    assert files[0].getvalue() == files[1].getvalue()
 
 
 @examples(50)
