@@ -40,6 +40,8 @@ def build(
         "clusters": leader.cluster,
     }
     names = [*stages, "done"]
+    with engine.connect(autocommit=True) as connection:
+        partitions.analyze_refilled(connection)
     for name in names[names.index(generation.stage) : -1]:
         with _timed(engine, context, name):
             stages[name]()

@@ -12,7 +12,7 @@ from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import generation_rows, generations
+from nearsim_db.store import generation_rows, generations, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
@@ -48,6 +48,8 @@ class CatchUp:
                 elif generation.state in MAINTAINED:
                     with self.skip_irreproducible():
                         self.catch_up(generation)
+            with self._database.engine.connect(autocommit=True) as connection:
+                partitions.analyze_refilled(connection)
 
     def _dispatch_and_build(self, collection_id: CollectionId) -> list[Generation]:
         """Dispatch changes, but only after first builds, which discard the changes that they have indexed."""

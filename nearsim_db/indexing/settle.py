@@ -8,6 +8,7 @@ from functools import partial
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import Progress
+from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.statements import Leaves
@@ -90,3 +91,4 @@ class _Stage:
     def _vacuum(self) -> None:
         with self.engine.connect(autocommit=True) as connection:
             queue.vacuum_work(connection)
+            partitions.analyze_refilled(connection)

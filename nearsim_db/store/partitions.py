@@ -6,7 +6,7 @@ from psycopg import sql
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import autocommitting, corruption_message, driver
-from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
 
 _ANALYZE_ONLY_SINCE = 18_00_00
@@ -102,6 +102,16 @@ def analyze_if_stale(connection: Connection) -> None:
     """Update planner statistics once generations have doubled since; the connection must be in autocommit."""
     if fetch_value(connection, statement("has_stale_statistics")):
         analyze_parents(connection)
+    analyze_refilled(connection)
+
+
+def analyze_refilled(connection: Connection) -> None:
+    """Update planner statistics of tables that were filled again after they were analyzed almost empty.
+
+    The connection must be in autocommit.
+    """
+    for names in fetch_rows(connection, statement("list_stale_tables")):
+        autocommitting(connection).execute(statement("analyze_table", table=sql.Identifier(*names)))
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:

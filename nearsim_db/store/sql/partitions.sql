@@ -106,6 +106,20 @@ SELECT EXISTS (
     GROUP BY parent.oid
     HAVING sum(greatest(leaf.reltuples, 0)) > 2 * greatest(parent.reltuples, 0))
 
+-- name: list_stale_tables
+-- Tables of documents and of generations whose last ANALYZE or VACUUM found nearly nothing on their pages, and that
+-- have changed since: any plan would expect them empty. Those that the user may analyze. Catalog only.
+SELECT pg_namespace.nspname, pg_class.relname
+FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('document', 'event'))
+    AND relkind = 'r' AND reltuples >= 0 AND reltuples < relpages
+    AND pg_catalog.pg_stat_get_mod_since_analyze(pg_class.oid) > 1000 + 10 * reltuples
+    AND pg_catalog.pg_has_role(relowner, 'USAGE')
+
+-- name: analyze_table
+-- Planner statistics of one table; a locked one is skipped.
+ANALYZE (SKIP_LOCKED) {table}
+
 -- name: read_leaf_bytes
 -- Size of tables with indexes and TOAST as of their last VACUUM; measuring it would wait for a running load. Missing
 -- tables count 0. Catalog only.
