@@ -35,6 +35,8 @@ class NearsimError(Exception):
 class RecipeError(NearsimError):
     """A recipe has an unknown key or a value out of range."""
 
+    exit_code = 2
+
 
 class InputError(NearsimError):
     """A file or a record cannot be read. If this ended an ingest, `summary` covers the records before."""

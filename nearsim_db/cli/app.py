@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from nearsim_db.cli.common_options import add_common_options
 from nearsim_db.cli.failures import Commands
-from nearsim_db.cli.formats import add_json_option
 
 _INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
 _MARKUP: Literal["markdown"] = "markdown"
@@ -153,7 +153,7 @@ def _make(name: str) -> Any:
     else:
         parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(found)
     command = typer.main.get_group(parent).commands[name]
-    add_json_option(command)
+    add_common_options(command)
     return command
 
 
@@ -163,7 +163,7 @@ app = typer.Typer(
     rich_markup_mode=_MARKUP,
     pretty_exceptions_enable=False,
     help="Find near-duplicate documents with PostgreSQL: ingest files, then query pairs and clusters.",
-    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted (Ctrl-C), 3 found: duplicates (check"
+    epilog="Exit codes: 0 ok, 1 error, 2 wrong usage or recipe, 130 interrupted (Ctrl-C), 3 found: duplicates (check"
     " --exit-code), errors in the index (verify-index), more changes than --max-... allows (reindex diff, promote)."
     " Without NEARSIM_DATABASE_URL an embedded PostgreSQL is used, with its data under NEARSIM_HOME.",
 )

@@ -1,12 +1,12 @@
 """Collections and profiles that are named by an argument or by an option."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-from nearsim_db.cli import completion
+from nearsim_db.cli import completion, options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.options import COLLECTION_VARIABLE, PROFILE_VARIABLE
 
 _ARGUMENT = "nearsim.argument"
 
@@ -34,50 +34,26 @@ def argument_or_option(
     return argument
 
 
-ProfileArgument = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.profiles,
-        metavar="[PROFILE]",
+def _argument(name: str, completed: Callable[..., object]) -> Any:
+    """Return the argument that may be given instead of the option --NAME."""
+    return typer.Argument(
+        autocompletion=completed,
+        metavar=f"[{name.upper()}]",
         is_eager=True,
         callback=_note_argument,
-        help="The same as --profile.",
+        help=f"The same as --{name}.",
         show_default=False,
-    ),
-]
+    )
+
+
+ProfileArgument = Annotated[str | None, _argument("profile", completion.profiles)]
 ProfileOrArgument = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        "-p",
-        autocompletion=completion.profiles,
-        metavar="NAME",
-        envvar=PROFILE_VARIABLE,
-        callback=argument_or_option,
-        help="Profile to use; required if there are several and none is named default.",
-    ),
+    str | None, options.profile_option(options.CHOSEN_PROFILE, callback=argument_or_option)
 ]
-CollectionArgument = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.collections,
-        metavar="[COLLECTION]",
-        is_eager=True,
-        callback=_note_argument,
-        help="The same as --collection.",
-        show_default=False,
-    ),
-]
+CollectionArgument = Annotated[str | None, _argument("collection", completion.collections)]
 CollectionOrArgument = Annotated[
     str | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        autocompletion=completion.collections,
-        metavar="NAME",
-        envvar=COLLECTION_VARIABLE,
-        callback=argument_or_option,
-        help="Collection that is attached to a table.",
-        show_default=False,
+    options.collection_option(
+        "Collection that is attached to a table.", callback=argument_or_option, show_default=False
     ),
 ]

@@ -1,17 +1,16 @@
-"""Output formats: --format on every command, --json as its short form, and the suffix of --output."""
+"""Output formats: --format, and the suffix of --output."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperOption
 
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.records import STANDARD_OUTPUT
 
-_JSON_IS_GIVEN = "nearsim.json"
+JSON_GIVEN, OUTPUT, QUIET = "nearsim.json", "nearsim.output", "nearsim.quiet"
 
 
 class Format(StrEnum):
@@ -29,14 +28,31 @@ class Format(StrEnum):
         return self is not Format.TABLE
 
 
-def _resolved(context: typer.Context, value: Any) -> Any:
-    """Return the value of --format, json if --json is given instead; refuse both if they differ."""
-    if not context.meta.get(_JSON_IS_GIVEN):
-        return value
-    source = context.get_parameter_source("format")
-    if source is not None and source.name == "COMMANDLINE" and value != Format.JSON:
-        raise UsageError(f"--json cannot be combined with --format {value}")
-    return Format.JSON
+def _is_typed(context: typer.Context, parameter: str) -> bool:
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def resolved(context: typer.Context, value: Any) -> Any:
+    """Return the value of --format, otherwise json if --json is given, otherwise the format of the suffix of --output.
+
+    Raises UsageError if --json and --format differ, and for a suffix that is none of a format.
+    """
+    is_typed = _is_typed(context, "format")
+    if context.meta.get(JSON_GIVEN):
+        if is_typed and value != Format.JSON:
+            raise UsageError(f"--json cannot be combined with --format {value}")
+        return Format.JSON
+    output: Path | None = context.meta.get(OUTPUT)
+    takes_value = is_typed or output in (None, STANDARD_OUTPUT) or is_toml(context, value=False)
+    return value if takes_value else chosen_format(None, output)
+
+
+def is_toml(context: typer.Context, value: bool) -> bool:
+    """Return --toml, true also if --output of a command that has it ends in .toml."""
+    output: Path | None = context.meta.get(OUTPUT)
+    has_option = any("--toml" in one.opts for one in context.command.params)
+    return value or (has_option and output is not None and output.suffix.lower() == ".toml")
 
 
 _KINDS = "table for people, json for one JSON document, jsonl or csv for a line per row"
@@ -44,20 +60,20 @@ AnswerFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        callback=_resolved,
+        callback=resolved,
         help=f"Output format: {_KINDS}; csv puts an apostrophe before text that a spreadsheet would run as a formula, "
         "csv-exact does not. [default: by the suffix of --output, otherwise table]",
         show_default=False,
     ),
 ]
 ResultFormat = Annotated[
-    Format, typer.Option("--format", callback=_resolved, help=f"Output format: {_KINDS}.")
+    Format, typer.Option("--format", callback=resolved, help=f"Output format: {_KINDS}.")
 ]
 FileFormatOption = Annotated[
     FileFormat | None,
     typer.Option(
         "--format",
-        callback=_resolved,
+        callback=resolved,
         help="Format of the file if its suffix names none; csv puts an apostrophe before text that a spreadsheet would "
         "run as a formula, csv-exact does not.",
         show_default=False,
@@ -69,37 +85,9 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Output file (.jsonl, .ndjson, .csv, .json; any suffix with --format) instead of standard output.",
+        help="Output file (.jsonl, .ndjson, .csv, .json, .txt; any suffix with --format) instead of standard output.",
     ),
 ]
-
-
-def add_json_option(command: Any) -> None:
-    """Add --json, short for --format json, to a command that has --format, or to the commands of a group."""
-    for one in _commands_of(command):
-        names = [parameter.name for parameter in one.params]
-        if "format" in names:
-            one.params.insert(names.index("format") + 1, _json_option())
-
-
-def _commands_of(command: Any) -> Iterator[Any]:
-    yield command
-    for one in getattr(command, "commands", {}).values():
-        yield from _commands_of(one)
-
-
-def _json_option() -> TyperOption:
-    def note(context: Any, parameter: Any, value: bool) -> None:
-        context.meta[_JSON_IS_GIVEN] = value
-
-    return TyperOption(
-        param_decls=["--json"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=note,
-        help="Print one JSON document: short for --format json.",
-    )
 
 
 _SUFFIXES = {
@@ -107,6 +95,7 @@ _SUFFIXES = {
     ".ndjson": Format.JSONL,
     ".csv": Format.CSV,
     ".json": Format.JSON,
+    ".txt": Format.TABLE,
 }
 
 
@@ -114,7 +103,7 @@ def chosen_format(format: Format | None, output: Path | None) -> Format:
     """Return the format given, otherwise that of the suffix of `output`. Raises UsageError for an unknown suffix."""
     if format is not None:
         return format
-    if output is None or output == Path("-"):
+    if output is None or output == STANDARD_OUTPUT:
         return Format.TABLE
     by_suffix = _SUFFIXES.get(output.suffix.lower())
     if by_suffix is None:

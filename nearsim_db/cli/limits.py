@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli.failures import UsageError
-
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits
 
@@ -28,11 +26,7 @@ MaxSplit = Annotated[str | None, _difference_limit("--max-split", "clusters are 
 def limits_of(
     lost: str | None, gained: str | None, rescored: str | None, merged: str | None, split: str | None
 ) -> "Limits":
-    """Return the limits of the --max options. Raises UsageError for a value that is neither share nor count."""
+    """Return the limits of the --max options. Raises RecipeError for a value that is neither share nor count."""
     from nearsim_db.admin.reindex import Limits
-    from nearsim_db.errors import RecipeError
 
-    try:
-        return Limits.parse(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
-    except RecipeError as error:
-        raise UsageError(str(error)) from error
+    return Limits.parse(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import DatabaseError, MissedEventsError, NearsimError, NotFoundError, RecipeError
+from nearsim_db.errors import DatabaseError, MissedEventsError, NotFoundError, RecipeError
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, events, generation_rows
 from nearsim_db.store.database import Database
@@ -160,11 +160,11 @@ class Follower:
 
 
 def kept_seconds(age: str) -> int | None:
-    """Return the seconds of an age such as "7 days", None for "none". Raises NearsimError for anything else."""
+    """Return the seconds of an age such as "7 days", None for "none". Raises RecipeError for anything else."""
     try:
         return retained_seconds(age)
     except RecipeError as error:
-        raise NearsimError(str(error).replace("retain.age", "the age of events")) from error
+        raise RecipeError(str(error).replace("retain.age", "the age of events")) from error
 
 
 def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:

@@ -1,17 +1,22 @@
 """The read-only half of the Python API: stored results, lookups of texts, and events of one collection."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from nearsim_db.indexing.context import FEW_CHARACTERS, ContextFactory
 from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
 from nearsim_db.search.events import Event, Follower, choose, read
 from nearsim_db.search.explain import explain
 from nearsim_db.search.explanation import Explanation
+from nearsim_db.search.export_columns import parse_columns
+from nearsim_db.search.export_file import Target, write_export
+from nearsim_db.search.exports import Keep
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit
@@ -128,6 +133,29 @@ class Queries:
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
             yield document, self.check(document, min_similarity, limit)
+
+    def export(
+        self,
+        output: Path | str,
+        keep: Keep = "survivors",
+        columns: Sequence[str] = (),
+        limit: int | None = None,
+        format: FileFormat | None = None,
+    ) -> int:
+        """Write the documents to keep, the duplicates or all to a file, each with its cluster; return their number.
+
+        The suffix of `output` is the format, otherwise `format`. Columns are those of nearsim export, by default id to
+        published_at, the attributes, cluster and survivor. The file is complete or absent, and a CSV file marks text
+        that a spreadsheet would run as a formula, except as `FileFormat.CSV_EXACT`. Raises InputError for an unknown
+        suffix or column.
+        """
+        target = Target(Path(output), chosen_encoding(Path(output), format, FileFormat.JSONL))
+        chosen = parse_columns(columns)
+        written, warnings = write_export(
+            self.database, self.collection, self.profile, keep, chosen, target, checked_limit(limit)
+        )
+        self.warnings += warnings
+        return written
 
     def explain(self, one: str, other: str) -> Explanation:
         """Explain why two documents are a pair or are not, with their exact similarity from the present texts.

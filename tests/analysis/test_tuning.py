@@ -10,7 +10,7 @@ from nearsim_db.analysis.tuning import Labels, Sample, Tuning, TuningOptions, co
 from nearsim_db.analysis.tuning.corpus import Corpus
 from nearsim_db.analysis.tuning.distinct_sets import distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample
-from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.errors import InputError, NearsimError, RecipeError
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
@@ -189,7 +189,7 @@ def test_unreachable_recall_leaves_the_other_findings() -> None:
     assert found.histogram.pairs.sum() == 120 * 119 / 2
     assert found.label_scores is not None
     assert [check.finding for check in found.checks if check.name == "bands"] == [found.refusal]
-    with pytest.raises(RecipeError, match="no recipe is proposed: no banding"):
+    with pytest.raises(NearsimError, match="no recipe is proposed: no banding"):
         found.required()
 
 

@@ -1,10 +1,19 @@
 """The command line on a fresh database."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.report_pages import write_report
+from tests.servers.databases import Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture
@@ -33,3 +42,27 @@ def filled(nearsim: CommandLine, stories: Path) -> CommandLine:
     """The same with the stories in its default collection."""
     nearsim.succeed("ingest", stories, "--quiet")
     return nearsim
+
+
+@pytest.fixture(scope="module")
+def page_file(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A report on malicious texts, with rejects."""
+    with server.database() as url:
+        yield write_report(url, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}: make browser installs it where it can")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []

@@ -82,7 +82,8 @@ def test_pruned_events_are_reported_as_missed(filled: CommandLine, database_url:
     assert "removed events: 4" in filled.succeed("events", "prune", "--older-than", "1 day").err
     assert filled.succeed("events", "--format", "jsonl", "--after", last).rows() == []
     assert f"to {last} were removed before they were read" in filled.fail("events", "--after", 0)
-    assert "requires an age" in filled.fail("events", "prune", "--older-than", "none")
+    assert "requires an age" in filled.fail("events", "prune", "--older-than", "none", exit_code=2)
+    assert "the age of events" in filled.fail("events", "prune", "--older-than", "soon", exit_code=2)
 
 
 def test_temporary_collections_publish_no_events(

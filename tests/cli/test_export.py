@@ -10,6 +10,9 @@ import psycopg
 import pyarrow.parquet
 import pytest
 
+from nearsim_db import Index
+from nearsim_db.errors import InputError
+from nearsim_db.readers.writers.file_format import FileFormat
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
 
 DOCUMENTS: list[dict[str, object]] = [
@@ -122,3 +125,24 @@ def test_wrong_exports_are_refused(exported: CommandLine, tmp_path: Path) -> Non
     assert json.loads(exported.succeed("export", "--format", "json", "-n", "1", "--columns", "id").out) == [
         {"id": "storm"}
     ]
+
+
+def test_export_in_python(exported: CommandLine, tmp_path: Path) -> None:
+    path, printed = tmp_path / "api.csv", tmp_path / "command.csv"
+    exported.succeed("export", "--keep", "all", "--columns", "id,pages,survivor", "--output", printed, "-q")
+    with Index.connect(exported.environment["NEARSIM_DATABASE_URL"]) as index:
+        assert index.export(path, keep="all", columns=["id", "pages", "survivor"]) == 5
+        assert path.read_bytes() == printed.read_bytes()
+        assert index.export(tmp_path / "two.parquet", keep="duplicates", limit=1) == 1
+        assert pyarrow.parquet.read_table(tmp_path / "two.parquet")["id"].to_pylist() == DUPLICATES[:1]
+        exact = tmp_path / "exact.csv"
+        index.export(exact, columns=["title"], format=FileFormat.CSV_EXACT)
+        assert exact.read_text().splitlines()[1] == "=Storm"
+        with pytest.raises(InputError, match="suffix of"):
+            index.export(tmp_path / "wrong.xml")
+        with pytest.raises(InputError, match="no column 'size'"):
+            index.export(tmp_path / "absent.csv", columns=["size"])
+        assert not (tmp_path / "absent.csv").exists()
+        with pytest.raises(InputError, match="limit of 0"):
+            index.export(path, limit=0)
+        assert index.warnings == []

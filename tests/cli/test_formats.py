@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,20 @@ from nearsim_db.cli.app import app
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.documents import print_document
 from tests.builders.command_line import CommandLine
+from tests.builders.selection import some
 
+COMMON = ("--format", "--json", "--output", "-o", "--quiet", "-q")
+EXCEPTIONS = {
+    "worker": (
+        ("--format", "--output", "-o"),
+        "it runs until it is stopped; --json makes its log JSON lines",
+    ),
+    "db url": (COMMON, "it prints one URL, for psql and programs"),
+}
+LISTS = {
+    *("pairs", "clusters", "similar", "check", "events", "export"),
+    *("profile list", "profile presets", "collection list", "verdict list", "work list"),
+}
 DOCUMENTS = [{"id": "a", "nested": {"n": [1, None]}}, {"id": "=b", "more": 0.5}]
 
 
@@ -24,19 +38,30 @@ def every_command(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
         yield from every_command(command.get_command(None, name), (*path, name))
 
 
-def test_every_command_with_a_format_has_json_as_its_short_form() -> None:
-    found = {path: command.params for path, command in every_command(get_command(app))}
-    assert len(found) > 50
-    formatted = 0
-    for path, parameters in found.items():
-        options = {option for one in parameters for option in one.opts}
-        if "--format" in options:
-            (format,) = [one for one in parameters if "--format" in one.opts]
-            for_people = set() if path == ("export",) else {"table"}
-            assert {*for_people, "json", "jsonl", "csv"} <= set(format.type.choices), path
-            assert "--json" in options, path
-            formatted += 1
-    assert formatted > 30
+def test_every_command_has_the_common_options() -> None:
+    found = {" ".join(path): command for path, command in every_command(get_command(app)) if path}
+    commands = {
+        name: one for name, one in found.items() if not hasattr(one, "list_commands") or name == "events"
+    }
+    assert len(commands) > 55
+    missing = {
+        name: tuple(option for option in COMMON if option not in options_of(command))
+        for name, command in commands.items()
+    }
+    assert {name: options for name, options in missing.items() if options} == {
+        name: options for name, (options, _) in EXCEPTIONS.items()
+    }
+    for name, command in commands.items():
+        assert name in LISTS or "--limit" not in options_of(command), name
+        assert name not in LISTS or "--limit" in options_of(command), name
+        if name not in ("worker", "db url"):
+            (format,) = [one for one in command.params if "--format" in one.opts]
+            for_people = {"report": {"html"}, "export": {"csv"}}.get(name, {"table", "csv", "jsonl"})
+            assert {*for_people, "json"} <= set(format.type.choices), name
+
+
+def options_of(command: Any) -> set[str]:
+    return {option for one in command.params for option in one.opts}
 
 
 def test_collection_and_profile_are_options_wherever_they_are_named() -> None:
@@ -81,6 +106,59 @@ def test_answers_as_one_document(filled: CommandLine) -> None:
     said = filled.fail("pairs", "--json", "--format", "csv", exit_code=2)
     assert said == "error: --json cannot be combined with --format csv"
     assert filled.succeed("pairs", "--json", "--format", "json").document() == rows
+
+
+SHOWN = [
+    *("stats", "get storm", "why storm storm-again", "why-not storm bridge", "doctor", "db status"),
+    *("profile show default", "collection show default", "reindex status"),
+]
+
+
+@pytest.mark.parametrize("command", some(SHOWN, "all go through the same option"))
+def test_output_has_what_is_printed(filled: CommandLine, tmp_path: Path, command: str) -> None:
+    for suffix, format in ((".json", "json"), (".csv", "csv"), (".txt", "table")):
+        path = tmp_path / f"result{suffix}"
+        printed = filled.succeed(*command.split(), "--format", format)
+        written = filled.succeed(*command.split(), "--output", path)
+        assert (written.out, path.read_text()) == ("", printed.out)
+        assert f"wrote the result to {path}" in written.err
+    path = tmp_path / "named"
+    assert filled.succeed(*command.split(), "--json", "--quiet", "-o", path).err == ""
+    assert json.loads(path.read_text())
+
+
+def test_output_of_a_result_that_fails(filled: CommandLine, tmp_path: Path) -> None:
+    """A result that is printed before an error is written; without one there is no file, and nothing is done first."""
+    path = tmp_path / "result.json"
+    filled.fail("delete", "storm", "no-such", "--yes", "--output", path)
+    assert json.loads(path.read_text()) == {"deleted": ["storm"], "not_found": ["no-such"]}
+    absent = tmp_path / "absent.json"
+    filled.fail("get", "no-such", "--output", absent)
+    said = filled.fail("delete", "harvest", "--yes", "--output", tmp_path / "no" / "folder.json")
+    assert said == f"error: cannot write {tmp_path}/no/folder.json: No such file or directory"
+    assert filled.succeed("get", "harvest").document()["id"] == "harvest"
+    wrong = filled.fail("stats", "--output", tmp_path / "stats.xml", exit_code=2)
+    assert "the suffix of" in wrong and ".json" in wrong
+    assert not absent.exists()
+
+
+def test_commands_that_change_something_have_a_document(nearsim: CommandLine, tmp_path: Path) -> None:
+    assert nearsim.succeed("collection", "create", "news", "--json").document() == {"created": "news"}
+    assert nearsim.succeed("collection", "rename", "news", "wire", "--json").document() == {
+        "renamed": "news",
+        "collection": "wire",
+    }
+    nearsim.succeed("profile", "create", "strict", "-c", "wire", "--quiet")
+    recipe = tmp_path / "recipe.toml"
+    nearsim.succeed("profile", "show", "strict", "-c", "wire", "-o", recipe)
+    assert recipe.read_text() == nearsim.succeed("profile", "show", "strict", "-c", "wire", "--toml").out
+    deleted = nearsim.succeed("profile", "delete", "strict", "-c", "wire", "--yes", "--json").document()
+    assert deleted == {"deleted": "strict", "collection": "wire"}
+    gone = nearsim.succeed("collection", "delete", "wire", "--yes", "--json").document()
+    assert gone == {"deleted": "wire", "documents": 0}
+    assert nearsim.succeed("events", "prune", "--older-than", "1 day", "--json").document() == {"removed": 0}
+    upgraded = nearsim.succeed("db", "upgrade", "--json").document()
+    assert (upgraded["distributed"], upgraded["missing_roles"]) == (False, [])
 
 
 def test_collection_and_profile_from_the_environment(filled: CommandLine) -> None:

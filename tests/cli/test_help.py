@@ -77,7 +77,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_help_names_the_exit_codes() -> None:
     shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
-    assert "Exit codes: 0 ok, 1 error, 2 wrong usage, 130 interrupted" in shown
+    assert "Exit codes: 0 ok, 1 error, 2 wrong usage or recipe, 130 interrupted" in shown
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -179,10 +179,10 @@ def test_invalid_recipes_are_refused(nearsim: CommandLine, tmp_path: Path) -> No
     path = tmp_path / "wrong.toml"
     path.write_text("[match]\ntreshold = 0.8\n")
     create = ("profile", "create", "wrong")
-    assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path)
-    assert "choose one of articles" in nearsim.fail(*create, "--preset", "nothing")
-    assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline")
-    assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml")
+    assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path, exit_code=2)
+    assert "choose one of articles" in nearsim.fail(*create, "--preset", "nothing", exit_code=2)
+    assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline", exit_code=2)
+    assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml", exit_code=2)
     both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)
     assert "either --recipe or --preset" in both
     assert nearsim.succeed("collection", "list", "--json").document() == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command_line import STORM, CommandLine, write_jsonl
-from tests.cli.test_report import ATTACK, Elements
+from tests.builders.report_pages import ATTACK, Elements
 
 EDITED = STORM.replace("Monday", "Tuesday")
 

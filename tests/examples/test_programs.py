@@ -1,6 +1,8 @@
 """The example programs run as their files say."""
 
 import configparser
+import csv
+import gzip
 import os
 import signal
 import socket
@@ -38,6 +40,17 @@ def test_python_script_prints_each_copy_once(database_url: str) -> None:
     assert "drop story-038, keep story-036 (0.966)" in drops
     dropped = [line.split()[1] for line in drops]
     assert len(dropped) == len(set(dropped)) > 20
+
+
+@pytest.mark.slow("starts a process")
+def test_python_script_writes_each_text_once(demo_url: str, tmp_path: Path) -> None:
+    output = tmp_path / "unique.csv.gz"
+    (line,) = run(EXAMPLES / "python" / "write_unique.py", demo_url, str(output))
+    with gzip.open(output, "rt", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert line == f"{output}: {len(rows)} documents, {113 - len(rows)} copies left out"
+    assert {"id", "title", "text"} == rows[0].keys() and 20 < len(rows) < 93
+    assert len({row["text"] for row in rows}) == len(rows)
 
 
 @pytest.mark.slow("starts a process")

@@ -8,7 +8,7 @@ from nearsim_db.analysis.tuning.histogram import Histogram
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.errors import RecipeError
+from nearsim_db.errors import NearsimError
 from nearsim_db.similarity.profile import Profile
 
 RECALL = 0.995
@@ -61,7 +61,7 @@ class Tuning:
     label_scores: LabelScores | None = None
 
     def required(self) -> Proposal:
-        """Return the proposal. Raises RecipeError if there is none."""
+        """Return the proposal. Raises NearsimError if there is none."""
         if self.proposed is None:
-            raise RecipeError(f"no recipe is proposed: {self.refusal}")
+            raise NearsimError(f"no recipe is proposed: {self.refusal}")
         return self.proposed

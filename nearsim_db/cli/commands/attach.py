@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import arguments, completion, formats, options
+from nearsim_db.cli import arguments, completion, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -60,10 +60,10 @@ def attach(
     published_at: PublishedColumn = None,
     collection: Collection = None,
     profile: options.NewProfile = options.DEFAULT_PROFILE,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    threshold: options.Threshold = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    threshold: recipes.Threshold = None,
     list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -88,14 +88,14 @@ def attach(
     from nearsim_db.store.attached.tables import Columns
 
     given = (recipe, preset, settings, threshold)
-    chosen = options.chosen_recipe_if_any(*given)
+    chosen = recipes.chosen_recipe_if_any(*given)
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
     with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
-            options.advising_reindex(attached.collection, profile, *given),
+            recipes.advising_reindex(attached.collection, profile, *given),
             undo_if_failed(database, attached),
             Index(database, attached.collection, progress=progress) as index,
         ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import formats, inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError, none_usable
 
@@ -23,7 +23,7 @@ _Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE",
-        parser=options.path,
+        parser=inputs.path,
         help="Files as for ingest; or give --text.",
         show_default=False,
     ),
@@ -47,19 +47,19 @@ def check(
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
-    follow_links: options.FollowLinks = False,
-    input_format: options.InputFormatOption = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    id_field: options.IdField = "id",
-    title_field: options.TitleField = "title",
-    body_field: options.BodyField = None,
-    source_field: options.SourceField = "source",
-    url_field: options.UrlField = "url",
-    published_field: options.PublishedField = "published_at",
-    vector_field: options.VectorField = "vector",
-    vectors: options.Vectors = None,
-    rejects: options.Rejects = None,
+    follow_links: inputs.FollowLinks = False,
+    input_format: inputs.InputFormatOption = None,
+    encoding: inputs.Encoding = None,
+    delimiter: inputs.Delimiter = None,
+    id_field: inputs.IdField = "id",
+    title_field: inputs.TitleField = "title",
+    body_field: inputs.BodyField = None,
+    source_field: inputs.SourceField = "source",
+    url_field: inputs.UrlField = "url",
+    published_field: inputs.PublishedField = "published_at",
+    vector_field: inputs.VectorField = "vector",
+    vectors: inputs.Vectors = None,
+    rejects: inputs.Rejects = None,
     format: formats.AnswerFormat = None,
     output: formats.Output = None,
     limit: options.MatchLimit = None,
@@ -81,7 +81,7 @@ def check(
     from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
 
-    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
+    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     paths = files or []
     source = Source(paths, fields, reading=reading)

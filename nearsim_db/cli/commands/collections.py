@@ -34,15 +34,14 @@ Name = Annotated[
 
 
 @collections.command(epilog="Example: nearsim collection create news")
-def create(name: NewName, quiet: options.Quiet = False) -> None:
+def create(name: NewName, format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
     """Create an empty collection; ingest also creates a missing one."""
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         database.create_collection(name)
-    if not quiet:
-        terminal.print_info(f"created collection {name}")
+    print_outcome(format, {"created": name}, f"created collection {name}", quiet=quiet)
 
 
 @collections.command("list", epilog="Example: nearsim collection list --json")
@@ -104,26 +103,32 @@ def show(name: Name, format: formats.ResultFormat = Format.TABLE) -> None:
 def rename(
     name: Name,
     new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import open_database
 
     with open_database() as database:
         database.rename_collection(name, new_name)
-    if not quiet:
-        terminal.print_info(f"renamed collection {name} to {new_name}")
+    done = {"renamed": name, "collection": new_name}
+    print_outcome(format, done, f"renamed collection {name} to {new_name}", quiet=quiet)
 
 
 @collections.command(epilog="Example: nearsim collection delete news --yes")
-def delete(name: Name, yes: options.Yes = False, quiet: options.Quiet = False) -> None:
+def delete(
+    name: Name,
+    yes: options.Yes = False,
+    format: formats.ResultFormat = Format.TABLE,
+    quiet: options.Quiet = False,
+) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import delete_collection, open_database
 
     confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
     with open_database() as database:
         documents = delete_collection(database, name)
-    if not quiet:
-        terminal.print_info(f"deleted collection {name} with {count_of(documents, 'document')}")
+    done = f"deleted collection {name} with {count_of(documents, 'document')}"
+    print_outcome(format, {"deleted": name, "documents": documents}, done, quiet=quiet)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import completion, formats, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
@@ -57,9 +57,9 @@ def curve(
         ),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="Image file to write, .svg or .png."),
@@ -82,7 +82,7 @@ def curve(
     if recipe is not None or preset is not None or settings:
         from nearsim_db.similarity.profile import resolve
 
-        chosen = options.chosen_recipe(recipe, preset, settings)
+        chosen = recipes.chosen_recipe(recipe, preset, settings)
         drawn.append(curves.of_profile(recipe.stem if recipe else preset or "recipe", resolve(chosen)))
     threshold = _chosen_threshold(drawn, threshold)
     measures = [curves.measure(one, threshold) for one in drawn]

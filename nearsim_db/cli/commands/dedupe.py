@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -42,7 +42,7 @@ _OutputFormat = Annotated[
 
 
 def dedupe(
-    files: options.Files,
+    files: inputs.Files,
     output: _Output,
     output_format: _OutputFormat = None,
     pairs: Annotated[
@@ -52,23 +52,23 @@ def dedupe(
         Path | None,
         typer.Option("--clusters", metavar="PATH", help="File for the clusters, as JSON lines."),
     ] = None,
-    threshold: options.Threshold = None,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    follow_links: options.FollowLinks = False,
-    input_format: options.InputFormatOption = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    id_field: options.IdField = "id",
-    title_field: options.TitleField = "title",
-    body_field: options.BodyField = None,
-    source_field: options.SourceField = "source",
-    url_field: options.UrlField = "url",
-    published_field: options.PublishedField = "published_at",
-    vector_field: options.VectorField = "vector",
-    vectors: options.Vectors = None,
-    rejects: options.Rejects = None,
+    threshold: recipes.Threshold = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    follow_links: inputs.FollowLinks = False,
+    input_format: inputs.InputFormatOption = None,
+    encoding: inputs.Encoding = None,
+    delimiter: inputs.Delimiter = None,
+    id_field: inputs.IdField = "id",
+    title_field: inputs.TitleField = "title",
+    body_field: inputs.BodyField = None,
+    source_field: inputs.SourceField = "source",
+    url_field: inputs.UrlField = "url",
+    published_field: inputs.PublishedField = "published_at",
+    vector_field: inputs.VectorField = "vector",
+    vectors: inputs.Vectors = None,
+    rejects: inputs.Rejects = None,
     jobs: options.Jobs = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -89,8 +89,8 @@ def dedupe(
     from nearsim_db.readers import Fields, Source
     from nearsim_db.readers.spool import readable_twice
 
-    chosen = options.chosen_recipe(recipe, preset, settings, threshold)
-    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
+    chosen = recipes.chosen_recipe(recipe, preset, settings, threshold)
+    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
     is_silent = quiet or format.is_machine

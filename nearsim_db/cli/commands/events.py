@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
@@ -40,17 +39,7 @@ class Kind(StrEnum):
     GENERATION_GONE = "generation_gone"
 
 
-Profile = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        "-p",
-        metavar="NAME",
-        autocompletion=completion.profiles,
-        envvar=options.PROFILE_VARIABLE,
-        help="Only events of this profile. (default: all)",
-    ),
-]
+Profile = Annotated[str | None, options.profile_option("Only events of this profile. (default: all)")]
 After = Annotated[
     int | None,
     typer.Option("--after", min=0, metavar="ID", help="Only events after this event_id. (default: all)"),
@@ -116,19 +105,22 @@ def show(
 
 
 @events.command(epilog='Example: nearsim events prune --older-than "2 days"')
-def prune(older_than: OlderThan, quiet: options.Quiet = False) -> None:
+def prune(
+    older_than: OlderThan,
+    format: formats.ResultFormat = Format.TABLE,
+    quiet: options.Quiet = False,
+) -> None:
     """Remove old events of all collections; workers also do so periodically."""
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.search import events
 
     age_seconds = events.kept_seconds(older_than)
     if age_seconds is None:
-        raise NearsimError("--older-than requires an age")
+        raise UsageError("--older-than requires an age")
     with open_database() as database:
         removed = events.prune(database.engine, age_seconds)
-    if not quiet:
-        terminal.print_info(f"removed events: {removed:,}")
+    print_outcome(format, {"removed": removed}, f"removed events: {removed:,}", quiet=quiet)
 
 
 def _names(kinds: list[Kind] | None) -> "list[KindName] | None":

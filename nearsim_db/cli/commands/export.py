@@ -2,25 +2,16 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import formats, inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nearsim_db.readers.writers.contract import RecordWriter
-    from nearsim_db.records import Progress
-    from nearsim_db.search.export_columns import ExportColumns
-
-_REPORT_EVERY = 1_000
 
 
 class Keep(StrEnum):
@@ -69,7 +60,7 @@ def export(
     columns: _Columns = None,
     format: formats.FileFormatOption = None,
     output: _Output = STANDARD_OUTPUT,
-    delimiter: options.OutputDelimiter = None,
+    delimiter: inputs.OutputDelimiter = None,
     limit: options.ExportLimit = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -82,63 +73,22 @@ def export(
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
-    from nearsim_db.readers.writers.export_schema import export_schema
-    from nearsim_db.readers.writers.opened import open_writer
-    from nearsim_db.search.exports import open_export
+    from nearsim_db.search.export_columns import parse_columns
+    from nearsim_db.search.export_file import Target, write_export
 
     try:
-        chosen = _parsed(columns)
+        chosen = parse_columns(columns or [])
         encoding = chosen_encoding(
             output, None if format is None else FileFormat(format), FileFormat.JSONL, delimiter
         )
     except InputError as error:
         raise UsageError(str(error)) from error
-    is_parquet = encoding.format is FileFormat.PARQUET
-    has_header = encoding.format not in (FileFormat.JSONL, FileFormat.JSON)
-    with (
-        progress_bars(quiet) as progress,
-        open_database() as database,
-        open_export(database, collection, profile, keep.value, chosen, with_header=has_header) as found,
-    ):
-        names = found.columns or ()
-        schema = export_schema(names, found.kinds) if is_parquet else None
-        with open_writer(
-            output,
-            encoding,
-            names,
-            schema,
-            escape_cell=terminal.escaped_cell,
-            escape_json=terminal.escaped_strings,
-        ) as writer:
-            total = found.total if limit is None else min(limit, found.total)
-            written = _write(writer, found.records, limit, total, progress)
+    target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
+    with progress_bars(quiet) as progress, open_database() as database:
+        written, warnings = write_export(
+            database, collection, profile, keep.value, chosen, target, limit, progress
+        )
     if not quiet:
         if output != STANDARD_OUTPUT:
             terminal.print_info(f"wrote documents to {output}: {written:,}")
-        terminal.print_warnings(found.warnings)
-
-
-def _parsed(columns: list[str] | None) -> "ExportColumns":
-    from nearsim_db.search.export_columns import parse_columns
-
-    return parse_columns(columns or [])
-
-
-def _write(
-    writer: "RecordWriter",
-    records: "Iterator[dict[str, object]]",
-    limit: int | None,
-    total: int,
-    progress: "Progress",
-) -> int:
-    written = 0
-    while limit is None or written < limit:
-        record = next(records, None)
-        if record is None:
-            break
-        writer.write(record)
-        written += 1
-        if written % _REPORT_EVERY == 0:
-            progress("write", written, total)
-    progress("write", written, total)
-    return written
+        terminal.print_warnings(warnings)

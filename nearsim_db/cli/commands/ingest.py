@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -36,14 +36,8 @@ _OnDuplicate = Annotated[
 ]
 _Profile = Annotated[
     str | None,
-    typer.Option(
-        "--profile",
-        "-p",
-        metavar="NAME",
-        autocompletion=completion.profiles,
-        envvar=options.PROFILE_VARIABLE,
-        help="Profile to create if missing, with the recipe given. (default: default)",
-        show_default=False,
+    options.profile_option(
+        "Profile to create if missing, with the recipe given. (default: default)", show_default=False
     ),
 ]
 _FromSql = Annotated[
@@ -70,28 +64,28 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be w
 
 
 def ingest(
-    files: options.OptionalFiles = None,
+    files: inputs.OptionalFiles = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: _Profile = None,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    threshold: options.Threshold = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    threshold: recipes.Threshold = None,
     from_sql: _FromSql = None,
     from_url: _FromUrl = None,
-    follow_links: options.FollowLinks = False,
-    input_format: options.InputFormatOption = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    id_field: options.IdField = "id",
-    title_field: options.TitleField = "title",
-    body_field: options.BodyField = None,
-    source_field: options.SourceField = "source",
-    url_field: options.UrlField = "url",
-    published_field: options.PublishedField = "published_at",
-    vector_field: options.VectorField = "vector",
-    vectors: options.Vectors = None,
-    rejects: options.Rejects = None,
+    follow_links: inputs.FollowLinks = False,
+    input_format: inputs.InputFormatOption = None,
+    encoding: inputs.Encoding = None,
+    delimiter: inputs.Delimiter = None,
+    id_field: inputs.IdField = "id",
+    title_field: inputs.TitleField = "title",
+    body_field: inputs.BodyField = None,
+    source_field: inputs.SourceField = "source",
+    url_field: inputs.UrlField = "url",
+    published_field: inputs.PublishedField = "published_at",
+    vector_field: inputs.VectorField = "vector",
+    vectors: inputs.Vectors = None,
+    rejects: inputs.Rejects = None,
     strict: _Strict = False,
     on_duplicate: _OnDuplicate = None,
     dry_run: _DryRun = False,
@@ -118,9 +112,9 @@ def ingest(
             "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
         )
     given = (recipe, preset, settings, threshold)
-    chosen = options.chosen_recipe_if_any(*given)
+    chosen = recipes.chosen_recipe_if_any(*given)
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
-    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
+    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     source = _source(files or [], from_sql, from_url, fields, reading)
     of_files = source if isinstance(source, Source) else None
@@ -134,7 +128,7 @@ def ingest(
         if of_files is not None:
             beside.check(of_files)
         records = _UntilDamage(beside.joined(source))
-        with options.advising_reindex(collection, profile or DEFAULT, *given):
+        with recipes.advising_reindex(collection, profile or DEFAULT, *given):
             is_missing = _is_missing(index, profile, chosen)
         # Without a document, neither the collection nor the profile is created.
         writes = not dry_run and records.has_documents()

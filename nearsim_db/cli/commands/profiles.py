@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import completion, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -31,10 +31,10 @@ Name = Annotated[
 def create(
     name: NewName,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    threshold: options.Threshold = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    threshold: recipes.Threshold = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -45,7 +45,7 @@ def create(
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
 
-    chosen = options.chosen_recipe(recipe, preset, settings, threshold)
+    chosen = recipes.chosen_recipe(recipe, preset, settings, threshold)
     with (
         progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,
@@ -112,10 +112,12 @@ def list_presets(
     ] = None,
     format: formats.AnswerFormat = None,
     output: formats.Output = None,
+    limit: options.Limit = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """List the recipes that ship with nearsim, or print one as TOML."""
-    if name is not None and (format is not None or output is not None):
-        raise UsageError(f"preset {name} is printed as TOML; omit --format, --json and --output")
+    if name is not None and (format is not None or output is not None or limit is not None):
+        raise UsageError(f"preset {name} is printed as TOML; omit --format, --json, --output and --limit")
     from nearsim_db.cli.output import layouts, streams
     from nearsim_db.similarity import presets
 
@@ -124,7 +126,7 @@ def list_presets(
         return
     found = ({"preset": one, "purpose": presets.purpose(one)} for one in presets.names())
     layout = layouts.of_facts("presets", ("preset", "purpose"), wrap=("purpose",))
-    streams.write(layout, found, formats.chosen_format(format, output), output, None, quiet=True)
+    streams.write(layout, found, formats.chosen_format(format, output), output, limit, quiet=quiet)
 
 
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
@@ -132,7 +134,10 @@ def show(
     name: Name,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     format: formats.ResultFormat = Format.TABLE,
-    as_toml: Annotated[bool, typer.Option("--toml", help="Print the recipe as TOML, for --recipe.")] = False,
+    as_toml: Annotated[
+        bool,
+        typer.Option("--toml", callback=formats.is_toml, help="Print the recipe as TOML, for --recipe."),
+    ] = False,
 ) -> None:
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
     if format.is_machine and as_toml:
@@ -165,14 +170,15 @@ def delete(
     name: Name,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     yes: options.Yes = False,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Delete a profile and its index, but no documents; asks for confirmation on a terminal."""
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.index import Index
 
     confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
     with Index.connect(collection=collection) as index:
         index.delete_profile(name)
-    if not quiet:
-        terminal.print_info(f"deleted profile {name}")
+    done = {"deleted": name, "collection": collection}
+    print_outcome(format, done, f"deleted profile {name}", quiet=quiet)

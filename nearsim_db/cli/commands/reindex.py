@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, limits, options
+from nearsim_db.cli import arguments, formats, limits, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -37,10 +37,10 @@ def start(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    threshold: options.Threshold = None,
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    threshold: recipes.Threshold = None,
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
     jobs: options.Jobs = None,
@@ -59,7 +59,7 @@ def start(
             "--promote cannot be combined with --detach; to promote what workers built: "
             f"{suggested_command('reindex promote', collection, profile or DEFAULT)}"
         )
-    changes = options.with_threshold(settings, threshold)
+    changes = recipes.with_threshold(settings, threshold)
     chosen = _chosen(recipe, preset, changes)
     with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         reindex.database.use_jobs(jobs)
@@ -235,6 +235,6 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
         terminal.print_warnings(warnings)
 
 
-def _chosen(recipe: "options.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":
+def _chosen(recipe: "recipes.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":
     """Return the recipe that the options name, None for the live generation's."""
-    return None if recipe is None and preset is None else options.chosen_recipe(recipe, preset, settings)
+    return None if recipe is None and preset is None else recipes.chosen_recipe(recipe, preset, settings)

@@ -1,20 +1,42 @@
 """The command `nearsim report`: an index as one HTML page or one JSON document."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.records import STANDARD_OUTPUT
 
 
+class PageFormat(StrEnum):
+    """Form of a report."""
+
+    HTML = "html"
+    JSON = "json"
+
+
+PageFormatOption = Annotated[
+    PageFormat | None,
+    typer.Option(
+        "--format",
+        callback=formats.resolved,
+        help="html for a page, json for its figures as one JSON document, on standard output by default. "
+        "[default: by the suffix of --output, otherwise html]",
+        show_default=False,
+    ),
+]
+
+
 def report(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="HTML file to write; - for standard output."),
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="HTML or JSON file to write; - for standard output."
+        ),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
@@ -29,23 +51,14 @@ def report(
         list[Path] | None,
         typer.Option("--rejects", metavar="PATH", help="Reject file to count by reason (repeatable)."),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Write the figures as one JSON document, to standard output by default."),
-    ] = False,
+    format: PageFormatOption = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a report on an index as one HTML page: figures, clusters, pairs side by side, sources, exclusions.
 
     The page is a self-contained file that makes no requests. Long lists are cut to --top rows.
     """
-    if output is None and not as_json:
-        raise UsageError("give --output PATH (- for standard output), or --json")
-    if output is not None and output.suffix.lower() not in (
-        {"", ".json"} if as_json else {"", ".html", ".htm"}
-    ):
-        written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
-        raise UsageError(f"cannot write the report to {output}: it is {written}")
+    as_json = _is_json(format, output)
     from nearsim_db import readers
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page
@@ -65,3 +78,15 @@ def report(
         stream.write(content)
     if not quiet and place != STANDARD_OUTPUT:
         terminal.print_line(f"{place}: {len(content):,} bytes")
+
+
+def _is_json(format: PageFormat | None, output: Path | None) -> bool:
+    """Whether the report is JSON. Raises UsageError for an output that is missing, or has another suffix."""
+    if output is None and format != PageFormat.JSON:
+        raise UsageError("give --output PATH (- for standard output), or --json")
+    suffix = "" if output is None else output.suffix.lower()
+    as_json = format == PageFormat.JSON or (format is None and suffix == ".json")
+    if suffix not in ({"", ".json"} if as_json else {"", ".html", ".htm"}):
+        written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
+        raise UsageError(f"cannot write the report to {output}: it is {written}")
+    return as_json

@@ -47,14 +47,19 @@ def init(
             help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes.",
         ),
     ] = CitusChoice.AUTO,
+    format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use."""
-    _upgrade(patience, citus, quiet)
+    _upgrade(patience, citus, format, quiet=quiet)
 
 
 @db.command(epilog="Example: nearsim db upgrade --patience 60")
-def upgrade(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
+def upgrade(
+    patience: Patience = 300.0,
+    format: formats.ResultFormat = Format.TABLE,
+    quiet: options.Quiet = False,
+) -> None:
     """Upgrade the schema nearsim while it is in use; fails if the database has none."""
     from nearsim_db.errors import SchemaError
     from nearsim_db.store.database import Database
@@ -62,24 +67,27 @@ def upgrade(patience: Patience = 300.0, quiet: options.Quiet = False) -> None:
 
     if Database.inspect(database_url()).revision is None:
         raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
-    _upgrade(patience, CitusChoice.AUTO, quiet)
+    _upgrade(patience, CitusChoice.AUTO, format, quiet=quiet)
 
 
-def _upgrade(patience: float, citus: CitusChoice, quiet: bool) -> None:
+def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool) -> None:
     from nearsim_db.admin import access, scale_out
     from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.database import Database
 
+    is_silent = quiet or format.is_machine
     revision = Database.initialise(
-        patience_seconds=patience, report=(lambda message: None) if quiet else terminal.print_info
+        patience_seconds=patience, report=(lambda message: None) if is_silent else terminal.print_info
     )
     with open_database() as database:
         is_distributed = scale_out.distribute(database, citus.value)
         missing = access.missing_roles(database)
-    if quiet:
+    found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
+    print_outcome(format, found, f"the schema nearsim is at revision {revision}", quiet=quiet)
+    if is_silent:
         return
-    terminal.print_info(f"the schema nearsim is at revision {revision}")
     if is_distributed:
         terminal.print_info("band rows are on the nodes of the Citus cluster")
     if missing:
@@ -90,15 +98,15 @@ def _upgrade(patience: float, citus: CitusChoice, quiet: bool) -> None:
 
 
 @db.command(epilog="Example: nearsim db start")
-def start(quiet: options.Quiet = False) -> None:
+def start(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
     """Start the embedded server and keep it running until nearsim db stop."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store import embedded
 
     embedded.start(settings.home)
-    if not quiet:
-        terminal.print_info("the embedded server is running; stop it with: nearsim db stop")
+    started = "the embedded server is running; stop it with: nearsim db stop"
+    print_outcome(format, {"running": True}, started, quiet=quiet)
 
 
 @db.command(epilog="Example: nearsim db status --json")
@@ -120,17 +128,15 @@ def status(format: formats.ResultFormat = Format.TABLE) -> None:
 
 
 @db.command(epilog="Example: nearsim db stop")
-def stop(quiet: options.Quiet = False) -> None:
+def stop(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
     """Stop the embedded server; its data is kept."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store import embedded
 
     stopped = embedded.stop(settings.home)
-    if not quiet:
-        terminal.print_info(
-            "stopped the embedded server" if stopped else "the embedded server was not running"
-        )
+    done = "stopped the embedded server" if stopped else "the embedded server was not running"
+    print_outcome(format, {"running": False, "stopped": stopped}, done, quiet=quiet)
 
 
 @db.command(epilog='Example: psql "$(nearsim db url)"')

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import completion, formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -24,7 +24,7 @@ _Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE",
-        parser=options.path,
+        parser=inputs.path,
         help="Files as for ingest; or give --collection.",
         show_default=False,
     ),
@@ -88,19 +88,19 @@ def tune(
     threshold: _Threshold = None,
     size: _Size = 10_000,
     seed: _Seed = 1,
-    recipe: options.RecipeFile = None,
-    preset: options.Preset = None,
-    settings: options.Settings = None,
-    follow_links: options.FollowLinks = False,
-    input_format: options.InputFormatOption = None,
-    encoding: options.Encoding = None,
-    delimiter: options.Delimiter = None,
-    id_field: options.IdField = "id",
-    title_field: options.TitleField = "title",
-    body_field: options.BodyField = None,
-    source_field: options.SourceField = "source",
-    url_field: options.UrlField = "url",
-    published_field: options.PublishedField = "published_at",
+    recipe: recipes.RecipeFile = None,
+    preset: recipes.Preset = None,
+    settings: recipes.Settings = None,
+    follow_links: inputs.FollowLinks = False,
+    input_format: inputs.InputFormatOption = None,
+    encoding: inputs.Encoding = None,
+    delimiter: inputs.Delimiter = None,
+    id_field: inputs.IdField = "id",
+    title_field: inputs.TitleField = "title",
+    body_field: inputs.BodyField = None,
+    source_field: inputs.SourceField = "source",
+    url_field: inputs.UrlField = "url",
+    published_field: inputs.PublishedField = "published_at",
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -118,9 +118,9 @@ def tune(
 
     paths = files or []
     refuse_overwriting_inputs([output], [*paths, *(one for one in (labels, recipe) if one is not None)])
-    start = options.chosen_recipe(recipe, preset, settings)
+    start = recipes.chosen_recipe(recipe, preset, settings)
     labelled = None if labels is None else read_labels(labels)
-    reading = options.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
+    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
     fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
     source = Source(paths, fields, reading=reading) if paths else None
     with progress_bars(quiet or format.is_machine, source) as progress:

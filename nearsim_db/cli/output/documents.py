@@ -27,6 +27,14 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
         terminal.print_json(value, target)
 
 
+def print_outcome(format: Format, value: object, message: str, *, quiet: bool) -> None:
+    """Print what a command has done: a document for programs, otherwise a message unless `quiet`."""
+    if format.is_machine:
+        print_document(format, value)
+    elif not quiet:
+        terminal.print_info(message)
+
+
 def _mapping(row: object) -> Mapping[str, object]:
     if isinstance(row, Mapping):
         return row

@@ -49,7 +49,9 @@ document.querySelectorAll("table.sortable, table.facts[id]").forEach(function (t
 if (isNarrow) {
   document.querySelectorAll("details.more").forEach(function (more) {
     var summary = more.querySelector("summary");
-    summary.after(more.previousElementSibling);
+    var last = more.previousElementSibling;
+    if (!last.previousElementSibling.matches(".pair")) return;
+    summary.after(last);
     summary.textContent = more.querySelectorAll(".pair").length + " more";
   });
 }

@@ -1,0 +1,185 @@
+"""nearsim report in Chromium: widths, folds, colours, the menu."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.builders.command_line import CommandLine, write_jsonl
+from tests.builders.report_pages import column, opened
+from tests.servers.databases import Server
+
+
+def many_records() -> Iterator[dict[str, object]]:
+    """40 clusters of 30 sources without dates, each a pair whose numbers differ and a twin."""
+    for number in range(40):
+        words = " ".join(f"word{number}x{place}" for place in range(40))
+        for copy, amount in enumerate((1, 2, 2)):
+            yield {
+                "id": f"d{number}-{copy}",
+                "title": f"Story {number}",
+                "source": f"Source {number % 30}",
+                "text": f"{words} {amount}",
+            }
+
+
+@pytest.fixture(scope="module")
+def large_page(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A report on many clusters."""
+    folder = tmp_path_factory.mktemp("large")
+    with server.database() as url:
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        nearsim.succeed("ingest", write_jsonl(folder / "records.jsonl", many_records()), "-q")
+        nearsim.succeed("report", "-q", "--output", folder / "report.html")
+        yield folder / "report.html"
+
+
+@pytest.mark.slow("needs Chromium")
+def test_an_opened_cluster_uses_the_width_and_moves_with_its_row(
+    browser: Browser, page_file: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, page_file, complaints, viewport={"width": 1280, "height": 900})
+    page.locator("#largest-table summary").first.click()
+    listed = page.locator("#largest-table ol:visible")
+    whole = page.locator("#largest-table").bounding_box()
+    inner = listed.bounding_box()
+    assert whole is not None and inner is not None and inner["width"] > 0.9 * whole["width"]
+    names = page.locator("#largest-table tbody:first-of-type").inner_text().strip()
+    page.click("#largest-table th:nth-child(2)")
+    assert page.locator("#largest-table tbody:last-of-type").inner_text().strip() == names
+    assert listed.count() == 1
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_report_is_folded(
+    browser: Browser, large_page: Path, complaints: list[str], width: int
+) -> None:
+    page = opened(browser, large_page, complaints, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollHeight") < 8_000
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    shown = len(column(page, "sources-table", 1))
+    assert shown < 10
+    # A sorted table shows the first rows of the new order, and a search all that match.
+    page.click("#sources-table th:nth-child(1)")
+    assert column(page, "sources-table", 1) == [f"Source {number}" for number in range(shown)]
+    rows = page.locator("#sources-table tbody tr").evaluate_all("all => all.map(one => one.textContent)")
+    page.fill("input[data-table=sources-table]", "source 1")
+    assert len(column(page, "sources-table", 1)) == sum("1" in row for row in rows) > shown
+    page.fill("input[data-table=sources-table]", "")
+    assert len(column(page, "sources-table", 1)) == shown
+    page.click(".scroll:has(#sources-table) + p + .unfold")
+    assert len(column(page, "sources-table", 1)) == 25
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+def test_the_menu_stays_and_no_column_is_empty(
+    browser: Browser, large_page: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, large_page, complaints, viewport={"width": 1280, "height": 900})
+    page.emulate_media(reduced_motion="reduce")
+    page.click("nav a[href='#sources']")
+    menu, heading = page.locator("nav").bounding_box(), page.locator("#sources-h").bounding_box()
+    assert menu is not None and heading is not None
+    assert menu["y"] == 0 and heading["y"] >= menu["height"]
+    assert not {"span", "chained"} & set(page.locator("#largest-table th").all_inner_texts())
+    cells = page.evaluate(
+        """[...document.querySelectorAll("table.sortable")].flatMap(table =>
+            [...table.tHead.rows[0].cells].map((_, at) =>
+                [...table.querySelectorAll("tbody tr:not(.members)")].some(row => row.cells[at].textContent.trim())))"""
+    )
+    assert cells and all(cells)
+    assert "twins" in page.locator("figure .wide svg").first.text_content()  # type: ignore[operator]
+    order = page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+    assert order[:4] == ["overview", "similarities", "pairs", "clusters"]
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+def test_page_in_light_dark_and_print(browser: Browser, page_file: Path, complaints: list[str]) -> None:
+    colours = []
+    for scheme in ("light", "dark"):
+        page = opened(browser, page_file, complaints, color_scheme=scheme)
+        ask = "one => getComputedStyle(document.querySelector(one))"
+        paper = page.evaluate(f"({ask})('body').backgroundColor")
+        bar = page.evaluate(
+            "getComputedStyle(document.querySelector('figure path[fill=\"var(--first)\"]')).fill"
+        )
+        mark = page.evaluate(f"({ask})('mark').backgroundColor")
+        colours.append((paper, bar, mark))
+        assert len(page.screenshot()) > 10_000
+    assert all(light != dark for light, dark in zip(*colours, strict=True))
+    page.emulate_media(media="print")
+    assert page.evaluate(f"({ask})('body').backgroundColor") == colours[0][0]
+    assert not page.locator("nav").is_visible()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert complaints == []
+
+
+@pytest.mark.slow("needs Chromium")
+def test_page_fits_a_phone_screen(browser: Browser, page_file: Path, complaints: list[str]) -> None:
+    page = opened(browser, page_file, complaints, viewport={"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("figure .narrow svg").first.is_visible()
+    assert not page.locator("figure .wide svg").first.is_visible()
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('figure .narrow text')].map(one => one.getBoundingClientRect().height)"
+    )
+    assert min(sizes) >= 11
+    # A table that is cut says so.
+    cut = "document.querySelector('#largest-table').parentNode"
+    assert page.evaluate(f"{cut}.scrollWidth > {cut}.clientWidth")
+    hints = page.get_by_text("scroll sideways")
+    assert hints.first.is_visible()
+    page.set_viewport_size({"width": 1200, "height": 800})
+    assert not hints.first.is_visible()
+    assert complaints == []
+
+
+def clusters_of_editions() -> Iterator[dict[str, object]]:
+    """24 clusters of three editions of a long text: one with another word, one in capitals with another number."""
+    for number in range(24):
+        words = [f"word{number}x{place}" for place in range(120)]
+        third = [*words[:60], "inserted", *words[60:]]
+        for copy, text in enumerate((words, third, [*words[:-1], str(number)])):
+            shown = " ".join(text)
+            yield {
+                "id": f"d{number}-{copy}",
+                "title": f"Story {number}",
+                "text": shown.upper() if copy == 2 else shown,
+            }
+
+
+@pytest.fixture(scope="module")
+def difference_page(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A page with as many lost, re-scored and split samples as are shown by default."""
+    folder = tmp_path_factory.mktemp("difference")
+    with server.database() as url:
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        nearsim.succeed("ingest", write_jsonl(folder / "records.jsonl", clusters_of_editions()), "-q")
+        nearsim.succeed("reindex", "start", "--set", "normalise.case=none", "--set", "shingle.k=4", "-q")
+        nearsim.succeed("reindex", "diff", "-q", "--output", folder / "diff.html")
+        yield folder / "diff.html"
+
+
+@pytest.mark.slow("needs Chromium")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_difference_is_folded(
+    browser: Browser, difference_page: Path, complaints: list[str], width: int, scheme: str
+) -> None:
+    page = opened(
+        browser, difference_page, complaints, viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    assert page.evaluate("document.documentElement.scrollHeight") < 8_000
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for kind in ("lost", "rescored"):
+        assert page.locator(f"#{kind} article").count() == 20
+        assert page.locator(f"#{kind} article:visible").count() == 1
+        page.click(f"#{kind} details.more > summary")
+        assert page.locator(f"#{kind} article:visible").count() == 20
+    assert complaints == []
