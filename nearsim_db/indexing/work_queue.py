@@ -34,7 +34,7 @@ _RETRY_SECONDS = 0.2
 _BATCH_SIZES: dict[Stage, int] = {
     "compare": 1,
     "sign": 1_000,
-    "search": 500,
+    "search": 1_000,
     "anchor": 16,
     "link": 2_000,
     "publish": 1,
@@ -98,7 +98,9 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
             connection, collection_id, changed, age, vectors=context.encoder.takes_vectors
         )
     ) as batches:
-        rows = joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
+        # This worker is likely to search and verify them next.
+        sign = partial(steps.sign_documents, context, keep_features=True)
+        rows = joined([sign(batch) for batch in chain(batches, ([],))])
     missing = np.setdiff1d(changed, rows.doc_ids)
     attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()

@@ -101,8 +101,10 @@ def test_changes_during_signing_are_not_lost(
     sign = steps.sign_documents
     dispatching: list[threading.Thread] = []
 
-    def interrupted(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
-        rows = sign(context, batch)
+    def interrupted(
+        context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
+    ) -> SignatureRows:
+        rows = sign(context, batch, keep_features=keep_features)
         while other:
             run(engine, other.pop())
             dispatching.append(threading.Thread(target=dispatch_changes, args=(engine,)))

@@ -123,11 +123,13 @@ def test_worker_without_its_lease_stores_nothing(
     write(index, *_BODIES)
     sign = steps.sign_documents
 
-    def overtaken(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+    def overtaken(
+        context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
+    ) -> SignatureRows:
         run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
         with index.database.transaction() as freeing:
             leases.release_lost_work(freeing)
-        return sign(context, batch)
+        return sign(context, batch, keep_features=keep_features)
 
     with index.database.lease() as lease_id:
         monkeypatch.setattr(steps, "sign_documents", overtaken)
@@ -243,10 +245,12 @@ def test_only_the_unsignable_document_leaves_the_index(index: Index, monkeypatch
     assert len(list(index.pairs())) == 1
     sign = steps.sign_documents
 
-    def poisoned(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+    def poisoned(
+        context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
+    ) -> SignatureRows:
         if any("poison" in str(one) for one in batch):
             raise ValueError("poison")
-        return sign(context, batch)
+        return sign(context, batch, keep_features=keep_features)
 
     run(index, "UPDATE nearsim.document SET body = body || ' poison' WHERE doc_id = 1")
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 3")

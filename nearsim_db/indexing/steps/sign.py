@@ -12,15 +12,19 @@ from nearsim_db.similarity.encoder import Encoded
 from nearsim_db.store.documents import StoredDocument
 
 
-def sign_documents(context: Context, batch: Sequence[StoredDocument]) -> SignatureRows:
+def sign_documents(
+    context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
+) -> SignatureRows:
     """Return the signatures of documents, encoded by all threads.
 
-    The features of HTML pages are cached: to parse a page again for its verification would take longer than the rest.
+    With `keep_features` the features are cached for the verification that follows. Those of HTML pages always are: to
+    parse a page again would take longer than the rest.
     """
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]
-    encode = partial(context.encoder.encode, keep_features=context.encoder.profile.recipe.normalise.html)
+    is_html = context.encoder.profile.recipe.normalise.html
+    encode = partial(context.encoder.encode, keep_features=keep_features or is_html)
     parts = list(context.pool.map(encode, runs)) or [encode([])]
     rows = _signature_rows(batch, parts)
     for row, features in enumerate(chain.from_iterable(part.features for part in parts)):
