@@ -2,9 +2,12 @@
 
 import os
 import secrets
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line, open_output
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
@@ -74,11 +77,10 @@ def dedupe(
     encoding = output_encoding(parts, outputs.unique, outputs.format)
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
     name = _unused_name()
-    with (
-        open_vectors(vectors) as beside,
-        Index(database, name, progress=progress) as index,
-        temporary_collection(database, name) as temporary,
-    ):
+    with ExitStack() as temporaries:
+        beside = temporaries.enter_context(open_vectors(vectors))
+        index = temporaries.enter_context(Index(database, name, progress=progress))
+        temporary = temporaries.enter_context(temporary_collection(database, name))
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
         summary = index.ingest(
@@ -92,16 +94,38 @@ def dedupe(
             if path is not None:
                 with closing(answers()) as stream:
                     _write(path, _checked(map(json_line, stream), temporary))
-        unique = 0
-        with open_unique(parts, outputs.unique, encoding) as writer:
-            with closing(_origins(index)) as origins:
-                reported = 0
-                for unique in copy_unique(parts, origins, writer, encoding.delimiter):
-                    if unique >= reported + _REPORT_EVERY:
-                        progress("write", reported := unique, None)
-            temporary.check_kept()
-        duplicates = summary.read - summary.rejected - unique
-        return DedupeSummary(summary, unique, duplicates, index.stats(), (*beside.warnings, *warnings))
+        origins, stats = _origins(index), index.stats()
+        temporary.check_kept()
+        # The server deletes the collection while this process writes.
+        with _closed_meanwhile(temporaries.pop_all()):
+            unique = _copy(parts, outputs.unique, encoding, origins, progress)
+    duplicates = summary.read - summary.rejected - unique
+    return DedupeSummary(summary, unique, duplicates, stats, (*beside.warnings, *warnings))
+
+
+@contextmanager
+def _closed_meanwhile(stack: ExitStack) -> Iterator[None]:
+    """Close a stack in another thread during the block, and wait for it at the end; its error is raised then."""
+    with ThreadPoolExecutor(1, thread_name_prefix="nearsim-close") as thread:
+        closing_stack = thread.submit(stack.close)
+        yield
+    closing_stack.result()
+
+
+def _copy(
+    parts: Sequence[Input],
+    path: Path,
+    encoding: Encoding,
+    origins: Iterable[tuple[int, int]],
+    progress: Progress,
+) -> int:
+    """Write the records at some origins; return how many there are."""
+    unique = reported = 0
+    with open_unique(parts, path, encoding) as writer:
+        for unique in copy_unique(parts, origins, writer, encoding.delimiter):
+            if unique >= reported + _REPORT_EVERY:
+                progress("write", reported := unique, None)
+    return unique
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:
@@ -138,10 +162,13 @@ def _ordinal(ordinal: int, record: ReadDocument) -> int:
     return ordinal
 
 
-def _origins(index: Index) -> Generator[tuple[int, int], None, None]:
+def _origins(index: Index) -> Iterator[tuple[int, int]]:
+    """Read all origins at once, in 16 bytes each, and return an iterator over them."""
     with index.database.transaction() as connection:
         ((generation, _),) = index.profiles()
-        yield from stream_unique_origins(connection, generation.collection_id, generation.leaves)
+        origins = stream_unique_origins(connection, generation.collection_id, generation.leaves)
+        flat = iter(array("q", chain.from_iterable(origins)))
+    return zip(flat, flat, strict=True)
 
 
 def _checked(lines: Iterable[bytes], temporary: TemporaryCollection) -> Iterator[bytes]:

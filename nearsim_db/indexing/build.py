@@ -7,6 +7,7 @@ each of their transactions checks the state before it commits.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from nearsim_db.indexing import build_bands, build_plan, build_progress, steps
 from nearsim_db.indexing.band_keys import BandKeys
@@ -49,16 +50,16 @@ def build(
     discard_indexed(engine, context.generation, context.retained_seconds)
 
 
-def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
+def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:
     """Take slices of a build that another process leads, until none is left in this stage; return how many.
 
-    Raises BuildStoppedError if it was paused or abandoned.
+    `keys` are the band keys, if they were read. Raises BuildStoppedError if the build was paused or abandoned.
     """
     with engine.connect() as connection:
         stage = generation_rows.reread(connection, context.generation).stage
     taken = 0
     if stage in _STEPS:
-        with taking(engine, context, between) as taker:
+        with taking(engine, context, between, keys) as taker:
             while taker.take(stage):
                 taken += 1
     return taken
@@ -115,9 +116,12 @@ class _Leader:
 
     def _report_whole(self, step: str) -> None:
         """Report a step that handles all documents at once."""
+        self._progress(step, 0, self._documents)
+
+    @cached_property
+    def _documents(self) -> int:
         with self._engine.connect() as connection:
-            total = collection_rows.count_documents(connection, self._context.generation.collection_id)
-        self._progress(step, 0, total)
+            return collection_rows.count_documents(connection, self._context.generation.collection_id)
 
     def _complete(self, stage: SlicedStage, connection: Connection) -> None:
         """Take slices until all are done, here or by others."""

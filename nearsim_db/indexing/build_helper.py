@@ -13,6 +13,7 @@ from threading import Thread
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
+from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.indexing.garbage_collection import collect_rarely
 from nearsim_db.records import GenerationId
@@ -49,16 +50,22 @@ def _help(url: str, generation_id: GenerationId) -> None:
         with database.transaction() as connection:
             generation = generation_rows.get_generation(connection, generation_id)
         with ContextFactory.open(database.settings, lambda message: None) as contexts:
-            context = contexts.make(generation)
-            while _is_unfinished(database, generation_id):
-                if not build.join(database.engine, context, lambda: None):
+            context, keys = contexts.make(generation), None
+            while stage := _find_stage(database, generation_id):
+                if keys is None and stage != "sign":
+                    # The leader loads and indexes the same band rows meanwhile, on one core.
+                    with database.transaction() as connection:
+                        keys = BandKeys.load(connection, context)
+                if not build.join(database.engine, context, lambda: None, keys):
                     time.sleep(_POLL_SECONDS)
 
 
-def _is_unfinished(database: Database, generation_id: GenerationId) -> bool:
+def _find_stage(database: Database, generation_id: GenerationId) -> str | None:
+    """Return the stage of the build, None once no slices will follow."""
     with database.transaction() as connection:
         generation = generation_rows.get_generation(connection, generation_id)
-    return generation.state == "building" and generation.stage in ("sign", "bands", "pairs")
+    is_unfinished = generation.state == "building" and generation.stage in ("sign", "bands", "pairs")
+    return generation.stage if is_unfinished else None
 
 
 def _end_with_parent() -> None:

@@ -25,13 +25,14 @@ CREATE INDEX ON {signature} (feature_digest, doc_id) WHERE feature_digest IS NOT
 CREATE INDEX ON {signature} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
--- Assign each twin its head: the smallest doc_id with the same digest. Relies on the index on feature_digest.
+-- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests
+-- of several documents need a change. Relies on the index on feature_digest.
 WITH twins AS (
-    SELECT doc_id, min(doc_id) OVER (PARTITION BY feature_digest) AS first_id
-    FROM {signature} WHERE feature_digest IS NOT NULL
+    SELECT feature_digest, min(doc_id) AS first_id FROM {signature} WHERE feature_digest IS NOT NULL
+    GROUP BY feature_digest HAVING count(*) > 1
 )
 UPDATE {signature} AS signature SET head_id = twins.first_id
-FROM twins WHERE signature.doc_id = twins.doc_id AND signature.head_id IS DISTINCT FROM twins.first_id
+FROM twins WHERE signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: read_head_sketches
 -- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
