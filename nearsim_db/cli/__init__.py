@@ -3,9 +3,9 @@
 
 def main() -> None:
     """Run the command line with the process's arguments and exit."""
-    from nearsim_db.indexing.garbage_collection import collect_rarely
+    from nearsim_db.indexing.own_process import prepare_process
 
-    collect_rarely()
+    prepare_process()
     from nearsim_db.cli.app import app
 
     app(prog_name="nearsim")

@@ -15,7 +15,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.indexing.garbage_collection import collect_rarely
+from nearsim_db.indexing.own_process import prepare_process
 from nearsim_db.records import GenerationId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.database import Database
@@ -28,7 +28,7 @@ def main() -> int:
     """Help until the build is done, paused or abandoned; return the exit code."""
     # Ctrl-C reaches the parent too, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collect_rarely()
+    prepare_process()
     request = json.loads(sys.stdin.readline())
     Thread(target=_end_with_parent, daemon=True).start()
     try:
