@@ -19,6 +19,7 @@ from nearsim_db.store.driver.statements import Leaves, statement
 Ids = NDArray[np.int64]
 
 _ID_BYTES = 8
+_BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
 _MEMBERS = 4_096  # of a batch of links
 _LINK_BYTES = 8 << 20  # of the anchors of a batch
 
@@ -61,8 +62,15 @@ class BandRows:
     @classmethod
     def of(cls, doc_ids: Ids, keys: NDArray[np.uint64]) -> "BandRows":
         """Sort the rows of heads with these keys: (n, bands) uint64."""
-        hashes = to_bigint(keys.reshape(-1))
-        owners = np.repeat(doc_ids, keys.shape[1])
+        values = to_bigint(keys)
+        if _is_by_band(doc_ids, values):
+            # Each band by itself takes less time than all at once, and half of the memory.
+            sorted_rows = np.empty((2, *values.T.shape), np.int64)
+            for band, column in enumerate(values.T):
+                order = np.argsort(column, kind="stable")
+                sorted_rows[0, band], sorted_rows[1, band] = column[order], doc_ids[order]
+            return cls(sorted_rows[0].reshape(-1), sorted_rows[1].reshape(-1))
+        hashes, owners = values.reshape(-1), np.repeat(doc_ids, keys.shape[1])
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
@@ -74,6 +82,14 @@ class BandRows:
         last_anchors = self.doc_ids[starts[full] + bucket_limit - 1]
         figures = _bucket_figures(len(starts), int(sizes.max()), sizes[full].tolist(), bucket_limit)
         return FullBuckets(self.hashes[starts[full]], last_anchors), figures
+
+
+def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
+    """Whether doc_ids ascend, and each column has the keys of its own band, greater than those of the band before."""
+    if not keys.size or (doc_ids[1:] <= doc_ids[:-1]).any():
+        return False
+    bands = np.arange(keys.shape[1])
+    return all((ends >> _BAND_SHIFT == bands).all() for ends in (keys.min(axis=0), keys.max(axis=0)))
 
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
