@@ -71,11 +71,10 @@ class BandKeys:
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
-    def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Ids:
-        """Return the pairs, (m, 2), of those links that no bucket before theirs links.
+    def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Links:
+        """Return the links that are the first of their pair.
 
-        `full` are the buckets over the limit, at least up to the last of the links. Pairs of documents that are no
-        longer heads are left out.
+        `full` are all buckets over the limit. Pairs of documents that are no longer heads are left out.
         """
         own, left, right = self, self._rows(links.left), self._rows(links.right)
         if min(left.min(initial=0), right.min(initial=0)) < 0:
@@ -85,12 +84,12 @@ class BandKeys:
             links, left, right = links.take(present), left[present], right[present]
         return own._first(context, links, left, right, full)
 
-    def _first(self, context: Context, links: Links, left: Ids, right: Ids, full: FullBuckets) -> Ids:
+    def _first(self, context: Context, links: Links, left: Ids, right: Ids, full: FullBuckets) -> Links:
         ends = np.searchsorted(self._doc_ids, full.last_anchors, side="right")
         first = sketch_kernels(context.encoder.backend).first_links(
             self._keys, self._by_band, links.buckets, left, right, FullRows(full.hashes, ends)
         )
-        return np.stack((links.left[first], links.right[first]), axis=1)
+        return links.take(first)
 
     def _rows(self, wanted: Ids) -> Ids:
         """Return the rows of some documents, -1 for those that are missing."""

@@ -3,7 +3,7 @@
 What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 
@@ -21,7 +21,7 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _CANDIDATES_PER_BATCH = 16_384
-_LINKS_PER_RUN = 2_000_000  # 32 MB of pairs, if each is the first of its pair
+_LINKS_PER_RUN = 1_000_000  # 32 MB, if each is the first of its pair
 
 
 class Taker:
@@ -82,13 +82,13 @@ class Taker:
         self._reading.rollback()
 
     def _find_pairs(self, part: Slice) -> None:
-        """Verify the candidates whose first linking bucket is in the slice; other slices have the rest."""
+        """Verify the candidates whose first link is in the slice; other slices have the rest."""
         context, stale = self._context, set[int]()
         context.step_counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
         with closing(
             bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
         ) as links:
-            for candidates in self._first_linked(links, part):
+            for candidates in self._first_linked(links):
                 known = self._band_keys().signatures
                 verified = steps.verify_candidates(self._writing, context, candidates, known)
                 pairs.load_pairs(self._writing, context.leaves, verified)
@@ -100,21 +100,21 @@ class Taker:
         # only this process knows of them.
         queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
 
-    def _first_linked(self, links: Iterable[Links], part: Slice) -> Iterator[NDArray[np.int64]]:
+    def _first_linked(self, links: Iterable[Links]) -> Iterator[NDArray[np.int64]]:
         """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
 
-        They come sorted by doc_id in long runs, so that a document is read once for most of its pairs.
+        They come in long runs sorted by the first document of their bucket: those of a family of copies together, so
+        that its sketches and texts are read once for most of its pairs.
         """
-        full = build_slices.read_full_buckets(self._writing, self._context.leaves, part)
-        run: list[NDArray[np.int64]] = []
+        full = build_slices.read_full_buckets(self._writing, self._context.leaves)
+        run: list[Links] = []
         amount = 0
         for block in chain(links, [None]):
             if block is not None:
                 run.append(self._band_keys().first_links(self._writing, self._context, block, full))
                 amount += len(block.buckets)
             if run and (block is None or amount >= _LINKS_PER_RUN):
-                found, run, amount = np.concatenate(run), [], 0
-                found = found[np.lexsort((found[:, 1], found[:, 0]))]
+                found, run, amount = _by_family(run), [], 0
                 yield from (
                     found[at : at + _CANDIDATES_PER_BATCH]
                     for at in range(0, len(found), _CANDIDATES_PER_BATCH)
@@ -128,6 +128,13 @@ class Taker:
     def _check(self) -> None:
         build_progress.check_not_stopped(self._writing, self._context.generation)
         self._report()
+
+
+def _by_family(run: Sequence[Links]) -> NDArray[np.int64]:
+    """Return the pairs of some links, sorted by the first document of their bucket."""
+    links = Links.joined(run)
+    order = np.lexsort((links.right, links.left, links.first))
+    return np.stack((links.left[order], links.right[order]), axis=1)
 
 
 @contextmanager

@@ -41,15 +41,27 @@ class FullBuckets:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links: bucket hashes and the two heads that each links, the smaller doc_id left: int64 of m."""
+    """Links: bucket hashes, the first head of each bucket, and the two heads that each links, the smaller doc_id left.
+
+    int64 of m each.
+    """
 
     buckets: Ids
+    first: Ids
     left: Ids
     right: Ids
 
     def take(self, chosen: NDArray[np.bool_]) -> "Links":
         """Return the links selected by a mask."""
-        return Links(self.buckets[chosen], self.left[chosen], self.right[chosen])
+        return Links(*(column[chosen] for column in self._columns()))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Links"]) -> "Links":
+        """Concatenate at least one batch of links."""
+        return cls(*map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
+
+    def _columns(self) -> tuple[Ids, Ids, Ids, Ids]:
+        return self.buckets, self.first, self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +164,11 @@ def stream_links(
         ):
             hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
             amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
+            left = np.frombuffer(b"".join(anchors), ">i8").astype(np.int64)
             yield Links(
                 np.repeat(np.array(hashes, np.int64), amounts),
-                np.frombuffer(b"".join(anchors), ">i8").astype(np.int64),
+                np.repeat(left[np.cumsum(amounts) - amounts], amounts),
+                left,
                 np.repeat(np.array(members, np.int64), amounts),
             )
             last = len(anchors[-1])

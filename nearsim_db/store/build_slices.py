@@ -101,10 +101,9 @@ def sum_counts(connection: Connection, leaves: Leaves, stage: SlicedStage) -> di
     return {name: int(amount) for name, amount in rows}
 
 
-def read_full_buckets(connection: Connection, leaves: Leaves, part: Slice) -> FullBuckets:
-    """Return the buckets over the limit up to the end of a slice."""
-    command = statement("read_full_buckets", leaves)
-    rows = fetch_rows(connection, command, {"slice_no": part.slice_no}, binary=True)
+def read_full_buckets(connection: Connection, leaves: Leaves) -> FullBuckets:
+    """Return the buckets over the limit, of all slices."""
+    rows = fetch_rows(connection, statement("read_full_buckets", leaves), binary=True)
     found: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 2)
     return FullBuckets(found[:, 0], found[:, 1])
 

@@ -46,10 +46,10 @@ WHERE generation_id = {generation_id} AND stage = %(stage)s
 GROUP BY key
 
 -- name: read_full_buckets
--- Buckets over the limit up to the end of a slice, in order, each with its last anchor. Relies on build_slice_pkey.
+-- Buckets over the limit, in order, each with its last anchor. Relies on build_slice_pkey.
 SELECT bucket_hash, last_anchor FROM nearsim.build_slice
 CROSS JOIN LATERAL unnest(full_buckets, last_anchors) AS bucket (bucket_hash, last_anchor)
-WHERE generation_id = {generation_id} AND stage = 'pairs' AND slice_no <= %(slice_no)s
+WHERE generation_id = {generation_id} AND stage = 'pairs'
 ORDER BY bucket_hash
 
 -- name: delete_slices

@@ -160,7 +160,9 @@ class SketchKernels(Protocol):
         right: Counts,
         full: FullRows,
     ) -> NDArray[np.bool_]:
-        """Return which of m links are the first of their pair: no bucket below `buckets[i]` links its two rows.
+        """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
+
+        The order of buckets is that of their products with GOLDEN, modulo 2^64, in which each band is as often first.
 
         `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
         `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or

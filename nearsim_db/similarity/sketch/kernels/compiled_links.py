@@ -4,7 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.jit import compiled, inlined
+from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import Counts, FullRows
+
+_GOLDEN = np.uint64(GOLDEN)
 
 
 def first_links(
@@ -14,6 +17,11 @@ def first_links(
     search = _first_by_band if by_band else _first_sorted
     search(keys, buckets, left, right, full.keys, full.ends, first)
     return first
+
+
+@inlined
+def _place(bucket: int) -> np.uint64:
+    return np.uint64(bucket) * _GOLDEN
 
 
 @inlined
@@ -39,11 +47,11 @@ def _first_by_band(
     first: NDArray[np.bool_],
 ) -> None:
     for link in range(len(buckets)):
-        one, other, bucket = keys[left[link]], keys[right[link]], buckets[link]
+        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
         is_first = True
         for band in range(keys.shape[1]):
             key = one[band]
-            if key == other[band] and key < bucket and _links(key, left[link], full, ends):
+            if key == other[band] and _place(key) < own and _links(key, left[link], full, ends):
                 is_first = False
                 break
         first[link] = is_first
@@ -60,11 +68,11 @@ def _first_sorted(
     first: NDArray[np.bool_],
 ) -> None:
     for link in range(len(buckets)):
-        one, other, bucket = keys[left[link]], keys[right[link]], buckets[link]
+        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
         at, place, is_first = 0, 0, True
-        while is_first and at < len(one) and place < len(other) and one[at] < bucket:
+        while is_first and at < len(one) and place < len(other):
             if one[at] == other[place]:
-                is_first = not _links(one[at], left[link], full, ends)
+                is_first = not (_place(one[at]) < own and _links(one[at], left[link], full, ends))
                 at += 1
             elif one[at] < other[place]:
                 at += 1

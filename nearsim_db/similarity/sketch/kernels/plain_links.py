@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.mixing import GOLDEN, Words
 from nearsim_db.similarity.sketch.kernels import Counts, FullRows
 
 _LINKS_AT_ONCE = 1 << 14
@@ -28,7 +29,7 @@ def _linked_before(
     left_rows: Counts,
     full: FullRows,
 ) -> NDArray[np.bool_]:
-    shared = left < buckets[:, None]
+    shared = _places(left) < _places(buckets)[:, None]
     if by_band:
         shared &= left == right
     else:
@@ -41,3 +42,7 @@ def _linked_before(
     linked = np.zeros(len(left), bool)
     linked[links] = True
     return linked
+
+
+def _places(buckets: NDArray[np.int64]) -> Words:
+    return np.ascontiguousarray(buckets).view(np.uint64) * np.uint64(GOLDEN)
