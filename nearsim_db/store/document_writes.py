@@ -50,12 +50,16 @@ class Written:
     added: Added | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoadedDocuments:
-    """Numbers and lines of a file's documents whose ids are not among those seen: no later batch had one of them."""
+    """Numbers and lines of a file's documents whose ids are not among those seen: no later batch had one of them.
+
+    `only_new` until a batch of the file had a document that exists.
+    """
 
     doc_ids: "array[int]" = field(default_factory=partial(array, "q"))
     lines: "array[int]" = field(default_factory=partial(array, "q"))
+    only_new: bool = True
 
 
 def begin_file(connection: Connection) -> LoadedDocuments:
@@ -81,7 +85,10 @@ def write_batch(
     added to those `loaded` of its file.
     """
     if may_copy and not dry_run:
-        added = _copy_if_new(connection, collection_id, batch)
+        # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a file.
+        probed = not loaded.only_new or not loaded.doc_ids
+        added = _copy_if_new(connection, collection_id, batch, probed=probed)
+        loaded.only_new &= added is not None
         if added is not None:
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
             loaded.lines.extend(read.line for read in batch)
@@ -114,14 +121,17 @@ def _record_ids(
 
 
 def _copy_if_new(
-    connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument]
+    connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument], *, probed: bool
 ) -> Added | None:
-    """Load a batch of documents; None if any of them exists, or another session is adding one of them."""
+    """Load a batch of documents; None if any of them exists, or another session is adding one of them.
+
+    `probed` if they are looked up before.
+    """
     parameters = {
         "collection_id": collection_id,
         "external_ids": [read.document.external_id for read in batch],
     }
-    if fetch_value(connection, statement("has_any_document"), parameters):
+    if probed and fetch_value(connection, statement("has_any_document"), parameters):
         return None
     numbers = fetch_row(connection, statement("reserve_numbers"), {"amount": len(batch)}, binary=True)
     doc_ids, revisions = (np.frombuffer(one, ">i8").astype(np.int64) for one in numbers)
