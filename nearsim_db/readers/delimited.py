@@ -34,20 +34,21 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
     attributes, as strings. A row's line is its first one. Raises InputError for a header without the required
     columns.
     """
-    maker = DocumentMaker(file.name, fields)
+    name = file.name
+    maker = DocumentMaker(name, fields)
     rows = _rows(file, delimiter)
     header: list[str] | None = None
     for line, row in rows:
         if header is None:
             header = _header(row, file, fields, maker, delimiter)
         elif isinstance(row, str):
-            yield Reject(file.name, line, row)
+            yield Reject(name, line, row)
         elif len(row) != len(header):
-            yield Reject(file.name, line, f"{len(row):,} columns where the header has {len(header):,}")
+            yield Reject(name, line, f"{len(row):,} columns where the header has {len(header):,}")
         else:
             record: dict[str, object] = {
-                name: None if not cell and name in maker.named else cell
-                for name, cell in zip(header, row, strict=True)
+                column: None if not cell and column in maker.named else cell
+                for column, cell in zip(header, row, strict=True)
             }
             if record.get(fields.vector) is not None:
                 record[fields.vector] = _array(record[fields.vector])

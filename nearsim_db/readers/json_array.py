@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -13,7 +14,7 @@ from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.records import ReadDocument, Reject
 
-_BLANKS = " \t\r\n"
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _BLANK_BYTES = b" \t\r\n"
 _OF_NUMBERS = "0123456789.eE+-"
 # An incomplete value fails at its end or at the beginning of its last token; \uXXXX and -Infinity are the longest.
@@ -30,12 +31,13 @@ def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject
     if not is_array:
         yield from read_jsonl(begun, fields)
         return
-    maker = DocumentMaker(file.name, fields)
+    name = file.name
+    maker = DocumentMaker(name, fields)
     for line, value in elements(begun):
         if isinstance(value, dict):
             yield maker.make(value, line)
         else:
-            yield Reject(file.name, line, "not a JSON object")
+            yield Reject(name, line, "not a JSON object")
 
 
 def begin(file: InputFile) -> tuple[bool, InputFile]:
@@ -83,10 +85,10 @@ class _Text:
     def next_character(self) -> str:
         """Return the next character that is not blank, without passing it; empty at the end."""
         while True:
-            rest = self._text[self._at :].lstrip(_BLANKS) if self._at < len(self._text) else ""
-            self._advance(len(self._text) - len(rest))
-            if rest or not self._read():
-                return rest[:1]
+            blanks = _BLANKS.match(self._text, self._at)
+            self._advance(blanks.end() if blanks else self._at)
+            if self._at < len(self._text) or not self._read():
+                return self._text[self._at : self._at + 1]
 
     def skip(self, character: str) -> None:
         """Pass the next character that is not blank, and the blanks after it. Raises InputError if it is another."""

@@ -12,6 +12,10 @@ from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 
+# {"":1} is the shortest object with an id. Shorter lines are rejected without parsing, which takes a few microseconds
+# for a line that is not JSON.
+_SHORTEST_BYTES = 6
+
 
 def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept."""
@@ -20,7 +24,11 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
     for number, line in file.lines():
         if line is None:
             yield Reject(name, number, file.too_long)
-        elif line and not line.isspace():
+        elif not line or line.isspace():
+            continue
+        elif len(line) < _SHORTEST_BYTES:
+            yield Reject(name, number, "not a JSON object with an id")
+        else:
             try:
                 record = parse_line(line, fields.vector)
             except InputError as error:
