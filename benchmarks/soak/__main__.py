@@ -64,7 +64,7 @@ def progress(counts: Counts) -> str:
 def summary(counts: Counts, seed: int) -> str:
     """Return all counts."""
     lines = [f"seed {seed}", progress(counts)]
-    for name in ("kills", "statements", "commands", "checks", "set_aside"):
+    for name in ("kills", "statements", "commands", "refusals", "checks", "set_aside"):
         lines.append(f"{name.replace('_', ' ')}:")
         lines += [f"  {number:8} {kind}" for kind, number in sorted(getattr(counts, name).items())]
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """A round: load with kills, then a drained queue, then the comparison."""
 
 import random
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ _READY = """
 SELECT collection.name, profile.name FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id) WHERE generation.state = 'ready' AND NOT generation.dropping
 """
+_NUMBER = re.compile(r"\d+")
 _SET_ASIDE = "SELECT coalesce(error, '') FROM nearsim.work WHERE set_aside_at IS NOT NULL"
 
 
@@ -46,9 +48,16 @@ class Counts:
     kills: Counter[str] = field(default_factory=Counter)
     statements: Counter[str] = field(default_factory=Counter)
     commands: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
     set_aside: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
+
+
+def _refusal(log: Path, is_calm: bool) -> str:
+    """What a command that failed has written, with its numbers left out; and whether the server was left running."""
+    text = " ".join(log.read_text(errors="replace").split())
+    return f"{'calm' if is_calm else 'killed'}: {_NUMBER.sub('N', text)}"
 
 
 class Rounds:
@@ -101,7 +110,10 @@ class Rounds:
     def _ended(self, child: Child) -> None:
         if child.kind == "command":
             name = " ".join(child.arguments[:2]) if child.arguments[0] == "reindex" else child.arguments[0]
-            self._counts.commands[f"{name} (exit code {child.process.exitcode})"] += 1
+            code = child.process.exitcode
+            self._counts.commands[f"{name} (exit code {code})"] += 1
+            if code is not None and code > 0:
+                self._counts.refusals[f"{name}: {_refusal(child.log, self._is_calm)}"] += 1
 
     def _disturb(self) -> None:
         possible = 4 if self._is_calm else len(_KINDS)
