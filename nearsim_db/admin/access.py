@@ -7,7 +7,7 @@ from functools import partial
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
-from nearsim_db.store.access import Access, ManualGrant, Role
+from nearsim_db.store.access import Access, Role
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import retry_conflicts
@@ -15,14 +15,13 @@ from nearsim_db.store.driver.engine import retry_conflicts
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Whether collections are isolated, grants of collections, and privileges that bypass the isolation.
+    """Whether collections are isolated, and grants of collections.
 
     `ungranted` are readers and writers without a grant, who see nothing.
     """
 
     isolated: bool
     access: tuple[Access, ...]
-    openings: tuple[ManualGrant, ...]
     ungranted: tuple[str, ...]
 
 
@@ -86,6 +85,5 @@ def read_isolation(database: Database) -> Isolation:
         return Isolation(
             roles is not None and roles.isolated,
             tuple(access.list_access(connection)),
-            tuple(access.list_manual_grants(connection)),
             tuple(access.list_roles_without_collections(connection)),
         )

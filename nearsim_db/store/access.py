@@ -45,14 +45,6 @@ class Access:
     may_write: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ManualGrant:
-    """A right granted manually on a table, which bypasses isolation."""
-
-    role: str
-    table: str
-
-
 def role_name(role: Role) -> str:
     """Return the role's name on the server."""
     return f"nearsim_{role}"
@@ -149,11 +141,6 @@ def set_isolation(connection: Connection, *, wanted: bool) -> None:
 def list_access(connection: Connection) -> list[Access]:
     """Return the grants on permanent collections."""
     return fetch_all(connection, Access, statement("list_access"))
-
-
-def list_manual_grants(connection: Connection) -> list[ManualGrant]:
-    """Return the rights granted manually on tables, which bypass isolation."""
-    return fetch_all(connection, ManualGrant, statement("list_manual_grants"))
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:

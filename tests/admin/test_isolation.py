@@ -24,7 +24,7 @@ from tests.builders.isolation_world import (
     told_apart,
     two_tenants,
 )
-from tests.builders.logins import login
+from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
@@ -110,6 +110,16 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
             ("visible_profiles", ["security_barrier=true"]),
             ("visible_work", ["security_barrier=true"]),
         ]
+
+
+def test_privileges_of_other_origin_show_nothing_more(world: World) -> None:
+    with login(world.url, "nearsim_reader", "pg_read_all_data") as reader:
+        with psycopg.connect(world.url) as connection:
+            granting = sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA nearsim, nearsim_index TO {}")
+            connection.execute(granting.format(sql.Identifier(user_of(reader))))
+        found = look_round(world.url, reader, world.own, list(relations(world.url)))
+    assert {name: found[name] for name in HIDDEN} == {name: [] for name in HIDDEN}
+    assert not [name for name, seen in found.items() if name not in DRAWING and FOREIGN.search(str(seen))]
 
 
 def test_partitions_show_only_the_readers_tenant(world: World) -> None:

@@ -28,8 +28,8 @@ $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
     'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
 
--- Under isolation readers read tables with a policy. Tables without one are hidden: work, change, lease,
--- build_slice and pending_event.
+-- Under isolation readers read tables with a policy. Tables without one are hidden, also from roles with other
+-- privileges, such as pg_read_all_data: work, change, lease, build_slice and pending_event.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -41,8 +41,7 @@ BEGIN
             CASE WHEN isolated THEN 'ENABLE' ELSE 'DISABLE' END)
         FROM pg_class
         WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
-            AND relkind IN ('r', 'p') AND relrowsecurity <> isolated
-            AND (NOT isolated OR oid IN (SELECT polrelid FROM pg_policy))
+            AND relkind IN ('r', 'p') AND relname <> 'alembic_version' AND relrowsecurity <> isolated
         UNION ALL
         SELECT format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', CAST(oid AS regclass))
         FROM pg_class

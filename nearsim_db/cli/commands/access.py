@@ -8,7 +8,6 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.admin.access import Isolation
@@ -162,11 +161,6 @@ def _print_isolation(state: "Isolation") -> None:
         terminal.print_line("collections are not isolated: every reader sees all of them")
         return
     terminal.print_line("collections are isolated: readers and writers see only those granted to them")
-    if state.openings:
-        readable = ", ".join(sorted({f"{one.table} ({one.role})" for one in state.openings}))
-        terminal.print_warning(
-            f"{count_of(len(state.openings), 'privilege')} granted by hand bypass the isolation: {readable}"
-        )
     if state.ungranted:
         terminal.print_warning(
             f"without a granted collection, these see nothing: {', '.join(state.ungranted)}; "

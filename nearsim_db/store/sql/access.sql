@@ -77,24 +77,6 @@ FROM nearsim.collection_access AS access JOIN nearsim.collection USING (collecti
 WHERE NOT collection.temporary
 ORDER BY collection.name, access.role_name
 
--- name: list_manual_grants
--- Rights on isolated tables that were granted by hand, as (role, table); PUBLIC has no name. Catalog only.
-SELECT coalesce(rolname, 'PUBLIC'), relname
-FROM pg_catalog.pg_class
-CROSS JOIN LATERAL (
-    SELECT privilege.grantee FROM pg_catalog.aclexplode(relacl) AS privilege
-    UNION
-    SELECT privilege.grantee FROM pg_catalog.pg_attribute
-    CROSS JOIN LATERAL pg_catalog.aclexplode(attacl) AS privilege
-    WHERE attrelid = pg_class.oid
-) AS entry
-LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee
-WHERE relnamespace IN (pg_catalog.to_regnamespace('nearsim'), pg_catalog.to_regnamespace('nearsim_index'))
-    AND relkind IN ('r', 'p') AND relname <> 'alembic_version'
-    AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = pg_class.oid)
-    AND grantee <> relowner AND coalesce(rolname, '') NOT IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
-ORDER BY 1, 2
-
 -- name: list_roles_without_collections
 -- Readers and writers that see no collection under isolation, neither directly nor through a role they are in. A user
 -- without the owner's rights sees only itself here. Few roles: no index needed.
