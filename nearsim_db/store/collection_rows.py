@@ -7,7 +7,7 @@ from datetime import datetime
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -101,6 +101,11 @@ def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
     parameters = {"collection_id": collection.collection_id}
     driver(connection).execute(statement("delete_collection"), parameters)
+
+
+def vacuum_documents(connection: Connection) -> None:
+    """Vacuum the table of documents; the connection must be in autocommit."""
+    autocommitting(connection).execute(statement("vacuum_documents"))
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:

@@ -29,6 +29,11 @@ UPDATE nearsim.collection SET name = %(name)s WHERE collection_id = %(collection
 -- Delete a collection with its documents and profiles. Relies on collection_pkey.
 DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
 
+-- name: vacuum_documents
+-- Free the space of deleted documents: autovacuum may come after the next ones are written behind them. Does not wait
+-- for locks; the end of the table is cut off only while nobody else uses it.
+VACUUM (SKIP_LOCKED) nearsim.document
+
 -- name: count_documents
 -- Number of documents of a collection. Relies on document_collection_doc.
 SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s
