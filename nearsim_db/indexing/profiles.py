@@ -1,7 +1,6 @@
 """Create and drop profiles: a recipe for one collection, with the generations built from it."""
 
 from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError
-from nearsim_db.indexing.drop_generation import finish
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, to_mapping
@@ -65,6 +64,9 @@ def drop(database: Database, collection: Collection, name: str) -> None:
 
     Can be run again if killed. Raises NotFoundError.
     """
+    # Commands that only show profiles do not import what drops them.
+    from nearsim_db.indexing.drop_generation import finish
+
     collection_id = collection.collection_id
     with database.transaction() as connection:
         if name not in profile_rows.profile_names(connection, collection_id):

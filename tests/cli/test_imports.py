@@ -36,7 +36,7 @@ QUESTIONS = [
     ["db", "status"],
     ["db", "url"],
 ]
-CURVES = [["stats"], ["profile", "show", "default"]]
+CURVES = [["stats"], ["profile", "show", "default"], ["reindex", "status"], ["doctor"]]
 NEEDED_FOR_CURVES = {"numpy", "nearsim_db.similarity.sketch"}
 PROBE = """
 import json, sys

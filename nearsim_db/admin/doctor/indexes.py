@@ -68,7 +68,8 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
         if one.state != "live" or is_attached or profiles.is_refused(one):
             continue
         profile = restore_for_reading(one.recipe, one.fingerprint, one.bands, one.rows)
-        if (short := shingle_length.warn_of_index(connection, one, profile)) is not None:
+        # A few hundred texts take NumPy less time than numba takes to start.
+        if (short := shingle_length.warn_of_index(connection, one, profile, "numpy")) is not None:
             are_long = False
             finding = f"profile {one.profile} of collection {one.collection}: {short}"
             yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))

@@ -203,10 +203,13 @@ def status(
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
+    from nearsim_db.admin.reindex.status import read_status
     from nearsim_db.cli.output.reindex_status import print_status
+    from nearsim_db.indexing.collections import open_database
 
-    with _reindex(collection, profile, quiet=True) as reindex:
-        print_status(reindex, format=format)
+    with open_database() as database, database.transaction() as connection:
+        found = read_status(connection, collection, profile)
+    print_status(found, collection, format=format)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
-from nearsim_db.admin.reindex import Reindex, Status
+from nearsim_db.admin.reindex.status import Status
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.documents import print_document
@@ -27,14 +27,13 @@ _WRAPPED = ["progress", "differs in"]
 _OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
 
 
-def print_status(reindex: Reindex, *, format: Format) -> None:
+def print_status(found: Sequence[Status], collection: str, *, format: Format) -> None:
     """Print all generations, one per row, and advice on those that need a decision."""
-    found = reindex.status()
     if format.is_machine:
         print_document(format, [outline(one) for one in found])
         return
     if not found:
-        build = suggested_command("build", reindex.collection)
+        build = suggested_command("build", collection)
         terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
         return
     print_table([dict(zip(_COLUMNS, _row(one), strict=True)) for one in found])
