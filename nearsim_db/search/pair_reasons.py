@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from nearsim_db.errors import count_of
 from nearsim_db.search.explanation import Reason
-from nearsim_db.search.pair_figures import PairFigures, required_bands
+from nearsim_db.search.pair_figures import PairFigures
+from nearsim_db.search.pair_wording import (
+    missed_threshold,
+    separated,
+    shared_too_few,
+    threshold_of,
+    unexplained,
+    value_of,
+)
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store.explanations import PairEvidence, SharedBucket
 
 _NO_FEATURES = "has no features"  # of nearsim.document_state
-_MEASURES = {"euclidean": "distance", "cosine": "cosine"}
 
 
 def needed_limit(evidence: PairEvidence, buckets: Sequence[SharedBucket]) -> int | None:
@@ -34,7 +40,7 @@ def find_reasons(
     if evidence.is_pair:
         return [
             *found,
-            Reason("pair", f"they are a pair: {_stored(metric, evidence)} reaches {_threshold(profile)}"),
+            Reason("pair", f"they are a pair: {_stored(metric, evidence)} reaches {threshold_of(profile)}"),
         ]
     waiting = list(_states(names, evidence))
     return [*found, *(waiting or _missing(metric, profile, evidence, buckets, figures))]
@@ -43,7 +49,7 @@ def find_reasons(
 def _stored(metric: str, evidence: PairEvidence) -> str:
     similarity = evidence.similarity or 0.0
     value = 1 / similarity - 1 if metric == "euclidean" and similarity else similarity
-    return f"{_MEASURES.get(metric, 'similarity')} {value:.4f}"
+    return value_of(metric, value)
 
 
 def _verdict(evidence: PairEvidence) -> Iterator[Reason]:
@@ -71,8 +77,7 @@ def _missing(
     """Yield every condition of a pair that the two do not meet."""
     reaches = figures is not None and figures.reaches
     if figures is not None and not reaches:
-        side = "above" if metric == "euclidean" else "below"
-        yield Reason("below_threshold", f"{_measured(metric, figures)} is {side} {_threshold(profile)}")
+        yield Reason("below_threshold", missed_threshold(metric, figures.decisive, profile))
     if figures is None:
         yield Reason(
             "unknown", "their similarity is unknown: a text changed, or this version makes other sketches"
@@ -80,37 +85,17 @@ def _missing(
     if evidence.are_candidates is False:
         yield Reason("too_few_shared_bands", _sharing(profile, evidence, figures))
     elif evidence.are_linked is False:
-        limit = profile.recipe.match.bucket_limit
-        text = (
-            f"the bucket limit separates them: neither is among the first {limit} of a bucket that they share"
-        )
+        text = separated(profile)
         needed = needed_limit(evidence, buckets)
         yield Reason(
             "bucket_limit", text if needed is None else f"{text}; a limit of {needed} would link them"
         )
     elif figures is not None and reaches:
-        stored = f"{_measured(metric, figures)} reaches {_threshold(profile)}, but the pair is not stored"
-        yield Reason("unexplained", f"{stored}; check the index with: nearsim verify-index")
+        yield Reason("unexplained", unexplained(metric, figures.decisive, profile))
 
 
 def _sharing(profile: Profile, evidence: PairEvidence, figures: PairFigures | None) -> str:
-    shared, required = evidence.shared_bands or 0, required_bands(profile)
-    if not shared:
-        text = f"they share none of {count_of(profile.bands, 'band')}"
-    elif required.isdigit():
-        text = f"they share {count_of(shared, 'band')}, and {required} are required"
-    else:
-        text = f"they share {count_of(shared, 'band')}, and not those that {required} requires"
+    text = shared_too_few(profile, evidence.shared_bands or 0)
     if figures is None:
         return text
     return f"{text}; pairs of this similarity become candidates with probability {figures.probability:.4f}"
-
-
-def _measured(metric: str, figures: PairFigures) -> str:
-    scores = figures.decisive
-    value = scores.similarity[0] if scores.distance is None else scores.distance[0]
-    return f"{_MEASURES.get(metric, 'similarity')} {value:.4f}"
-
-
-def _threshold(profile: Profile) -> str:
-    return f"the threshold of {profile.recipe.match.threshold:g}"

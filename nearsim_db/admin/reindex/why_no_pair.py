@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.admin.reindex.diff_result import Evidence
+from nearsim_db.search.pair_wording import missed_threshold, separated, shared_too_few, unexplained
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.store import diffs, documents
@@ -17,7 +18,6 @@ from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_MEASURES = {"euclidean": "distance", "cosine": "cosine"}
 _NO_EVIDENCE = Evidence(False, False, None, None)
 
 
@@ -105,20 +105,10 @@ def _name(one: DiffDocument) -> str:
 
 
 def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> str:
-    match = encoder.profile.recipe.match
-    value = scores.similarity[0] if scores.distance is None else scores.distance[0]
-    measured = f"{_MEASURES.get(encoder.metric.name, 'similarity')} {value:.4f}"
-    threshold = f"the threshold of {match.threshold:g}"
-    if match.amplification is not None:
-        sharing = f"{bands} shared bands do not satisfy {match.amplification}"
-    else:
-        sharing = f"{bands} of {match.min_shared_bands} required shared bands"
-    if not encoder.metric.reaches(scores, match.threshold)[0]:
-        side = "below" if scores.distance is None else "above"
-        missed = f"{measured}, {side} {threshold}"
-        return missed if enough else f"{missed}, and {sharing}"
+    profile, metric = encoder.profile, encoder.metric.name
+    if not encoder.metric.reaches(scores, profile.recipe.match.threshold)[0]:
+        missed = missed_threshold(metric, scores, profile)
+        return missed if enough else f"{missed}; {shared_too_few(profile, bands)}"
     if not enough:
-        return f"{measured} reaches {threshold}, but they are not candidates: {sharing}"
-    if match.bucket_limit:
-        return f"{measured} reaches {threshold}, but the bucket limit separated them"
-    return f"{measured} reaches {threshold}; nearsim verify-index shows what is wrong"
+        return shared_too_few(profile, bands)
+    return separated(profile) if profile.recipe.match.bucket_limit else unexplained(metric, scores, profile)

@@ -117,12 +117,12 @@ def test_reasons_for_lost_and_gained_pairs(database_url: str) -> None:
         # Each has 13 distinct words, and they share 12 of 14.
         assert found.recipe == {"shingle.min_token_length": (1, 2), "match.threshold": (0.8, 0.9)}
         whys = {(one.left.id, one.right.id): one.why for one in found.samples.lost}
-        assert whys["one", "two"] == "now: similarity 0.8571, below the threshold of 0.9"
+        assert whys["one", "two"] == "now: similarity 0.8571 is below the threshold of 0.9"
         assert whys["number", "numbers"] == "before: identical features; now: 'number' has no features"
         assert (found.pairs.live, found.pairs.lost, found.pairs.common) == (4, 3, 1)
         back = Reindex(index.database, "default")
         back.promote()
         gained = back.diff(1, limits=Limits.parse(gained=2)).samples.gained
         whys = {(one.left.id, one.right.id): one.why for one in gained}
-        assert whys["one", "two"] == "before: similarity 0.8571, below the threshold of 0.9"
+        assert whys["one", "two"] == "before: similarity 0.8571 is below the threshold of 0.9"
         assert whys["number", "numbers"].endswith("has no features; now: identical features")
