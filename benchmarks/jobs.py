@@ -54,9 +54,16 @@ def ingest(cluster: Cluster, file: Path, collection: str, jobs: int) -> tuple[Co
     )
     with psycopg.connect(cluster.dsn()) as connection:
         seconds = connection.execute(_SECONDS).fetchone()
+    assert seconds is not None
+    return cost, dict(seconds[0]), read_digest(cluster.dsn())
+
+
+def read_digest(url: str) -> str:
+    """Return a digest of the pairs, clusters and survivors of a database with one generation."""
+    with psycopg.connect(url) as connection:
         digest = connection.execute(_DIGEST).fetchone()
-    assert seconds is not None and digest is not None
-    return cost, dict(seconds[0]), str(digest[0])
+    assert digest is not None
+    return str(digest[0])
 
 
 def measure(major: int, file: Path, jobs: Sequence[int], rounds: int) -> str:

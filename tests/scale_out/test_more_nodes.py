@@ -34,7 +34,7 @@ def test_shards_move_to_an_added_node_under_writes_and_lookups(
     with index_at(urls[0]) as plain, index_at(urls[1]) as cluster, application(urls[1]) as writer:
         for index in (plain, cluster):
             index.add(texts[:100])
-        add_node(writer, third_node)
+        add_node(writer, third_node.socket_directory)
         writer.execute("ALTER ROLE nearsim_admin LOGIN")
         writer.execute("SELECT citus_rebalance_start()")
         while ask(writer, _MOVING):

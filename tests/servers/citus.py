@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,9 +88,11 @@ class CitusServer:
             self.nodes.append(node)
 
     @contextmanager
-    def database(self, fill: Fill | None = None, nodes: int | None = None) -> Iterator[str]:
+    def database(
+        self, fill: Fill | None = None, nodes: int | None = None, hosts: Sequence[Path] = ()
+    ) -> Iterator[str]:
         """The URL of a database whose band rows are on the nodes, filled by `fill`."""
-        with self.empty_database(nodes) as url:
+        with self.empty_database(nodes, hosts) as url:
             engine = open_engine(url)
             revisions.upgrade(engine)
             with engine.begin() as connection:
@@ -101,8 +103,11 @@ class CitusServer:
             yield url
 
     @contextmanager
-    def empty_database(self, nodes: int | None = None) -> Iterator[str]:
-        """The URL of a database with the extension and the nodes, without the schema."""
+    def empty_database(self, nodes: int | None = None, hosts: Sequence[Path] = ()) -> Iterator[str]:
+        """The URL of a database with the extension and the nodes, without the schema.
+
+        Nodes are reached through the folders `hosts` of other sockets, if there are any.
+        """
         amount = nodes or self._usual
         self.start_nodes(amount)
         name = f"test_{next(self._numbers)}"
@@ -112,9 +117,10 @@ class CitusServer:
             with psycopg.connect(cluster.dsn(name), autocommit=True) as connection:
                 connection.execute("CREATE EXTENSION citus")
         with psycopg.connect(self.coordinator.dsn(name), autocommit=True) as connection:
-            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [_host(self.coordinator), _PORT])
-            for node in self.nodes[:amount]:
-                add_node(connection, node)
+            coordinator = str(self.coordinator.socket_directory)
+            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [coordinator, _PORT])
+            for host in (hosts or [node.socket_directory for node in self.nodes])[:amount]:
+                add_node(connection, host)
         try:
             yield self.coordinator.dsn(name)
         finally:
@@ -141,11 +147,11 @@ def citus_server(nodes: int) -> Iterator[CitusServer]:
         yield CitusServer(home, nodes)
 
 
-def add_node(connection: psycopg.Connection[tuple[object, ...]], node: Cluster) -> None:
-    """Add a node to the database of a coordinator; it has the database, with the extension."""
+def add_node(connection: psycopg.Connection[tuple[object, ...]], host: Path) -> None:
+    """Add the node with its socket in a folder to the database of a coordinator; it has the database, with Citus."""
     # The user of the tests has the schema's name; found on the path, its types would be sent to the node without it.
     connection.execute("SET search_path = pg_catalog")
-    connection.execute("SELECT citus_add_node(%s, %s)", [_host(node), _PORT])
+    connection.execute("SELECT citus_add_node(%s, %s)", [str(host), _PORT])
 
 
 def _started(folder: Path) -> Cluster:
@@ -161,10 +167,6 @@ def _roles(cluster: Cluster) -> list[str]:
     with psycopg.connect(cluster.dsn("postgres")) as connection:
         query = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'nearsim\\_%'"
         return [name for (name,) in connection.execute(query)]
-
-
-def _host(cluster: Cluster) -> str:
-    return str(cluster.socket_directory)
 
 
 def _run(cluster: Cluster, command: sql.Composed) -> None:

@@ -1,0 +1,83 @@
+"""Relays between a PostgreSQL server and its clients, which count what the server sends."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearsim_db.store.embedded.cluster import socket_path
+
+_CHUNK = 1 << 18
+_HEADER = 5  # bytes of a message before its content: its type and its length, which includes itself
+
+
+@dataclass
+class Traffic:
+    """What a server sent to its clients: messages of the protocol, and their bytes."""
+
+    messages: int = 0
+    bytes: int = 0
+
+
+@contextmanager
+def relay(server: Path, folder: Path) -> Iterator[Traffic]:
+    """Accept connections in a folder and pass them on to the server with its socket in another one; count the traffic.
+
+    Connections must not be encrypted.
+    """
+    folder.mkdir(mode=0o755)
+    traffic, loop = Traffic(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers, requests = await asyncio.open_unix_connection(str(socket_path(server)))
+        await asyncio.gather(_pass_on(reader, requests), _pass_on(answers, writer, traffic))
+
+    async def listen() -> asyncio.Server:
+        listening = await asyncio.start_unix_server(accept, socket_path(folder))
+        socket_path(folder).chmod(0o777)  # the coordinator may run as another user
+        return listening
+
+    try:
+        listening = asyncio.run_coroutine_threadsafe(listen(), loop).result()
+        yield traffic
+        loop.call_soon_threadsafe(listening.close)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, traffic: Traffic | None = None
+) -> None:
+    counter = _Counter(traffic) if traffic else None
+    with suppress(ConnectionError):
+        while chunk := await reader.read(_CHUNK):
+            if counter:
+                counter.count(chunk)
+            writer.write(chunk)
+            await writer.drain()
+    writer.close()
+
+
+class _Counter:
+    """Counts the messages of one connection, whose bytes come in chunks."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._rest = b""
+        self._missing = 0  # bytes of the current message
+
+    def count(self, chunk: bytes) -> None:
+        self._traffic.bytes += len(chunk)
+        data = self._rest + chunk
+        at = self._missing
+        while at + _HEADER <= len(data):
+            self._traffic.messages += 1
+            at += 1 + int.from_bytes(data[at + 1 : at + _HEADER], "big")
+        self._missing = max(0, at - len(data))
+        self._rest = data[at:]

@@ -1,0 +1,21 @@
+"""The benchmark of one server and clusters."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import scale_out
+from tests.servers.citus import CitusServer
+
+pytestmark = pytest.mark.slow("starts clusters")
+
+
+def test_one_server_and_a_cluster_have_equal_indexes(
+    citus: CitusServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--documents", "400", "--nodes", "0", "2", "--limits", "8", "--traffic"]
+    monkeypatch.setattr("sys.argv", [str(Path(scale_out.__file__)), *arguments])
+    scale_out.main()
+    single, cluster = (line for line in capsys.readouterr().out.splitlines() if "bucket_limit" in line)
+    assert single.endswith(": equal") and " 0 nodes: 400 documents, " in single
+    assert cluster == single.replace(" 0 nodes", " 2 nodes")
