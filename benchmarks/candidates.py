@@ -4,7 +4,7 @@
     python -m benchmarks.candidates --corpus stories.jsonl.gz --major 15
 
 Indexes a corpus with the default recipe on a dedicated server, and runs all statements in turns. A build counts
-shared bands from sketches afterwards, and its rows are members of buckets, each with its anchors; the other
+shared bands from sketches afterwards, and its rows are buckets, each with its members; the other
 statements count band rows, and their rows are candidates. Seconds are of the server's process
 without parallel workers, or with --parallel on the wall clock with the server's default settings.
 """
@@ -27,7 +27,7 @@ from nearsim_db import Document, Index
 from nearsim_db.store.driver.statements import Leaves, statement
 
 _QUERY = (Path(__file__).parents[1] / "docs" / "queries" / "self_join.sql").read_text("utf-8")
-_BUILD, _UNLIMITED, _JOIN = "build", "build without a bucket limit", "join USING without a bucket limit"
+_BUILD, _JOIN = "build", "join USING without a bucket limit"
 _JOINED = """
 SELECT own.doc_id AS left_id, other.doc_id AS right_id, count(*) AS shared_bands
 FROM nearsim.band AS own JOIN nearsim.band AS other USING (generation_id, band_no, bucket_hash)
@@ -52,14 +52,12 @@ class Run:
         return int(str(row[0])) if row else 0
 
 
-def runs(leaves: Leaves, bucket_limit: int) -> dict[str, Run]:
-    """Return the statements by name: a build's with the limit and without, and those of analysts."""
-    build = statement("find_links", leaves)
+def runs(leaves: Leaves) -> dict[str, Run]:
+    """Return the statements by name: a build's, which does not depend on the bucket limit, and those of analysts."""
     return {
-        _BUILD: Run(build, {"bucket_limit": bucket_limit, "low": -(2**63), "high": 2**63 - 1}),
+        _BUILD: Run(statement("collect_buckets", leaves), {"low": -(2**63), "high": 2**63 - 1}),
         "nearsim.candidates": Run(sql.SQL("SELECT * FROM nearsim.candidates('demo', 'default')")),
         "self_join.sql": Run(sql.SQL(_QUERY.rstrip().rstrip(";"))),
-        _UNLIMITED: Run(build, {"bucket_limit": 0, "low": -(2**63), "high": 2**63 - 1}),
         _JOIN: Run(sql.SQL(_JOINED).format(generation=sql.Literal(leaves.generation_id))),
     }
 
@@ -85,18 +83,16 @@ def measure(session: Session, chosen: dict[str, Run], rounds: int, *, parallel: 
             seconds[name].append(ended - began)
     lines = ["| statement | rows | seconds | times the build's |", "|---|---|---|---|"]
     for name in chosen:
-        base = _UNLIMITED if name == _JOIN else _BUILD
-        times = ratio(seconds[name], seconds[base])
+        times = ratio(seconds[name], seconds[_BUILD])
         lines.append(f"| {name} | {rows[name]:,} | {spread(seconds[name])} | {times} |")
     return "\n".join(lines)
 
 
-def load(url: str, documents: Iterable[Document]) -> tuple[Leaves, int]:
-    """Index documents under the names of the worked query; return the tables and the bucket limit."""
+def load(url: str, documents: Iterable[Document]) -> Leaves:
+    """Index documents under the names of the worked query; return the tables."""
     with Index.connect(url, collection="demo") as index:
         index.add(documents)
-        context = index.serving().context
-        return context.leaves, context.bucket_limit
+        return index.serving().context.leaves
 
 
 def main() -> None:
@@ -117,9 +113,9 @@ def main() -> None:
     else:
         documents = read_documents(options.corpus)
     with own_server(options.major) as server:
-        leaves, bucket_limit = load(server.dsn(), documents)
+        leaves = load(server.dsn(), documents)
         with psycopg.connect(server.dsn(), autocommit=True) as session:
-            print(measure(session, runs(leaves, bucket_limit), options.rounds, parallel=options.parallel))
+            print(measure(session, runs(leaves), options.rounds, parallel=options.parallel))
     print(describe_machine(machine()))
 
 

@@ -1,7 +1,8 @@
 """Band rows of one generation, and the links and candidates they yield."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -20,8 +21,8 @@ Ids = NDArray[np.int64]
 
 _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
-_MEMBERS = 4_096  # of a batch of links
-_LINK_BYTES = 8 << 20  # of the anchors of a batch
+_BUCKETS = 4_096  # that are read at once
+_LINKS = 1 << 20  # of a batch
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
@@ -151,27 +152,31 @@ def stream_links(
 ) -> Generator[Links, None, None]:
     """Yield the links of a range of buckets, with both ends, in batches of bounded size.
 
-    They come in the order of buckets, or of arrival from the nodes if the leaves are distributed.
+    A bucket links each of its members with the anchors before it, which are its first `bucket_limit` members (0: all).
     """
     with driver(connection).cursor(name="nearsim_links", binary=True) as cursor:
-        parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
-        cursor.execute(statement("find_links", leaves), parameters)
-        largest = _ID_BYTES * bucket_limit if bucket_limit else _LINK_BYTES
-        last = 0
-        # The anchors of a row are at most one more than those of the row before.
-        while rows := cursor.fetchmany(
-            max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
-        ):
-            hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
-            amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
-            left = np.frombuffer(b"".join(anchors), ">i8").astype(np.int64)
-            yield Links(
-                np.repeat(np.array(hashes, np.int64), amounts),
-                np.repeat(left[np.cumsum(amounts) - amounts], amounts),
-                left,
-                np.repeat(np.array(members, np.int64), amounts),
-            )
-            last = len(anchors[-1])
+        cursor.execute(statement("collect_buckets", leaves), {"low": buckets[0], "high": buckets[1]})
+        while rows := cursor.fetchmany(_BUCKETS):
+            hashes, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
+            yield from _links(np.array(hashes, np.int64), members, bucket_limit)
+
+
+def _links(hashes: Ids, members: Sequence[bytes], bucket_limit: int) -> Iterator[Links]:
+    sizes = np.fromiter(map(len, members), np.int64, len(members)) // _ID_BYTES
+    doc_ids = np.frombuffer(b"".join(members), ">i8").astype(np.int64)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    anchors = np.arange(len(doc_ids)) - starts
+    if bucket_limit:
+        anchors = anchors.clip(max=bucket_limit)
+    ends = np.cumsum(anchors)
+    owners = np.repeat(hashes, sizes)
+    cuts = np.searchsorted(ends, np.arange(_LINKS, ends[-1], _LINKS), side="right").tolist()
+    for low, high in pairwise(sorted({0, *cuts, len(doc_ids)})):
+        amounts = anchors[low:high]
+        right = np.repeat(np.arange(low, high), amounts)
+        numbers = np.arange(ends[high - 1] - len(right), ends[high - 1])
+        left = starts[right] + numbers - np.repeat(ends[low:high] - amounts, amounts)
+        yield Links(owners[right], doc_ids[starts[right]], doc_ids[left], doc_ids[right])
 
 
 def look_up_candidates(

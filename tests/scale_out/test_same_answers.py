@@ -89,18 +89,18 @@ def test_purged_documents_leave_no_band_rows_on_the_nodes(urls: tuple[str, str])
     assert found[1] == found[0]
 
 
-def test_only_candidates_reach_the_coordinator(citus: Any) -> None:
+def test_only_buckets_with_candidates_reach_the_coordinator(citus: Any) -> None:
     with citus.database() as url, index_at(url, 8) as index:
         index.add(documents(200, seed=8))
         leaves = newest_leaves(index)
-        parameters = {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 8}
+        parameters = {"low": -(2**63), "high": 2**63 - 1}
         with index.database.transaction() as connection:
             inner = driver(connection)
-            linked = inner.execute(statement("find_links", leaves), parameters).fetchall()
-            command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("find_links", leaves)
+            buckets = inner.execute(statement("collect_buckets", leaves), parameters).fetchall()
+            command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("collect_buckets", leaves)
             explained = inner.execute(command, parameters)
             ((found,),) = explained.fetchall()
     plan = found[0]["Plan"]
     assert plan["Node Type"] == "Custom Scan" and plan["Custom Plan Provider"] == "Citus Adaptive"
     assert "Plans" not in plan and "Subplans" not in plan["Distributed Query"]
-    assert len(linked) == plan["Actual Rows"] > 0
+    assert len(buckets) == plan["Actual Rows"] > 0

@@ -18,26 +18,13 @@ DELETE FROM {band} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
 WHERE band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
--- name: find_links
--- The links of a range of buckets: each member of a bucket with the anchors before it, eight bytes a doc_id, joined in
--- doc_id order. Anchors are the first bucket_limit members by doc_id (0: all members). One index-only pass in
--- (bucket_hash, doc_id) order numbers the members, drops buckets of one and collects the anchors; nothing is sorted.
--- Relies on the index on (bucket_hash, doc_id).
-SELECT bucket_hash, doc_id, anchors FROM (
-    SELECT bucket_hash, doc_id, place,
-        string_agg(int8send(doc_id), NULL) FILTER (WHERE place <= %(bucket_limit)s OR %(bucket_limit)s = 0)
-            OVER (PARTITION BY bucket_hash ORDER BY doc_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS anchors
-    FROM (
-        SELECT bucket_hash, doc_id,
-            row_number() OVER in_bucket AS place,
-            lead(doc_id) OVER in_bucket AS next_id
-        FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
-        WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
-    ) AS numbered
-    WHERE place > 1 OR next_id IS NOT NULL
-) AS member
-WHERE place > 1
-ORDER BY bucket_hash, doc_id
+-- name: collect_buckets
+-- The buckets of a range that have several members, each with their doc_ids in order, eight bytes a doc_id. One index-only
+-- pass, whose order is that of the members: from PostgreSQL 16 on nothing is sorted, before that each bucket. On a
+-- cluster each node collects its own buckets. Relies on the index on (bucket_hash, doc_id).
+SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id)
+FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+GROUP BY bucket_hash HAVING count(*) > 1
 
 -- name: look_up_candidates
 -- The candidate relation for some heads, bounded: by place of the query, the anchors of its bucket and, if there are more
