@@ -164,8 +164,28 @@ def _find_first(
         size = min(size, _MOST_AT_ONCE)
         batch, left = screened.take(left[:size]), left[size:]
         found += _find_in_order(connection, context, query, signed, batch, wanted, most)
+        if len(left) and len(found) < most:
+            left = _without_known_others(context, query, signed, screened, left, wanted)
         size *= _GROWTH
     return found[:most]
+
+
+def _without_known_others(
+    context: Context,
+    query: Query,
+    signed: Signatures,
+    screened: Screened,
+    places: NDArray[np.int64],
+    wanted: Wanted,
+) -> NDArray[np.int64]:
+    """Leave out the candidates at `places` whose features are known and do not match: nothing is read of them."""
+    chosen = screened.take(places)
+    features, _ = _known_features(context, query, signed, chosen)
+    known = np.array([row in features for row in chosen.right.tolist()], bool)
+    verified = verify_screened(context.encoder, signed, chosen.take(known), lambda used: features)
+    matches = _evidence(verified, wanted.min_similarity)
+    possible = [signed.digests[row] in matches for row in chosen.right.tolist()]
+    return places[~known | possible]
 
 
 def _find_in_order(

@@ -159,6 +159,20 @@ def test_a_lookup_takes_two_round_trips(index: Index, tmp_path: Path) -> None:
     assert count_round_trips(index, 3, bodies[1], tmp_path) == 2
 
 
+def test_candidates_known_not_to_match_are_not_read_again(index: Index, tmp_path: Path) -> None:
+    """Some forty documents whose similarity is below the threshold by less than five standard errors."""
+    rng = random.Random(6)
+    original = rng.sample(WORDS, 60)
+    changed = [[*original[:at], "another", *original[at + 1 :]] for at in rng.choices(range(60), k=40)]
+    for words in changed:
+        words[::12] = rng.choices(WORDS, k=5)
+    index.add(Document(f"below {at}", body=" ".join(words)) for at, words in enumerate(changed))
+    body = " ".join(original)
+    index.similar_to_text(next(iter(TEXTS.values())), limit=3)  # prepares the statements
+    assert count_round_trips(index, 3, body, tmp_path) > 3
+    assert count_round_trips(index, 3, body, tmp_path) == 2
+
+
 def test_limits_below_one_are_refused(index: Index) -> None:
     for limit in (0, -1):
         with pytest.raises(InputError, match=f"a limit of {limit} matches is out of range"):
