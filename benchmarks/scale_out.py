@@ -134,12 +134,13 @@ def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: in
                 stored = placement.measure_nodes(connection) if nodes else []
                 began = bench.work(nodes)
                 found = count_links(connection, leaves, bucket_limit)
+                linked = bench.work(nodes)
         return Outcome(
             read_digest(url),
             {name: int(figures[name]) for name in ("documents", "pairs", "clusters")} | {"links": found},
             cost.client,
             built.since(before),
-            bench.work(nodes).since(began),
+            linked.since(began),
             [(one.rows, one.bytes) for one in stored],
         )
 
