@@ -66,9 +66,9 @@ def test_quiet_output_has_no_summary_line(filled: CommandLine) -> None:
 
 
 def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.txt"
+    path = tmp_path / "pairs.xml"
     told = filled.fail("pairs", "-o", path, exit_code=2)
-    assert "end it in .jsonl, .ndjson, .csv, .json, or give --format table, json, jsonl, csv" in told
+    assert "end it in .jsonl, .ndjson, .csv, .json, .txt, or give --format table, json, jsonl, csv" in told
     assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
     assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
     assert list(tmp_path.glob("pairs*")) == []
