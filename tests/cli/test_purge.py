@@ -83,4 +83,6 @@ def test_retention_window_is_shown_and_explained(nearsim: CommandLine, tmp_path:
         "window                       documents of the last 30 days\n"
         in nearsim.succeed("profile", "show", "recent").out
     )
-    assert "retain.age is 'a while'" in nearsim.fail("profile", "create", "x", "--set", "retain.age=a while")
+    assert "retain.age is 'a while'" in nearsim.fail(
+        "profile", "create", "x", "--set", "retain.age=a while", exit_code=2
+    )
