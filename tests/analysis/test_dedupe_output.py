@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
@@ -54,6 +54,10 @@ def test_rows_of_csv_are_copied_byte_for_byte(
         csv.writer(stream, delimiter=delimiter, quoting=quoting, lineterminator=ending).writerow(row)  # type: ignore[arg-type]
         return stream.getvalue().encode()
 
+    # Before Python 3.13 csv leaves a lone carriage return without quotes, which is not valid CSV.
+    assume(
+        quoting == csv.QUOTE_ALL or "\r" in ending or not any("\r" in cell for row in rows for cell in row)
+    )
     kept = kept_of(rows, chosen)
     with TemporaryDirectory() as folder:
         path, output = Path(folder, "in.csv.gz"), Path(folder, "out")

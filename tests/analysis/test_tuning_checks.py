@@ -72,10 +72,10 @@ def test_32_bits_are_too_few_for_many_shingles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(0, "0"), (0.5, "0.5"), (1234.4, "1,234"), (2.4e10, "2e10"), (3e-9, "3e-9")]
+    ("value", "reported"), [(0, "0"), (0.5, "0.5"), (1234.4, "1,234"), (2.4e10, "2e10"), (3e-9, "3e-9")]
 )
-def test_magnitudes_are_formatted_briefly(value: float, told: str) -> None:
-    assert magnitude(value) == told
+def test_magnitudes_are_formatted_briefly(value: float, reported: str) -> None:
+    assert magnitude(value) == reported
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -160,8 +160,8 @@ def test_bodies_have_the_requested_length() -> None:
 
 
 def test_costs_are_relative_to_tables_without_triggers() -> None:
-    told = capture.compare(
+    reported = capture.compare(
         {"triggers": [3.0, 4.0, 8.0], "disabled": [2.0, 2.0, 2.0], "none": [2.0, 2.0, 4.0]}
     )
-    assert told["ratio of medians"] == {"triggers": 2.0, "disabled": 1.0}
-    assert told["ratio by round"] == {"triggers": "2 (1.5 to 2)", "disabled": "1 (0.5 to 1)"}
+    assert reported["ratio of medians"] == {"triggers": 2.0, "disabled": 1.0}
+    assert reported["ratio by round"] == {"triggers": "2 (1.5 to 2)", "disabled": "1 (0.5 to 1)"}

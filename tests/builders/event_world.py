@@ -8,7 +8,7 @@ from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 
 Pair = tuple[int, int]
-Told = tuple[object, ...]
+Reported = tuple[object, ...]
 
 LARGEST = 2**63 - 1
 
@@ -20,7 +20,7 @@ class State:
     pairs: dict[Pair, float] = field(default_factory=dict)
     members: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
-    def told(self, through: Pair) -> "State":
+    def reported(self, through: Pair) -> "State":
         """The part that is published when a promoted generation is published up to a pair."""
         pairs = {pair: similarity for pair, similarity in self.pairs.items() if pair <= through}
         return State(pairs, {one: at for one, at in self.members.items() if (at[0], LARGEST) <= through})
@@ -60,44 +60,44 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
         {int(str(doc_id)): (int(str(cluster)), bool(survives)) for doc_id, cluster, survives in members},
     )
     _, left, right = turns[0] if turns else (None, None, None)
-    return state if left is None else state.told((int(str(left)), int(str(right))))
+    return state if left is None else state.reported((int(str(left)), int(str(right))))
 
 
-def differences(before: State, after: State) -> set[Told]:
+def differences(before: State, after: State) -> set[Reported]:
     """The events that lead from one state to another, by definition."""
-    told: set[Told] = set()
+    reported: set[Reported] = set()
     for pair in before.pairs.keys() | after.pairs.keys():
         old, new = before.pairs.get(pair), after.pairs.get(pair)
         if old != new:
-            told |= {("pair_gone", *pair, None)} if old is not None else set()
-            told |= {("pair_found", *pair, new)} if new is not None else set()
+            reported |= {("pair_gone", *pair, None)} if old is not None else set()
+            reported |= {("pair_found", *pair, new)} if new is not None else set()
     was, now = before.clusters(), after.clusters()
     survived, survives = before.survivors(), after.survivors()
     for cluster, documents in now.items():
         sources = sorted(one for one, had in was.items() if had & documents)
         others = (tuple(sources), tuple(survived[one] for one in sources))
         if not sources:
-            told.add(("cluster_formed", cluster, survives[cluster], None, None))
+            reported.add(("cluster_formed", cluster, survives[cluster], None, None))
         elif len(sources) > 1:
-            told.add(("cluster_merged", cluster, survives[cluster], *others))
+            reported.add(("cluster_merged", cluster, survives[cluster], *others))
         elif sum(bool(has & was[sources[0]]) for has in now.values()) == 1:
             if sources != [cluster]:
-                told.add(("cluster_renamed", cluster, survives[cluster], *others))
+                reported.add(("cluster_renamed", cluster, survives[cluster], *others))
             if survived[sources[0]] != survives[cluster]:
-                told.add(("survivor_changed", cluster, survives[cluster], *others))
+                reported.add(("survivor_changed", cluster, survives[cluster], *others))
             if documents != was[sources[0]]:
-                told.add(("cluster_changed", cluster, survives[cluster], None, None))
+                reported.add(("cluster_changed", cluster, survives[cluster], None, None))
     for cluster, documents in was.items():
         targets = sorted(one for one, has in now.items() if has & documents)
         if not targets:
-            told.add(("cluster_gone", cluster, survived[cluster], None, None))
+            reported.add(("cluster_gone", cluster, survived[cluster], None, None))
         elif len(targets) > 1:
             others = (tuple(targets), tuple(survives[one] for one in targets))
-            told.add(("cluster_split", cluster, survived[cluster], *others))
-    return told
+            reported.add(("cluster_split", cluster, survived[cluster], *others))
+    return reported
 
 
-def said(event: Event) -> Told:
+def said(event: Event) -> Reported:
     """An event without its number and time, for comparison."""
     if event.kind in ("pair_found", "pair_gone"):
         return event.kind, event.left_id, event.right_id, event.similarity
@@ -152,7 +152,7 @@ class Consumer:
                 assert self.survivors[event.cluster_id] == event.survivor_id
 
 
-def told(events: Iterable[Event]) -> list[str]:
+def reported(events: Iterable[Event]) -> list[str]:
     """Events in a form and order that can be compared."""
     return sorted(map(repr, map(said, events)))
 
@@ -171,7 +171,7 @@ class Watcher:
         now = snapshot(self._reading, self.generation_id)
         found = list(read(self._database, self._wanted, self.consumer.last))
         self._hear(found)
-        assert told(found) == sorted(map(repr, differences(self.state, now)))
+        assert reported(found) == sorted(map(repr, differences(self.state, now)))
         self.state = now
 
     def catch_up(self) -> None:

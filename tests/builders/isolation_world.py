@@ -86,8 +86,10 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
         with connection.transaction(force_rollback=True):
             return [str(row) for row in connection.execute(call).fetchall()]
     except psycopg.Error as error:
-        told = error.diag
-        return [f"{error.sqlstate} {told.message_primary} {told.message_detail} {told.message_hint}"]
+        reported = error.diag
+        return [
+            f"{error.sqlstate} {reported.message_primary} {reported.message_detail} {reported.message_hint}"
+        ]
 
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:

@@ -54,8 +54,8 @@ def write_report(url: str, folder: Path) -> Path:
     nearsim.succeed("ingest", given, "--rejects", rejects, "-q")
     path = folder / "report.html"
     options = ("--rejects", rejects, "--title", "<i>All & $every$</i>")
-    told = nearsim.succeed("report", "--output", path, *options).out
-    assert told == f"{path}: {path.stat().st_size:,} bytes\n"
+    reported = nearsim.succeed("report", "--output", path, *options).out
+    assert reported == f"{path}: {path.stat().st_size:,} bytes\n"
     return path
 
 

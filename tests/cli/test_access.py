@@ -68,10 +68,10 @@ def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, u
         # What a killed dedupe left is for others to drop.
         connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('left over', true)")
     for command in READING:
-        told = reader.succeed(*command).out
-        assert told == as_user(filled, user).succeed(*command).out
+        reported = reader.succeed(*command).out
+        assert reported == as_user(filled, user).succeed(*command).out
         if command[0] != "stats":
-            assert told == filled.succeed(*command).out, command
+            assert reported == filled.succeed(*command).out, command
     for command in WRITING:
         refused = reader.fail(*command)
         assert "permission denied" in refused or "must be owner" in refused, command

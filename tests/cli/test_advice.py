@@ -6,7 +6,7 @@ from nearsim_db.errors import suggested_command
 
 
 @pytest.mark.parametrize(
-    ("command", "named", "more", "told"),
+    ("command", "named", "more", "reported"),
     [
         ("reindex diff", ("default", "default"), (), "nearsim reindex diff"),
         ("reindex diff", ("news", "body"), (), "nearsim reindex diff -p body -c news"),
@@ -26,6 +26,6 @@ from nearsim_db.errors import suggested_command
     ],
 )
 def test_suggested_command_can_be_pasted_into_a_shell(
-    command: str, named: tuple[str, str], more: tuple[str, ...], told: str
+    command: str, named: tuple[str, str], more: tuple[str, ...], reported: str
 ) -> None:
-    assert suggested_command(command, *named, *more) == told
+    assert suggested_command(command, *named, *more) == reported

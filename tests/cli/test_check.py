@@ -72,8 +72,8 @@ def test_check_as_json_lines(filled: CommandLine, new: Path) -> None:
 
 def test_check_as_csv_and_as_a_table(filled: CommandLine, new: Path, tmp_path: Path) -> None:
     path = tmp_path / "checked.csv"
-    told = filled.succeed("check", new, "-o", path)
-    assert told.err == f"wrote documents checked to {path}: 4\n"
+    reported = filled.succeed("check", new, "-o", path)
+    assert reported.err == f"wrote documents checked to {path}: 4\n"
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert [(row["id"], row["duplicate"], row["duplicate_of"], row["matches"]) for row in rows] == [
         ("new", "no", "", "0"),
@@ -113,7 +113,7 @@ def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None
     file = tmp_path / "new.csv"
     file.write_text(f'key,story\na,"{STORM_AGAIN}"\n,"{STORM}"\n')
     rejects = tmp_path / "rejects.jsonl"
-    told = filled.run(
+    reported = filled.run(
         *(
             "check",
             file,
@@ -127,9 +127,9 @@ def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None
             rejects,
         )
     )
-    assert told.exit_code == 0
-    assert [(row["id"], row["duplicate_of"]) for row in told.rows()] == [("a", "storm")]
-    assert "rejected:" in told.err and "line 3: 'key' is empty" in told.err
+    assert reported.exit_code == 0
+    assert [(row["id"], row["duplicate_of"]) for row in reported.rows()] == [("a", "storm")]
+    assert "rejected:" in reported.err and "line 3: 'key' is empty" in reported.err
     assert len(rejects.read_text().splitlines()) == 1
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{\n{\n")
@@ -162,8 +162,8 @@ def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:
         ("again", "storm"),
         ("bridge", "new"),
     ]
-    told = filled.succeed("ingest", new, "--on-duplicate", "skip").out
-    assert "skipped              2" in told
+    reported = filled.succeed("ingest", new, "--on-duplicate", "skip").out
+    assert "skipped              2" in reported
     assert filled.succeed("pairs", "--format", "jsonl").rows()[0]["right"] == "storm-twin"
 
 
@@ -175,10 +175,10 @@ def test_ingest_flags_near_duplicates(filled: CommandLine, new: Path) -> None:
 
 
 def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path) -> None:
-    told = filled.fail("ingest", new, "--on-duplicate", "raise")
+    reported = filled.fail("ingest", new, "--on-duplicate", "raise")
     similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]
-    assert "document 'again' was not added: it is a near-duplicate of 'storm'" in told
-    assert f"(similarity {similarity:.4f}) and 1 more" in told
+    assert "document 'again' was not added: it is a near-duplicate of 'storm'" in reported
+    assert f"(similarity {similarity:.4f}) and 1 more" in reported
     assert filled.succeed("get", "new").document()["id"] == "new"
     filled.fail("get", "bridge")
     outcome = filled.run("ingest", new, "--on-duplicate", "raise", "--json")

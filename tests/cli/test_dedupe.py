@@ -47,9 +47,9 @@ def test_kept_lines_are_copied_byte_for_byte(
     ]
     path = tmp_path / "stories.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
+    reported = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
     assert unique.read_bytes() == "".join(f"{lines[at]}\n" for at in (0, 3, 5, 7)).encode()
-    assert {name: told[name] for name in ("read", "unique", "duplicates", "rejected")} == {
+    assert {name: reported[name] for name in ("read", "unique", "duplicates", "rejected")} == {
         "read": 7,
         "unique": 4,
         "duplicates": 2,
@@ -136,9 +136,9 @@ def test_csv_stays_csv_and_standard_input_is_spooled(
     given = gzip.compress("".join(["id;title;text\r\n", *rows]).encode("cp1252"))
     reading = ("--input-format", "csv", "--delimiter", ";", "--encoding", "cp1252", "--body-field", "text")
     output = tmp_path / "unique"
-    told = nearsim.succeed("dedupe", "-", "-o", output, "--set", 'fields=["body"]', *reading, given=given)
+    reported = nearsim.succeed("dedupe", "-", "-o", output, "--set", 'fields=["body"]', *reading, given=given)
     assert output.read_bytes().decode() == "".join(["id;title;text\r\n", rows[0], rows[2]])
-    assert "standard-input.csv is compressed with gzip, and was decompressed" in told.err
+    assert "standard-input.csv is compressed with gzip, and was decompressed" in reported.err
     assert list(spool.iterdir()) == []
 
 
@@ -152,12 +152,12 @@ def test_output_may_replace_its_input(nearsim: CommandLine, stories: Path) -> No
 
 def test_standard_output_has_only_kept_records(nearsim: CommandLine, stories: Path, unique: Path) -> None:
     nearsim.succeed("dedupe", stories, "-o", unique, "-q")
-    told = nearsim.succeed("dedupe", stories, "-o", "-")
-    assert told.out == unique.read_text()
-    assert "unique               3 written to standard output\n" in told.err
-    told = nearsim.succeed("dedupe", stories, "-o", unique, "--clusters", "-", "--json")
-    assert [row["survivor"] for row in told.rows()] == ["storm"]
-    assert json.loads(told.err)["unique"] == 3
+    reported = nearsim.succeed("dedupe", stories, "-o", "-")
+    assert reported.out == unique.read_text()
+    assert "unique               3 written to standard output\n" in reported.err
+    reported = nearsim.succeed("dedupe", stories, "-o", unique, "--clusters", "-", "--json")
+    assert [row["survivor"] for row in reported.rows()] == ["storm"]
+    assert json.loads(reported.err)["unique"] == 3
     assert not Path("-").exists()
 
 
@@ -166,8 +166,8 @@ def test_unsupported_outputs_are_refused(
 ) -> None:
     for name, reason in (("x.xlsx", "give --output-format"), ("x.parquet.gz", "compressed internally")):
         assert reason in nearsim.fail("dedupe", stories, "-o", tmp_path / name, exit_code=2)
-    told = nearsim.fail("dedupe", stories, "-o", unique, "--pairs", tmp_path / "p.csv", exit_code=2)
-    assert "written as plain JSON lines" in told
+    reported = nearsim.fail("dedupe", stories, "-o", unique, "--pairs", tmp_path / "p.csv", exit_code=2)
+    assert "written as plain JSON lines" in reported
     assert "must be different files" in nearsim.fail(
         "dedupe", stories, "-o", "-", "--pairs", "-", exit_code=2
     )
@@ -176,8 +176,8 @@ def test_unsupported_outputs_are_refused(
 
 def test_empty_input_gives_empty_output(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     path = write_jsonl(tmp_path / "empty.jsonl", [])
-    told = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
-    assert (told["read"], told["unique"], unique.read_bytes()) == (0, 0, b"")
+    reported = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
+    assert (reported["read"], reported["unique"], unique.read_bytes()) == (0, 0, b"")
 
 
 def test_failure_writes_nothing_and_leaves_nothing_behind(
@@ -186,8 +186,8 @@ def test_failure_writes_nothing_and_leaves_nothing_behind(
     packed = gzip.compress(stories.read_bytes())
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes(packed[:-20])
-    told = nearsim.fail("dedupe", cut, "--output", unique)
-    assert "truncated" in told and "kept" not in told
+    reported = nearsim.fail("dedupe", cut, "--output", unique)
+    assert "truncated" in reported and "kept" not in reported
     assert "cannot write" in nearsim.fail("dedupe", stories, "--output", tmp_path / "no" / "unique.jsonl")
     assert not unique.exists()
     assert_nothing_is_left(database_url)

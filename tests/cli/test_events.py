@@ -101,11 +101,11 @@ def test_follow_runs_until_a_signal(
 ) -> None:
     with following(filled, "--kind", "pair_found") as process:
         assert process.stdout is not None
-        told = [json.loads(process.stdout.readline()) for _ in range(2)]
+        reported = [json.loads(process.stdout.readline()) for _ in range(2)]
         more = write_jsonl(tmp_path / "more.jsonl", [{"id": "later", "text": STORM}])
         filled.succeed("ingest", more, "--quiet")
-        told.append(json.loads(process.stdout.readline()))
-        assert [one["right"] for one in told[1:]] == ["storm-twin", "later"]
+        reported.append(json.loads(process.stdout.readline()))
+        assert [one["right"] for one in reported[1:]] == ["storm-twin", "later"]
         process.send_signal(number)
         assert process.wait(20) == code
 

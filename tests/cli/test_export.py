@@ -87,8 +87,8 @@ def test_an_export_is_ingested_as_it_was(exported: CommandLine, tmp_path: Path) 
         exported.succeed(
             "export", "--keep", "all", "--output", tmp_path / name, "--columns", "id,title,text,pages"
         )
-        told = exported.succeed("ingest", tmp_path / name, "-c", name, "--json", "-q").document()
-        assert (told["inserted"], told["rejected"]) == (5, 0)
+        reported = exported.succeed("ingest", tmp_path / name, "-c", name, "--json", "-q").document()
+        assert (reported["inserted"], reported["rejected"]) == (5, 0)
         kept = exported.succeed("export", "-c", name, "--columns", "id,title,text,pages").rows()
         assert kept == [
             {key: document.get(key) for key in ("id", "title", "text", "pages")}

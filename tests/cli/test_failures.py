@@ -30,7 +30,7 @@ def complaint(error: NearsimError, environment: dict[str, str | None]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("error", "free", "url", "told"),
+    ("error", "free", "url", "reported"),
     [
         (UnreachableError("the connection was lost"), 1_000_000, None, True),
         (UnreachableError("the connection was lost"), 10**10, None, False),
@@ -42,7 +42,7 @@ def test_full_disk_of_the_embedded_server_is_reported(
     error: NearsimError,
     free: int,
     url: str | None,
-    told: bool,
+    reported: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -50,4 +50,4 @@ def test_full_disk_of_the_embedded_server_is_reported(
     home = tmp_path / "not" / "yet"
     shown = complaint(error, {"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(home)})
     assert shown.startswith(f"error: {error}")
-    assert (f"the disk of {home} {FULL}" in shown) == told
+    assert (f"the disk of {home} {FULL}" in shown) == reported

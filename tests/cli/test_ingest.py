@@ -35,23 +35,23 @@ def test_the_json_summary_accounts_for_every_record(nearsim: CommandLine, tmp_pa
     ]
     path = tmp_path / "mixed.jsonl"
     path.write_text("\n".join(lines))
-    told = nearsim.succeed("ingest", path, "--json").document()
-    assert {name: told[name] for name in ("read", "inserted", "updated", "unchanged", "rejected")} == {
+    reported = nearsim.succeed("ingest", path, "--json").document()
+    assert {name: reported[name] for name in ("read", "inserted", "updated", "unchanged", "rejected")} == {
         "read": 6,
         "inserted": 3,
         "updated": 0,
         "unchanged": 0,
         "rejected": 3,
     }
-    assert (told["replaced_characters"], told["dry_run"], told["error"]) == (1, False, None)
-    (profile,) = told["profiles"]
+    assert (reported["replaced_characters"], reported["dry_run"], reported["error"]) == (1, False, None)
+    (profile,) = reported["profiles"]
     assert (profile["profile"], profile["pairs"], profile["clusters"]) == ("default", 0, 0)
     assert profile["bands"] * profile["rows"] <= 128
 
 
 def test_the_same_file_again_changes_nothing(filled: CommandLine, stories: Path) -> None:
-    told = filled.succeed("ingest", stories, "--json").document()
-    assert (told["read"], told["unchanged"], told["updated"]) == (5, 5, 0)
+    reported = filled.succeed("ingest", stories, "--json").document()
+    assert (reported["read"], reported["unchanged"], reported["updated"]) == (5, 5, 0)
 
 
 def test_table_shows_counts_and_the_first_rejects(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -96,14 +96,14 @@ def test_strict_stops_at_the_first_reject(nearsim: CommandLine, tmp_path: Path) 
     path.write_text("{broken\n")
     assert "line 1: not JSON" in nearsim.fail("ingest", path, "--strict")
     outcome = nearsim.run("ingest", path, "--strict", "--json")
-    told = outcome.document()
-    assert (outcome.exit_code, told["read"], told["rejected"]) == (1, 1, 1)
-    assert outcome.err == f"error: {told['error']}\n" and "line 1: not JSON" in told["error"]
+    reported = outcome.document()
+    assert (outcome.exit_code, reported["read"], reported["rejected"]) == (1, 1, 1)
+    assert outcome.err == f"error: {reported['error']}\n" and "line 1: not JSON" in reported["error"]
 
 
 def test_a_dry_run_writes_nothing(nearsim: CommandLine, stories: Path) -> None:
-    told = nearsim.succeed("ingest", stories, "--dry-run", "--json").document()
-    assert (told["inserted"], told["dry_run"], told["profiles"]) == (5, True, [])
+    reported = nearsim.succeed("ingest", stories, "--dry-run", "--json").document()
+    assert (reported["inserted"], reported["dry_run"], reported["profiles"]) == (5, True, [])
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
@@ -116,10 +116,10 @@ def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, 
     outcome = nearsim.run("ingest", path, "--json")
     assert outcome.exit_code == 1
     assert "truncated" in outcome.err
-    told = outcome.document()
-    assert 0 < told["inserted"] < total
-    assert "truncated" in told["error"] and "the records read before are kept" in outcome.err
-    assert nearsim.succeed("stats", "--json").document()["indexed"] == told["inserted"]
+    reported = outcome.document()
+    assert 0 < reported["inserted"] < total
+    assert "truncated" in reported["error"] and "the records read before are kept" in outcome.err
+    assert nearsim.succeed("stats", "--json").document()["indexed"] == reported["inserted"]
 
 
 def test_standard_input_into_a_new_collection(nearsim: CommandLine) -> None:
@@ -195,9 +195,9 @@ def test_interrupted_ingest_is_completed_by_the_same_command(
             stored = "SELECT count(*) > 0 FROM nearsim.document"
             assert wait_until(lambda: connection.execute(stored).fetchone() == (True,), DEADLINE_SECONDS)
         process.send_signal(signal.SIGINT)
-        told = process.stderr.read().decode()
+        reported = process.stderr.read().decode()
     assert process.returncode == 130
-    assert told == "interrupted; completed work is kept, run the same command again to resume\n"
+    assert reported == "interrupted; completed work is kept, run the same command again to resume\n"
     summary = nearsim.succeed("ingest", "-", "--json", given=lines).document()
     assert summary["inserted"] + summary["unchanged"] == len(records)
     assert summary["profiles"][0]["documents"] == len(records)

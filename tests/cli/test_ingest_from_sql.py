@@ -36,10 +36,10 @@ def app(database_url: str) -> Iterator[psycopg.Connection]:
 
 def test_columns_become_documents(nearsim: CommandLine, app: psycopg.Connection, database_url: str) -> None:
     source = CommandLine({**nearsim.environment, "NEARSIM_SOURCE_URL": database_url})
-    told = source.succeed(
+    reported = source.succeed(
         "ingest", "--from-sql", STORIES, *FIELDS, "--vector-field", "weights", "--json"
     ).document()
-    assert (told["inserted"], told["rejected"]) == (2, 1)
+    assert (reported["inserted"], reported["rejected"]) == (2, 1)
     row, _ = nearsim.succeed("export", "--keep", "all").rows()
     assert {name: row[name] for name in ("id", "title", "text", "published_at")} == {
         "id": KEYS[0],
@@ -84,5 +84,5 @@ def test_wrong_queries_are_refused(
     ):
         assert reason in nearsim.fail("ingest", *arguments, exit_code=2)
     secret = "mysql://me:secret@host/db"
-    told = nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)
-    assert "is not one of PostgreSQL" in told and "secret" not in told
+    reported = nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)
+    assert "is not one of PostgreSQL" in reported and "secret" not in reported

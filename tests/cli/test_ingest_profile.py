@@ -59,5 +59,5 @@ def test_a_url_is_named_as_typed(nearsim: CommandLine) -> None:
 
 def test_rejects_before_the_first_document_are_counted(nearsim: CommandLine, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", [{"text": "no id"}, {"id": "1", "text": STORM}, {"id": ""}])
-    told = nearsim.succeed("ingest", path, "--json").document()
-    assert (told["read"], told["inserted"], told["rejected"]) == (3, 1, 2)
+    reported = nearsim.succeed("ingest", path, "--json").document()
+    assert (reported["read"], reported["inserted"], reported["rejected"]) == (3, 1, 2)

@@ -66,10 +66,10 @@ def interrupt(nearsim: CommandLine, database_url: str) -> Callable[..., str]:
                 # What ends the command may need the table: dedupe deletes its collection.
                 holding.rollback()
                 assert process.stderr is not None
-                told = process.stderr.read()
+                reported = process.stderr.read()
             assert process.returncode == 130
             assert not helper.is_running()
-        return told
+        return reported
 
     return run
 

@@ -145,8 +145,8 @@ def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) ->
 
 
 def test_profile_on_an_empty_collection_is_built_on_ingest(nearsim: CommandLine, stories: Path) -> None:
-    told = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
-    assert (told["profile"], told["recipe"]["shingle"]["k"]) == ("mine", 2)
+    reported = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
+    assert (reported["profile"], reported["recipe"]["shingle"]["k"]) == ("mine", 2)
     made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
     assert made == "created collection typo, which did not exist\n"
     assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
@@ -203,22 +203,22 @@ def test_init_creates_a_missing_schema(nearsim: CommandLine, database_url: str, 
         connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
     assert "run: nearsim db init" in nearsim.fail("stats")
     assert nearsim.succeed("db", "status", "--json").document()["schema_revision"] is None
-    told = nearsim.succeed("db", "init").err
+    reported = nearsim.succeed("db", "init").err
     status = nearsim.succeed("db", "status", "--json").document()
-    assert told == f"the schema nearsim is at revision {status['schema_revision']}\n"
+    assert reported == f"the schema nearsim is at revision {status['schema_revision']}\n"
     assert (status["server"], status["running"]) == ("own", True)
     assert status["version"].startswith(f"{major}.")
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
 def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
-    told = filled.succeed("doctor", "--json").document()
-    verdicts = {one["check"]: one["verdict"] for one in told["checks"]}
-    assert told["ok"] is True
+    reported = filled.succeed("doctor", "--json").document()
+    verdicts = {one["check"]: one["verdict"] for one in reported["checks"]}
+    assert reported["ok"] is True
     assert {verdicts[name] for name in ("database", "schema", "jit", "builds", "temporary collections")} == {
         "ok"
     }
-    advice = {one["check"]: one["advice"] for one in told["checks"]}
+    advice = {one["check"]: one["advice"] for one in reported["checks"]}
     assert "ALTER ROLE CURRENT_USER SET work_mem = '64MB'" in advice["work_mem"]
     assert "ALTER SYSTEM SET shared_buffers" in advice["shared_buffers"]
     # The tests' server is configured for tests.
@@ -245,9 +245,9 @@ def test_doctor_names_missing_rights(filled: CommandLine, database_url: str) -> 
         owner = psycopg.sql.Identifier(connection.info.user)
         connection.execute(psycopg.sql.SQL("CREATE ROLE {}").format(name))
         try:
-            told = _as_role(filled, role).run("doctor", "--json")
-            (problem,) = [one for one in told.document()["checks"] if one["verdict"] == "problem"]
-            assert (told.exit_code, problem["check"]) == (1, "rights")
+            reported = _as_role(filled, role).run("doctor", "--json")
+            (problem,) = [one for one in reported.document()["checks"] if one["verdict"] == "problem"]
+            assert (reported.exit_code, problem["check"]) == (1, "rights")
             for right in (
                 "USAGE ON SCHEMA nearsim",
                 "CREATE ON SCHEMA nearsim",

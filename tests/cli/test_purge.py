@@ -14,9 +14,9 @@ def test_purge_lists_every_place(filled: CommandLine, tmp_path: Path) -> None:
     )
     filled.succeed("ingest", again, "--rejects", rejects, "-q")
     assert [json.loads(line)["id"] for line in rejects.read_text().splitlines()] == ["storm", "no-text"]
-    told = filled.succeed("delete", "storm", "--purge", "--rejects", rejects, "--json").document()
-    purged = told["purged"]
-    assert (told["deleted"], told["not_found"], purged["document"]) == (["storm"], [], 1)
+    reported = filled.succeed("delete", "storm", "--purge", "--rejects", rejects, "--json").document()
+    purged = reported["purged"]
+    assert (reported["deleted"], reported["not_found"], purged["document"]) == (["storm"], [], 1)
     (generation,) = purged["generations"]
     assert generation == {
         "profile": "default",
@@ -74,8 +74,8 @@ def test_retention_window_is_shown_and_explained(nearsim: CommandLine, tmp_path:
     stats = nearsim.succeed("stats", "--json").document()
     assert (stats["documents"], stats["outside_window"], stats["indexed"]) == (2, 1, 1)
     assert "outside window                    1\n" in nearsim.succeed("stats").out
-    told = nearsim.fail("similar", "old")
-    assert "document 'old' is outside the retention window of profile 'recent' (30 days)" in told
+    reported = nearsim.fail("similar", "old")
+    assert "document 'old' is outside the retention window of profile 'recent' (30 days)" in reported
     assert nearsim.succeed("profile", "show", "recent", "--json").document()["recipe"]["retain"] == {
         "age": "30 days"
     }

@@ -40,8 +40,8 @@ def test_pairs_as_json_lines(filled: CommandLine) -> None:
 
 def test_pairs_as_csv_by_option_or_output_name(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
-    told = filled.succeed("pairs", "--output", path)
-    assert (told.out, told.err) == ("", f"wrote pairs to {path}: 3\n")
+    reported = filled.succeed("pairs", "--output", path)
+    assert (reported.out, reported.err) == ("", f"wrote pairs to {path}: 3\n")
     assert path.read_text() == filled.succeed("pairs", "--format", "csv").out
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert {
@@ -59,16 +59,21 @@ def test_table_shows_the_most_similar_pairs_and_the_number_omitted(filled: Comma
 
 def test_quiet_output_has_no_summary_line(filled: CommandLine) -> None:
     for command in (["pairs", "--limit", "1"], ["clusters"], ["similar", "storm", "--limit", "1"]):
-        told = filled.succeed(*command)
+        reported = filled.succeed(*command)
         quiet = filled.succeed(*command, "-q")
-        assert told.out.startswith(f"{quiet.out}\n") and told.out.count("\n") == quiet.out.count("\n") + 2
+        assert (
+            reported.out.startswith(f"{quiet.out}\n")
+            and reported.out.count("\n") == quiet.out.count("\n") + 2
+        )
     assert filled.succeed("similar", "harvest", "-q").out == ""
 
 
 def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.xml"
-    told = filled.fail("pairs", "-o", path, exit_code=2)
-    assert "end it in .jsonl, .ndjson, .csv, .json, .txt, or give --format table, json, jsonl, csv" in told
+    reported = filled.fail("pairs", "-o", path, exit_code=2)
+    assert (
+        "end it in .jsonl, .ndjson, .csv, .json, .txt, or give --format table, json, jsonl, csv" in reported
+    )
     assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
     assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
     assert list(tmp_path.glob("pairs*")) == []
@@ -79,8 +84,8 @@ def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_pa
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
     every, path = 12 * 11 // 2, tmp_path / "pairs.txt"
     for limit, rows in ([], every), (["--limit", 5], 5):
-        told = nearsim.succeed("pairs", "--format", "table", "-o", path, *limit)
-        assert told.err == f"wrote pairs to {path}: {rows}\n"
+        reported = nearsim.succeed("pairs", "--format", "table", "-o", path, *limit)
+        assert reported.err == f"wrote pairs to {path}: {rows}\n"
         assert len([line for line in path.read_text().splitlines() if line.startswith("n")]) == rows
     assert nearsim.succeed("pairs", "-o", "-").out == nearsim.succeed("pairs").out
     assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
@@ -103,8 +108,10 @@ def test_similar_names_the_reason_for_an_unindexed_document(filled: CommandLine,
             " SELECT 1, doc_id, 'sign', 5, now() FROM nearsim.document WHERE external_id = 'new'"
         )
         other.execute("TRUNCATE nearsim.change")
-        told = filled.fail("similar", "new")
-        assert "was set aside in stage sign" in told and told.endswith("see: nearsim work list --failed")
+        reported = filled.fail("similar", "new")
+        assert "was set aside in stage sign" in reported and reported.endswith(
+            "see: nearsim work list --failed"
+        )
         assert "newer text of document 'storm' is not indexed" in filled.succeed("similar", "storm").err
         filled.succeed("work", "discard", "new", "--yes")
         assert "document 'new' is not in the index of profile 'default'" in filled.fail("similar", "new")

@@ -138,9 +138,11 @@ def test_interrupted_builds_are_reported_and_resumed(
         in nearsim.run("doctor").out
     )
     for refused in (("promote",), ("start",), ("diff", "-g", 2)):
-        told = nearsim.fail("reindex", *refused)
+        reported = nearsim.fail("reindex", *refused)
         assert (
-            "left behind" in told and "nearsim reindex resume" in told and "nearsim reindex abandon" in told
+            "left behind" in reported
+            and "nearsim reindex resume" in reported
+            and "nearsim reindex abandon" in reported
         )
     if number == signal.SIGINT:
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"

@@ -59,13 +59,17 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     assert [tag for tag, _ in shown.found].count("script") == 2
     assert "img" not in {tag for tag, _ in shown.found}
 
-    told = ready.run("reindex", "diff", "--max-lost", "49.9%", "--max-gained", "300%")
-    assert told.exit_code == 3
-    rows = [line.split() for line in told.out.splitlines()]
+    reported = ready.run("reindex", "diff", "--max-lost", "49.9%", "--max-gained", "300%")
+    assert reported.exit_code == 3
+    rows = [line.split() for line in reported.out.splitlines()]
     assert ["lost", "49.9%", "3", "(50", "%)", "exceeded"] in rows
     assert ["gained", "300%", "0", "(0", "%)", "kept"] in rows
     assert ["recipe", "live", "generation", "2"] in rows
-    assert "exceeded" in told.out and "pairs lost" in told.out and "nearsim reindex abandon" in told.out
+    assert (
+        "exceeded" in reported.out
+        and "pairs lost" in reported.out
+        and "nearsim reindex abandon" in reported.out
+    )
     refused = ready.fail("reindex", "promote", "--max-lost", "2", exit_code=3)
     assert "lost 3 of 6 (50 %) where 2 is allowed" in refused
     counted = ready.run("reindex", "promote", "--max-lost", "2", "--max-gained", "0", "--json")

@@ -23,9 +23,9 @@ def corpus(tmp_path: Path) -> Path:
 
 def test_a_recipe_is_proposed_written_and_used(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "recipe.toml"
-    told = nearsim.succeed("tune", corpus, "--output", output).out
-    assert "identical" in told and "Proposal" in told and "< threshold" in told
-    assert f"--recipe {output}" in told
+    reported = nearsim.succeed("tune", corpus, "--output", output).out
+    assert "identical" in reported and "Proposal" in reported and "< threshold" in reported
+    assert f"--recipe {output}" in reported
     recipe = load(output)
     nearsim.succeed("ingest", corpus, "--quiet")
     made = nearsim.succeed("profile", "create", "tuned", "--recipe", output, "--json").document()
@@ -49,8 +49,8 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert {one["scheme"] for one in found["shingles"]} == {"char"}
     assert found["recipe"]["bands"]["recall"] == 0.95
     nearsim.succeed("ingest", corpus, "--quiet")
-    told = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
-    assert "best F1" in told and "1 pair of unknown documents, 1 invalid line" in told
+    reported = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
+    assert "best F1" in reported and "1 pair of unknown documents, 1 invalid line" in reported
 
 
 def test_other_findings_are_shown_without_a_proposal(
@@ -61,9 +61,9 @@ def test_other_findings_are_shown_without_a_proposal(
     assert (found.exit_code, output.exists()) == (1, False)
     assert "< threshold" in found.out and "k rule" in found.out and "Proposal" not in found.out
     assert "no recipe is proposed: no banding" in found.err
-    told = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
-    assert (told["proposal"], told["recipe"], len(told["histogram"]["bins"])) == (None, None, 20)
-    assert "no banding" in told["refusal"]
+    reported = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
+    assert (reported["proposal"], reported["recipe"], len(reported["histogram"]["bins"])) == (None, None, 20)
+    assert "no banding" in reported["refusal"]
 
 
 def test_checks_and_proposal_wrap_at_80_columns(nearsim: CommandLine, corpus: Path) -> None:

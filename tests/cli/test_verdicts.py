@@ -12,11 +12,11 @@ def clusters(nearsim: CommandLine) -> list[set[str]]:
 
 def test_pin_veto_and_undo(filled: CommandLine) -> None:
     assert clusters(filled) == [{"storm", "storm-again", "storm-twin"}]
-    told = filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
-    assert told.out == "vetoed storm and storm-twin\n"
+    reported = filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
+    assert reported.out == "vetoed storm and storm-twin\n"
     assert clusters(filled) == [{"storm", "storm-again"}]
-    told = filled.succeed("verdict", "pin", "harvest", "storm-twin", "--why", "one feature", "--json")
-    assert told.document() == {"pinned": ["harvest", "storm-twin"]}
+    reported = filled.succeed("verdict", "pin", "harvest", "storm-twin", "--why", "one feature", "--json")
+    assert reported.document() == {"pinned": ["harvest", "storm-twin"]}
     assert clusters(filled) == [{"storm", "storm-again"}, {"harvest", "storm-twin"}]
     filled.succeed("verdict", "undo", "storm-twin", "storm", "--why", "one storm", "--by", "bert", "-q")
     assert clusters(filled) == [{"storm", "storm-again", "storm-twin", "harvest"}]
@@ -55,6 +55,6 @@ def test_invalid_verdicts_are_refused(filled: CommandLine) -> None:
 
 def test_purge_removes_reasons(filled: CommandLine) -> None:
     filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms")
-    told = filled.succeed("delete", "storm-twin", "--purge", "--json").document()
-    assert told["purged"]["verdicts"] == 1
+    reported = filled.succeed("delete", "storm-twin", "--purge", "--json").document()
+    assert reported["purged"]["verdicts"] == 1
     assert filled.succeed("verdict", "list", "--undone", "--json").document() == {"verdicts": []}

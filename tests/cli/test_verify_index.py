@@ -12,10 +12,10 @@ def test_sound_index_passes(filled: CommandLine) -> None:
         "generation 1 of profile default agrees with the documents (5 documents, 4 heads, 1 stored pairs, 1 clusters)\n"
     )
     assert filled.succeed("verify-index", "--quiet").err == ""
-    told = filled.succeed("verify-index", "--sample", "2", "--json").document()
-    assert told["checked"]["documents"] == 2
-    del told["checked"]
-    assert told == {
+    reported = filled.succeed("verify-index", "--sample", "2", "--json").document()
+    assert reported["checked"]["documents"] == 2
+    del reported["checked"]
+    assert reported == {
         "collection": "default",
         "profile": "default",
         "generation": 1,
@@ -39,9 +39,9 @@ def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: st
         ["wrong_cluster", "cluster_member_1", "1", "storm-again"],
     ]
     assert "differs (5 documents" in outcome.err and "verify-index --repair" in outcome.err
-    told = filled.run("verify-index", "--all", "--json")
-    assert told.exit_code == 3
-    kinds = {fault["kind"]: fault["examples"] for fault in told.document()["faults"]}
+    reported = filled.run("verify-index", "--all", "--json")
+    assert reported.exit_code == 3
+    kinds = {fault["kind"]: fault["examples"] for fault in reported.document()["faults"]}
     assert kinds["outdated"] == [["bridge"]] and kinds["missing_pair"] == [["storm", "storm-again"]]
     repaired = filled.succeed("verify-index", "--repair", "--json").document()
     assert repaired["repaired"] and repaired["left"] == [] and repaired["rebuilt"] is None

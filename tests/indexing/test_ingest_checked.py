@@ -78,8 +78,8 @@ def test_skip_omits_duplicates_and_reports_their_matches(index: Index) -> None:
     summary = index.add([first, second, other, third, Document("", body="no id")], on_duplicate="skip")
     assert (summary.read, summary.inserted, summary.skipped, summary.rejected) == (5, 2, 2, 1)
     assert names(index) == ["d0", "other"]
-    told = [(one.external_id, [match.external_id for match in one.matches]) for one in summary.duplicates]
-    assert told == [("d1", ["d0"]), ("d2", ["d0"])]
+    reported = [(one.external_id, [match.external_id for match in one.matches]) for one in summary.duplicates]
+    assert reported == [("d1", ["d0"]), ("d2", ["d0"])]
     assert pairs(index) == set()
 
 
@@ -87,8 +87,8 @@ def test_flag_adds_duplicates_too(index: Index) -> None:
     documents = family(random.Random(2), 4)
     summary = index.add(documents, on_duplicate="flag")
     assert (summary.inserted, summary.skipped) == (4, 0)
-    told = {one.external_id: {match.external_id for match in one.matches} for one in summary.duplicates}
-    assert told == {"d1": {"d0"}, "d2": {"d0", "d1"}, "d3": {"d0", "d1", "d2"}}
+    reported = {one.external_id: {match.external_id for match in one.matches} for one in summary.duplicates}
+    assert reported == {"d1": {"d0"}, "d2": {"d0", "d1"}, "d3": {"d0", "d1", "d2"}}
     assert pairs(index) == {frozenset(two) for two in combinations(["d0", "d1", "d2", "d3"], 2)}
 
 
@@ -315,9 +315,9 @@ def test_processes_insert_one_of_many_near_copies(index: Index, database_url: st
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    told = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, told
-    assert sum(int(out) for out, _ in told) == len(originals)
+    reported = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, reported
+    assert sum(int(out) for out, _ in reported) == len(originals)
     assert len(names(index)) == len(originals)
     assert pairs(index) == set()
 

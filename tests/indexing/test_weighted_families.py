@@ -150,11 +150,11 @@ def test_pairs_and_lookups_equal_brute_force(
     for name in ("g0-0", "g3-4", "g5-2"):
         asked = texts[name] + " word3 other"
         matches = index.similar_to_text(asked)
-        told = {one.external_id: one.similarity for one in matches}
+        reported = {one.external_id: one.similarity for one in matches}
         alike_to_asked = {
             other: alike(family, term_weights(asked, weights), known) for other, known in weighed.items()
         }
-        assert told == pytest.approx(
+        assert reported == pytest.approx(
             {other: known.similarity for other, known in alike_to_asked.items() if known.reaches(threshold)}
         )
         for one in matches:
@@ -177,9 +177,9 @@ def test_vectors_give_the_same_results_as_texts(
     assert 20 < len(expected) < 160
     assert index.stats()["no_features"] == 1
     asked = [1.01 * one for one in vectors["g2-1"]]
-    told = {one.external_id: one.similarity for one in index.check(Document("new", vector=asked))}
+    reported = {one.external_id: one.similarity for one in index.check(Document("new", vector=asked))}
     known = {name: alike(family, dimensions(asked), one) for name, one in usable.items()}
-    assert told == pytest.approx(
+    assert reported == pytest.approx(
         {name: one.similarity for name, one in known.items() if one.reaches(threshold)}
     )
     assert index.check(Document("new", vector=vectors["zeros"])) == []
@@ -198,8 +198,8 @@ def test_estimates_are_used_if_the_recipe_says_so(index: Index, texts: dict[str,
         pair for pair in distinct if round(guessed[pair], 12) >= least
     }
     assert found == pytest.approx({pair: guessed[pair] for pair in found}, abs=1e-6)
-    told = index.check(Document("new", body=texts["g1-0"]))
-    assert {one.external_id for one in told} == {"g1-0", "g1-5"} | {
+    reported = index.check(Document("new", body=texts["g1-0"]))
+    assert {one.external_id for one in reported} == {"g1-0", "g1-5"} | {
         one.external_id for one in index.similar("g1-0")
     }
 

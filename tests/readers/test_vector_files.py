@@ -112,10 +112,10 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 def test_a_table_is_joined_by_id_in_any_order(tmp_path: Path) -> None:
     path = table(tmp_path, ["c", "x", "a", "n", "y", "b"], [[3], [9], [1, 1], None, [9], [2]])
-    found, rejects, told = joined(path, documents(tmp_path, ["a", "", "b", "c", "n", "without"]))
+    found, rejects, reported = joined(path, documents(tmp_path, ["a", "", "b", "c", "n", "without"]))
     assert found == [("a", [1.0, 1.0]), ("b", [2.0]), ("c", [3.0]), ("n", None), ("without", None)]
     assert [reject.line for reject in rejects] == [2]
-    assert told == (
+    assert reported == (
         f"1 documents have no vector in {path}: 'without'",
         f"2 ids without a document are in {path}: 'x', 'y'",
     )
@@ -131,8 +131,8 @@ def test_ids_may_be_numbers(tmp_path: Path) -> None:
 
 def test_invalid_vectors_of_a_table_reject_their_documents(tmp_path: Path) -> None:
     path = table(tmp_path, ["a", "b"], [[float("inf")], [1]])
-    found, rejects, told = joined(path, documents(tmp_path, ["a", "b"]))
-    assert (found, told) == ([("b", [1.0])], ())
+    found, rejects, reported = joined(path, documents(tmp_path, ["a", "b"]))
+    assert (found, reported) == ([("b", [1.0])], ())
     assert [one.reason for one in rejects] == [
         f"row 1 of {path} has inf at position 1, which is not a finite number"
     ]

@@ -8,7 +8,7 @@ UNTOLD = """
 SELECT objects.kind, objects.name
 FROM (
     SELECT CASE relkind WHEN 'v' THEN 'view' ELSE 'table' END AS kind, CAST(relname AS text) AS name,
-        obj_description(oid, 'pg_class') AS told
+        obj_description(oid, 'pg_class') AS comment
     FROM pg_class
     WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND NOT relispartition
     UNION ALL
@@ -30,7 +30,7 @@ FROM (
     SELECT 'function', CAST(CAST(oid AS regprocedure) AS text), obj_description(oid, 'pg_proc')
     FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
 ) AS objects
-WHERE coalesce(objects.told, '') = '' AND objects.name NOT LIKE 'alembic_version%'
+WHERE coalesce(objects.comment, '') = '' AND objects.name NOT LIKE 'alembic_version%'
 ORDER BY 1, 2
 """
 

@@ -81,10 +81,10 @@ def test_all_tables_are_mapped_except_internal_ones() -> None:
 @pytest.mark.parametrize("mapper", TABLES, ids=name)
 def test_annotations_agree_with_the_columns(mapper: Mapper[Any]) -> None:
     hints = {key: get_args(hint)[0] for key, hint in get_type_hints(mapper.class_).items() if is_mapped(hint)}
-    told = {key: hint for key, hint in hints.items() if key not in mapper.relationships}
-    assert list(told) == list(mapper.columns.keys())
+    reported = {key: hint for key, hint in hints.items() if key not in mapper.relationships}
+    assert list(reported) == list(mapper.columns.keys())
     for key, column in mapper.columns.items():
-        kinds = get_args(told[key]) if NoneType in get_args(told[key]) else (told[key],)
+        kinds = get_args(reported[key]) if NoneType in get_args(reported[key]) else (reported[key],)
         assert (NoneType in kinds) == bool(column.nullable), key
         assert kinds[0] == (dict[str, Any] if isinstance(column.type, JSONB) else python_type(column)), key
 

@@ -89,9 +89,9 @@ def test_check_agrees_with_adding(index: Index, texts: dict[str, str]) -> None:
     rng = random.Random(3)
     others = [Document(f"n{at}", body=edited(rng, text, at % 3)) for at, text in enumerate(texts.values())]
     for document in [last, *others[::5]]:
-        told = index.check(document)
+        reported = index.check(document)
         index.add([document])
-        assert {one.external_id for one in told} == {
+        assert {one.external_id for one in reported} == {
             one.external_id for one in index.similar(document.external_id)
         }
 

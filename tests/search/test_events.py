@@ -14,7 +14,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.engine_hooks import before_commits
-from tests.builders.event_world import Watcher, snapshot, told
+from tests.builders.event_world import Watcher, reported, snapshot
 from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
 from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, wait_until
@@ -198,7 +198,7 @@ def test_rolled_back_changes_are_not_published(index: Index, database_url: str) 
         writing.commit()
         assert ask(reading, "SELECT count(*) FROM nearsim.pending_event") == 0
         found = all_events(index)
-        assert told(found[:-1]) == told(before)
+        assert reported(found[:-1]) == reported(before)
         assert (found[-1].left, found[-1].right, found[-1].similarity) == ("d2", "d3", 0.5)
         assert found[-1].event_id - found[-2].event_id == 2
 

@@ -164,7 +164,7 @@ def test_invalid_calls_are_refused(url: str) -> None:
 
 @pytest.mark.slow("several builds")
 def test_replacing_one_profile_does_not_affect_the_others(url: str) -> None:
-    rng, told = random.Random(2), set[str]()
+    rng, reported = random.Random(2), set[str]()
 
     def write(count: int) -> None:
         for _ in range(count):
@@ -180,8 +180,8 @@ def test_replacing_one_profile_does_not_affect_the_others(url: str) -> None:
                 ask(url, command, name, *texts(rng))
 
     def progress(step: str, done: int, total: int | None) -> None:
-        if step not in told:
-            told.add(step)
+        if step not in reported:
+            reported.add(step)
             write(3)
 
     with Database.connect(url) as database:

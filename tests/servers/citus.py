@@ -68,7 +68,7 @@ def _binaries() -> Binaries:
 
 
 class CitusServer:
-    """A coordinator and its nodes; a database has the first `nodes` of them, or as many as are told."""
+    """A coordinator and its nodes; a database has the first `nodes` of them, or as many as are named."""
 
     def __init__(self, home: Path, nodes: int) -> None:
         self._home = home

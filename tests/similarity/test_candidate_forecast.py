@@ -44,9 +44,9 @@ def test_forecast_of_a_two_step_construction() -> None:
 
 def test_forecast_from_a_sample_is_close_to_the_corpus() -> None:
     keys = in_bands(np.random.default_rng(7).integers(0, 500, (4_000, 8), np.uint64))
-    told = candidates_per_document(keys[:1_000], or_(8), len(keys))
-    assert told == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
-    assert told == pytest.approx(len(keys) * 8 / 500 / 2, rel=0.1)
+    reported = candidates_per_document(keys[:1_000], or_(8), len(keys))
+    assert reported == pytest.approx(count_all(keys[:1_000].tolist(), 1) * 4, rel=0.01)
+    assert reported == pytest.approx(len(keys) * 8 / 500 / 2, rel=0.1)
 
 
 @pytest.mark.parametrize("minimum", [1, 2])

@@ -185,7 +185,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import parse
 print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fingerprint)
 """
-    told = [
+    reported = [
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -196,7 +196,7 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
         for seed in ("1", "2")
     ]
     here = resolve(from_mapping({"shingle": {"stopwords": ["b", "a"], "stem": "english"}})).fingerprint
-    assert told == [here, here]
+    assert reported == [here, here]
 
 
 @pytest.mark.parametrize("setting", ["match.threshold=0.8", "bands.count=10", "shingle.stopwords=['a', 'b']"])

@@ -147,7 +147,7 @@ def check_pairs(known: World) -> None:
 
 def check_reasons(known: World) -> None:
     """why_not reports shared bands that do not satisfy the amplification."""
-    told = set()
+    reported = set()
     for left, right in list(combinations(known.doc_ids, 2))[::19]:
         if not (known.features[left] and known.features[right]):
             continue
@@ -159,8 +159,8 @@ def check_reasons(known: World) -> None:
         short = known.shared(left, right) > 0 and not known.meets(left, right)
         said = f"they share {known.shared(left, right)} buckets, and not those that {OR_AND} requires"
         assert (said in found["reason"]) == short, found["reason"]
-        told.add(short)
-    assert told == {True, False}
+        reported.add(short)
+    assert reported == {True, False}
 
 
 def check_similar(known: World) -> None:

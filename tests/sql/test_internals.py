@@ -67,8 +67,8 @@ def test_internal_functions_return_nothing_to_strangers(known: World) -> None:
     given = {"generation": 1, "doc_id": one, "other": two, "empty": empty}
     calls = [f"SELECT nearsim.{call.format(**given)}" for call in INTERNALS]
     for call in calls:
-        told = known.ask(call)
-        assert call.find("pairs") > 0 or (told and told != [(None,)]), call
+        reported = known.ask(call)
+        assert call.find("pairs") > 0 or (reported and reported != [(None,)]), call
     with stranger(known) as connection:
         for call in calls:
             assert connection.execute(call.encode()).fetchall() in ([], [(None,)]), call

@@ -84,7 +84,7 @@ class Words:
             is_alike = self.similarity(one, other) >= match.threshold - EXACT
         return is_alike and self.shared(one, other) >= match.min_shared_bands
 
-    def told(self, one: int, other: int) -> tuple[object, ...]:
+    def reported(self, one: int, other: int) -> tuple[object, ...]:
         """similarity, intersection, union, distance, shared bands and estimate of a pair."""
         distance = pytest.approx(self.distance(one, other)) if self.metric == "euclidean" else None
         similarity, estimate = self.similarity(one, other), self.estimate(one, other)
@@ -101,7 +101,7 @@ def ask(index: Index, command: str, *values: object) -> list[Row]:
 
 
 def figures(row: Row) -> tuple[object, ...]:
-    """The figures of `Words.told` from a row of SQL."""
+    """The figures of `Words.reported` from a row of SQL."""
     names = "similarity", "intersection_size", "union_size", "distance", "shared_bands", "estimate"
     return tuple(row[name] for name in names)
 
@@ -136,14 +136,14 @@ def check_pairs(index: Index, words: Words, expected: set[tuple[int, int]]) -> N
     names = {row["left_id"]: row["left_external_id"] for row in rows.values()}
     names |= {row["right_id"]: row["right_external_id"] for row in rows.values()}
     for pair, row in rows.items():
-        assert figures(row) == words.told(*pair)
+        assert figures(row) == words.reported(*pair)
         assert row["are_twins"] == words.are_twins(*pair)
     stream = {frozenset((one.left, one.right)): one for one in index.pairs()}
     assert stream.keys() == {frozenset(names[one] for one in pair) for pair in expected}
     for pair in expected:
         one = stream[frozenset(names[doc_id] for doc_id in pair)]
         said = one.similarity, one.intersection, one.union, one.distance, one.shared_bands, one.estimate
-        assert said == words.told(*pair)
+        assert said == words.reported(*pair)
 
 
 def check_similar(index: Index, words: Words, expected: set[tuple[int, int]]) -> None:
@@ -154,7 +154,7 @@ def check_similar(index: Index, words: Words, expected: set[tuple[int, int]]) ->
         rows = ask(index, "SELECT * FROM nearsim.similar_to(%s::bigint)", doc_id)
         assert {row["doc_id"] for row in rows} == paired and all(row["verified"] for row in rows)
         for row in rows:
-            assert figures(row) == words.told(doc_id, row["doc_id"])
+            assert figures(row) == words.reported(doc_id, row["doc_id"])
         name = ask(index, "SELECT external_id FROM nearsim.document WHERE doc_id = %s", doc_id)[0][
             "external_id"
         ]
@@ -183,7 +183,7 @@ def check_why(index: Index, words: Words, expected: set[tuple[int, int]]) -> Non
         assert why["threshold"] == why_not["threshold"] == match.threshold
         estimate = words.estimate(*pair)
         if pair in expected:
-            assert figures(why) == words.told(*pair)
+            assert figures(why) == words.reported(*pair)
         else:
             assert why["similarity"] is why["distance"] is why["union_size"] is None
         assert why["estimate"] == pytest.approx(estimate, abs=1e-6)

@@ -81,9 +81,9 @@ def test_page_has_every_comment_in_full(connection: Connection) -> None:
         "LEFT JOIN pg_proc ON pg_proc.oid = objoid AND classoid = CAST('pg_proc' AS regclass) "
         "WHERE CAST('nearsim' AS regnamespace) IN (relnamespace, pronamespace)"
     )
-    longest = {told.replace("|", "\\|") for (told,) in comments if len(told) > 63}
+    longest = {reported.replace("|", "\\|") for (reported,) in comments if len(reported) > 63}
     assert len(longest) > 50
-    assert not [told for told in longest if told not in page]
+    assert not [reported for reported in longest if reported not in page]
 
 
 @pytest.mark.parametrize("name", NAMES)

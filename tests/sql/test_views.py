@@ -78,8 +78,8 @@ def test_twins_may_differ_in_ignored_numbers(database_url: str) -> None:
     with world(database_url, "shingle.min_token_length=2") as found:
         twins = {pair: found.numbers(pair[0]) != found.numbers(pair[1]) for pair in twin_pairs(found)}
         assert set(twins.values()) == {True, False}
-        told = found.ask("SELECT left_id, right_id, numbers_differ FROM nearsim.pairs WHERE are_twins")
-        assert {(left, right): differ for left, right, differ in told} == twins
+        reported = found.ask("SELECT left_id, right_id, numbers_differ FROM nearsim.pairs WHERE are_twins")
+        assert {(left, right): differ for left, right, differ in reported} == twins
 
 
 def test_pairs_of_twins_are_in_either_order(whole: World) -> None:
@@ -114,8 +114,8 @@ def test_pairs_show_the_current_verdict(whole: World) -> None:
     whole.ask(insert, *first, "pinned", None, None, None)
     whole.ask(insert, *second, "vetoed", None, None, None)
     whole.ask(insert, *third, "vetoed", "you", "an error", "2026-01-01")
-    told = whole.ask("SELECT left_id, right_id, verdict FROM nearsim.pairs WHERE verdict IS NOT NULL")
-    assert sorted(told) == [(*first, "pinned"), (*second, "vetoed")]
+    reported = whole.ask("SELECT left_id, right_id, verdict FROM nearsim.pairs WHERE verdict IS NOT NULL")
+    assert sorted(reported) == [(*first, "pinned"), (*second, "vetoed")]
 
 
 def test_verdicts_without_a_pair_or_document_are_shown(whole: World) -> None:

@@ -206,9 +206,9 @@ def test_documents_with_pending_changes_are_waiting(database_url: str) -> None:
         ):
             known.ask("DELETE FROM nearsim.change")
             known.ask(note, *about)
-            told = "waits to be indexed" if waits else "is not indexed"
+            reported = "waits to be indexed" if waits else "is not indexed"
             found = str(known.row(WHY_NOT, one, other)["reason"])
-            assert f"document {one} {told}" in found, about
+            assert f"document {one} {reported}" in found, about
             with pytest.raises(NotFoundError, match="waits to be" if waits else "is not in the index of"):
                 known.index.similar("d2")
 
