@@ -11,9 +11,10 @@ from nearsim_db.store.embedded import cluster
 from nearsim_db.store.embedded.account import Account
 from nearsim_db.store.embedded.binaries import installed_binaries
 from nearsim_db.store.embedded.configuration import embedded_settings, render_configuration
+from nearsim_db.store.embedded.embedded import ServerHome
 from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
 from nearsim_db.store.embedded.server_log import bound_log, log_tail
-from nearsim_db.store.embedded.watchdog import Idleness
+from nearsim_db.store.embedded.watchdog import Idleness, watch
 
 
 @pytest.mark.parametrize("content", [None, "", "no number\n", "1\n/elsewhere\n", "4194305\n"])
@@ -42,6 +43,13 @@ def test_idleness_counts_from_the_last_client_and_the_last_request() -> None:
     assert idleness.seconds(150.0, clients=0, last_request=7) == 10.0
     assert idleness.seconds(160.0, clients=0, last_request=8) == 0.0
     assert idleness.seconds(190.0, clients=0, last_request=8) == 30.0
+
+
+def test_the_watchdog_adds_no_file_to_a_home_that_is_being_removed(tmp_path: Path) -> None:
+    home = ServerHome(tmp_path)
+    home.data_directory.mkdir(parents=True)
+    watch(home, idle_seconds=0.01)
+    assert not (home.folder / "lock").exists()
 
 
 def test_configuration_quotes_values() -> None:

@@ -50,9 +50,9 @@ class ServerHome:
         self.keep_marker = self.folder / "keep"
         self.last_request = self.folder / "last-request"
 
-    def locked(self) -> FileLock:
+    def locked(self, *, create: bool = True) -> FileLock:
         """Return the lock for starting, handing out and stopping the server. It raises LockTimeout."""
-        return FileLock(self.folder / "lock", _LOCK_SECONDS)
+        return FileLock(self.folder / "lock", _LOCK_SECONDS, create=create)
 
     def watchdog_lock(self) -> FileLock:
         """Return the lock that the only watchdog holds while it runs."""

@@ -17,11 +17,12 @@ class LockTimeout(Exception):
 class FileLock:
     """A lock on a file that no other user may open: who can open it, if only to read, can lock it.
 
-    As a block it is released at the end.
+    As a block it is released at the end. Unless `create` is set the file must exist.
     """
 
-    def __init__(self, path: Path, timeout_seconds: float) -> None:
+    def __init__(self, path: Path, timeout_seconds: float, *, create: bool = True) -> None:
         self._path = path
+        self._flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
         self._timeout_seconds = timeout_seconds
         self._descriptor: int | None = None
 
@@ -29,7 +30,7 @@ class FileLock:
         """Take the lock. Raises LockTimeout, and OSError if the file cannot be opened."""
         with suppress(FileNotFoundError):
             self._path.chmod(0o600)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(self._path, self._flags, 0o600)
         if not wait_until(lambda: try_lock(descriptor), self._timeout_seconds):
             os.close(descriptor)
             raise LockTimeout

@@ -35,7 +35,7 @@ class Idleness:
 
 
 def watch(home: ServerHome, idle_seconds: float) -> None:
-    """Stop the server of a home once it has been idle for so long; return when it has ended.
+    """Stop the server of a home once it has been idle for so long; return when it has ended, or the home was removed.
 
     Returns at once if there is another watchdog. Decides under the home's lock, which also guards handing out the
     server, and releases its own lock under it, so that the next start knows whether a watchdog runs. Raises ServerError
@@ -52,13 +52,14 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
     served = True
     while served:
         time.sleep(min(1.0, idle_seconds / 4))
-        # Taking the lock would recreate the folder of a removed home.
-        if not home.data_directory.exists():
+        try:
+            # A new file in a home that is being removed would keep its folder from being removed.
+            with home.locked(create=False):
+                served = _serve_on(home, idleness, idle_seconds)
+                if not served:
+                    own_lock.release()
+        except FileNotFoundError:
             return
-        with home.locked():
-            served = _serve_on(home, idleness, idle_seconds)
-            if not served:
-                own_lock.release()
 
 
 def _serve_on(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool:
