@@ -36,6 +36,13 @@ def relay(server: Path, folder: Path) -> Iterator[Traffic]:
         answers, requests = await asyncio.open_unix_connection(str(socket_path(server)))
         await asyncio.gather(_pass_on(reader, requests), _pass_on(answers, writer, traffic))
 
+    async def close(listening: asyncio.Server) -> None:
+        listening.close()
+        passing = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in passing:
+            task.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
+
     async def listen() -> asyncio.Server:
         listening = await asyncio.start_unix_server(accept, socket_path(folder))
         socket_path(folder).chmod(0o777)  # the coordinator may run as another user
@@ -44,7 +51,7 @@ def relay(server: Path, folder: Path) -> Iterator[Traffic]:
     try:
         listening = asyncio.run_coroutine_threadsafe(listen(), loop).result()
         yield traffic
-        loop.call_soon_threadsafe(listening.close)
+        asyncio.run_coroutine_threadsafe(close(listening), loop).result()
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -55,13 +62,15 @@ async def _pass_on(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, traffic: Traffic | None = None
 ) -> None:
     counter = _Counter(traffic) if traffic else None
-    with suppress(ConnectionError):
-        while chunk := await reader.read(_CHUNK):
-            if counter:
-                counter.count(chunk)
-            writer.write(chunk)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(ConnectionError):
+            while chunk := await reader.read(_CHUNK):
+                if counter:
+                    counter.count(chunk)
+                writer.write(chunk)
+                await writer.drain()
+    finally:
+        writer.close()
 
 
 class _Counter:

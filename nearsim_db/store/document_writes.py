@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
+from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
@@ -84,6 +85,7 @@ def write_batch(
     With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once and
     added to those `loaded` of its file.
     """
+    partitions.report_changes(connection)
     if may_copy and not dry_run:
         # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a file.
         probed = not loaded.only_new or not loaded.doc_ids

@@ -114,6 +114,11 @@ def analyze_refilled(connection: Connection) -> None:
         autocommitting(connection).execute(statement("analyze_table", table=sql.Identifier(*names)))
 
 
+def report_changes(connection: Connection) -> None:
+    """Have the changes of this transaction count for `analyze_refilled` once it is committed."""
+    driver(connection).execute(statement("report_changes"))
+
+
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the session's lock waits; 0 removes the limit."""
     parameters = {"milliseconds": str(milliseconds)}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketch_bytes, sketches_from, to_bigint
@@ -55,6 +56,7 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
                 ("head_id", heads[chosen]),
             ]
         copy_columns(inner, table, columns)
+    partitions.report_changes(connection)
 
 
 def count_signed(connection: Connection, leaves: Leaves) -> int:

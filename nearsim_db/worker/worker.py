@@ -39,7 +39,7 @@ class Worker:
         self._url = url
         self._options = WorkerOptions(collection, silence_seconds, keep_events)
         self._stopping = False
-        self._disconnected = False
+        self._lost_by: str | None = None
 
     def stop(self) -> None:
         """Finish the current batch and end; safe to call from other threads and from signal handlers."""
@@ -98,13 +98,14 @@ class Worker:
             time.sleep(_SLICE_SECONDS)
 
     def _log_disconnected(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        self.monitor.database_lost(str(error))
-        if not self._disconnected:
-            self._disconnected = True
+        error = str(state.outcome.exception() if state.outcome else None)
+        self.monitor.database_lost(error)
+        # The first error may only say that the connection is lost, and the next one why.
+        if error != self._lost_by:
+            self._lost_by = error
             _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
     def _log_reconnected(self) -> None:
-        if self._disconnected:
-            self._disconnected = False
+        if self._lost_by is not None:
+            self._lost_by = None
             _log.info("reconnected to the database", extra={"event": "reconnected"})

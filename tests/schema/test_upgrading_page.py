@@ -34,9 +34,12 @@ def home() -> Iterator[Path]:
 
 
 def commands(heading: str) -> str:
-    """The indented commands of a section of the page."""
-    section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    return "\n".join(line[4:] for line in section.splitlines() if line.startswith("    "))
+    """The commands of the first console block of a section of the page, without what they print."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+    block = section.partition("```console\n")[2].partition("```")[0]
+    return "\n".join(
+        line.removeprefix("$ ") for line in block.splitlines() if line.startswith(("$ ", "    "))
+    )
 
 
 def run(script: str, folder: Path, home: Path) -> None:
@@ -70,14 +73,14 @@ def stored(address: str) -> dict[str, tuple[object, ...]]:
 def test_documents_survive_the_export_from_a_refused_schema(home: Path, tmp_path: Path) -> None:
     address = ensure_running(home, overrides={"fsync": "off"})
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    run("nearsim ingest rows.jsonl --collection news -q", tmp_path, home)
+    run("nearsim ingest rows.jsonl --collection tour -q", tmp_path, home)
     before = stored(address)
     assert len(before) == len(ROWS)
     with psycopg.connect(address) as connection:
         connection.execute("UPDATE nearsim.schema_floor SET baseline_digest = repeat('0', 64)")
     script = commands("Before the first release")
-    assert re.search(r"^psql .*news\.jsonl$", script, re.DOTALL | re.MULTILINE)
+    assert re.search(r"^psql .*tour\.jsonl$", script, re.DOTALL | re.MULTILINE)
     run(script, tmp_path, home)
     assert stored(address) == before
-    with Index.connect(address, collection="news") as index:
+    with Index.connect(address, collection="tour") as index:
         assert index.stats()["documents"] == len(ROWS)

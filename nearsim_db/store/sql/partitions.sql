@@ -117,6 +117,11 @@ WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('documen
     AND pg_catalog.pg_stat_get_mod_since_analyze(pg_class.oid) > 1000 + 10 * reltuples
     AND pg_catalog.pg_has_role(relowner, 'USAGE')
 
+-- name: report_changes
+-- Report what a transaction changed to the statistics as soon as it is committed; a session does so once a second only,
+-- and list_stale_tables would not see it.
+SELECT pg_catalog.pg_stat_force_next_flush()
+
 -- name: analyze_table
 -- Planner statistics of one table; a locked one is skipped.
 ANALYZE (SKIP_LOCKED) {table}
