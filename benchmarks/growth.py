@@ -1,16 +1,16 @@
 """Growth of the cost of an index with its documents, and the cost of skewed corpora.
 
-    python -m benchmarks.growth sizes [--sizes 10000 100000 1000000] [--lookups 1000]
+    python -m benchmarks.growth sizes [--sizes 10000 100000 1000000] [--lookups 1000] [--corpora FOLDER]
     python -m benchmarks.growth sizes --sizes 100000 3000000
     python -m benchmarks.growth skew [--documents 100000] [--rounds 3]
 
 `sizes` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
 server of its own, which is removed before the next size. A document takes about 4.4 KB in the temporary folder
-(TMPDIR), besides up to 4 GB of WAL, the sorts, and the corpus while it is read. Prints Markdown: seconds on the
-clock, processor seconds of client and server and WAL by stage (sampled four times a second), the client's memory,
-the time a document as a ratio to 100,000 documents or else to the first size, bytes on disk by table, and look-ups
-of texts that are not in the index: the first time after a restart of the server, its files still in the cache of
-the operating system, and again.
+(TMPDIR), besides up to 4 GB of WAL, the sorts, and the corpus, which `--corpora` keeps in a folder for later runs.
+Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four times a
+second), the client's memory, the time a document as a ratio to 100,000 documents or else to the first size, bytes on
+disk by table, and look-ups of texts that are not in the index: the first time after a restart of the server, its files
+still in the cache of the operating system, and again.
 
 `skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents in one bucket, by a
 footer; one with 92 % of its documents from a single template, each two of them a pair; one where 5 % carry the same
@@ -19,6 +19,8 @@ Ratios are to the plain corpus of the same round.
 """
 
 import argparse
+import gzip
+import json
 import os
 import re
 import sys
@@ -54,6 +56,7 @@ RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 BASE = 100_000
 _SAMPLE_SECONDS = 0.25
 _MATCHES = 20
+_SEED = 1
 _NOW = """
 SELECT coalesce((SELECT CASE state WHEN 'building' THEN stage ELSE 'afterwards' END
                  FROM nearsim.generation ORDER BY generation_id DESC LIMIT 1), 'sign'),
@@ -156,21 +159,38 @@ def _value(cursor: "psycopg.Cursor[tuple[object, ...]]") -> float:
 
 def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Ingested:
     """Ingest a corpus of one size on a server of its own, and look up texts that are not in it."""
-    file = folder / f"corpus-{documents}.jsonl.gz"
-    corpus = Corpus(documents + lookups, seed=1).documents()
-    write_corpus(islice(corpus, documents), file, None)
+    file, texts = corpus_files(documents, lookups, folder)
     with own_server(major) as cluster:
         cost, stages, pages = ingest(cluster, file, "growth")
-        file.unlink()
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
             candidates = _value(connection.execute(_CANDIDATES))
             sizes = bytes_by_table([(str(name), int(str(size))) for name, size in connection.execute(_BYTES)])
         cluster.stop()
         cluster.start()
-        times = look_up(cluster.dsn(), list(corpus))
+        times = look_up(cluster.dsn(), read_documents(texts))
     shares = {name: size / documents for name, size in sizes.items()}
     return Ingested(documents, cost, stages, pages, candidates, shares, times)
+
+
+def corpus_files(documents: int, lookups: int, folder: Path) -> tuple[Path, Path]:
+    """Return the files of a corpus and of the documents to look up, written unless the folder has them."""
+    name = f"{documents}-{lookups}-seed{_SEED}.jsonl.gz"
+    files = folder / f"corpus-{name}", folder / f"lookups-{name}"
+    if not all(file.exists() for file in files):
+        corpus = Corpus(documents + lookups, _SEED).documents()
+        for file, amount in zip(files, (documents, lookups), strict=True):
+            unfinished = file.with_suffix(".unfinished")
+            write_corpus(islice(corpus, amount), unfinished, None)
+            unfinished.replace(file)
+    return files
+
+
+def read_documents(file: Path) -> list[Document]:
+    """Return the documents of a file that `write_corpus` wrote."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    return [Document(one["id"], one["title"], one["text"]) for one in records]
 
 
 def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
@@ -182,7 +202,7 @@ def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda one: one[1], reverse=True))
 
 
-def look_up(url: str, documents: Sequence[CorpusDocument]) -> dict[str, list[float]]:
+def look_up(url: str, documents: Sequence[Document]) -> dict[str, list[float]]:
     """Return the milliseconds of looking up each document's text, and of doing so again."""
     times: dict[str, list[float]] = {"first": [], "again": []}
     with Index.connect(url, collection="growth") as index:
@@ -190,7 +210,7 @@ def look_up(url: str, documents: Sequence[CorpusDocument]) -> dict[str, list[flo
         for milliseconds in times.values():
             for one in documents:
                 began = time.perf_counter()
-                index.similar_to_text(one.text, one.title, limit=_MATCHES)
+                index.similar_to_text(one.body or "", one.title, limit=_MATCHES)
                 milliseconds.append((time.perf_counter() - began) * 1e3)
     return times
 
@@ -304,6 +324,7 @@ def read_options() -> argparse.Namespace:
     sizes = commands.add_parser("sizes", help="corpora of growing size")
     sizes.add_argument("--sizes", type=int, nargs="+", default=(10_000, BASE, 1_000_000))
     sizes.add_argument("--lookups", type=int, default=1_000, help="texts (default: %(default)s)")
+    sizes.add_argument("--corpora", type=Path, metavar="FOLDER", help="keep the corpora here for later runs")
     skew = commands.add_parser("skew", help="skewed corpora of one size")
     skew.add_argument("--documents", type=int, default=BASE, help="default: %(default)s")
     skew.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
@@ -315,15 +336,18 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Measure in a temporary folder and print Markdown."""
     options = read_options()
-    with tempfile.TemporaryDirectory() as name:
-        if options.command == "skew":
+    if options.command == "skew":
+        with tempfile.TemporaryDirectory() as name:
             print(measure_skew(options.major, options.documents, options.rounds, Path(name)))
-        else:
-            found = []
-            for size in options.sizes:
-                found.append(measure_size(options.major, size, options.lookups, Path(name)))
-                print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
-            print(size_tables(found))
+    else:
+        found = []
+        for size in options.sizes:
+            with tempfile.TemporaryDirectory() as name:
+                folder = options.corpora or Path(name)
+                folder.mkdir(parents=True, exist_ok=True)
+                found.append(measure_size(options.major, size, options.lookups, folder))
+            print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
+        print(size_tables(found))
     print(f"\n{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
 
 

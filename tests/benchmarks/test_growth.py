@@ -1,6 +1,7 @@
 """Growth and skew: sums over partitions, tables of figures, corpora of the promised shapes."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,18 @@ def test_ratios_are_to_a_hundred_thousand_documents() -> None:
     rows = [line.split(" | ") for line in growth.size_tables(found).splitlines()[2:5]]
     assert [row[3] for row in rows] == ["0.50", "1.00", "1.50"]
     assert [row[7] for row in rows] == ["0.40", "0.04", "0.00"]
+
+
+def test_a_kept_corpus_is_read_and_not_written_again(tmp_path: Path) -> None:
+    files = growth.corpus_files(200, 5, tmp_path)
+    written = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
+    assert [len(growth.read_documents(file)) for file in files] == [200, 5]
+    assert growth.corpus_files(200, 5, tmp_path) == files
+    assert [(file.read_bytes(), file.stat().st_mtime_ns) for file in files] == written
+    files[1].unlink()
+    assert [file.read_bytes() for file in growth.corpus_files(200, 5, tmp_path)] == [
+        one for one, _ in written
+    ]
 
 
 @pytest.mark.slow("generates five corpora")
