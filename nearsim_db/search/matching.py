@@ -224,14 +224,16 @@ def _known_features(
     context: Context, query: Query, signed: Signatures, screened: Screened
 ) -> tuple[Features, list[int]]:
     """Return the features that are known, and the doc_ids of candidates whose texts are needed, 0 for the others."""
-    features, unread = {0: query.features}, []
+    rows = screened.right.tolist()
+    doc_ids, digests = signed.doc_ids[screened.right].tolist(), [signed.digests[row] for row in rows]
+    cached = context.cache.get_all(doc_ids, digests)
+    features = {0: query.features}
+    features |= {row: known for row, known in zip(rows, cached, strict=True) if known is not None}
+    features |= {row: query.features for row in rows if signed.digests[row] == query.digest}
     reads_text = context.encoder.profile.recipe.match.verify == "exact" and not context.encoder.takes_vectors
-    for row in screened.right.tolist():
-        doc_id, digest = int(signed.doc_ids[row]), signed.digests[row]
-        known = query.features if digest == query.digest else context.cache.get(doc_id, digest)
-        if known is not None:
-            features[row] = known
-        unread.append(doc_id if known is None and reads_text else 0)
+    unread = [
+        doc_id if reads_text and row not in features else 0 for row, doc_id in zip(rows, doc_ids, strict=True)
+    ]
     return features, unread
 
 

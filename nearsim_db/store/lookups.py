@@ -34,8 +34,12 @@ class Anchors:
 
     def take(self, chosen: NDArray[np.int64]) -> Signatures:
         """Return the signatures at some positions."""
-        digests = [digest_uuid(digest) for digest in self.digests[chosen].tolist()]
+        digests = [_known_uuid(digest) for digest in self.digests[chosen].tolist()]
         return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
+
+
+# Documents of a family are candidates of many texts, and equal objects are compared faster than equal values.
+_known_uuid = lru_cache(maxsize=16_384)(digest_uuid)
 
 
 def look_up_anchors(

@@ -59,13 +59,13 @@ def verify_screened(
     match = encoder.profile.recipe.match
     if match.verify == "estimate":
         return _pairs(signed, screened, screened.sketch_scores)
-    found = read(np.union1d(screened.left, screened.right).tolist())
-    rows = sorted(found)
-    known = np.zeros(len(signed.doc_ids), bool)
-    known[rows] = True
-    screened = screened.take(known[screened.left] & known[screened.right])
-    left, right = np.searchsorted(rows, screened.left), np.searchsorted(rows, screened.right)
-    scores = encoder.compare([found[row] for row in rows], left, right)
+    used = sorted({*screened.left.tolist(), *screened.right.tolist()})
+    found = read(used)
+    rows = np.array([row for row in used if row in found], np.int64)
+    if len(rows) < len(used):
+        screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
+    left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
+    scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
     kept = encoder.metric.reaches(scores, match.threshold)
     return _pairs(signed, screened.take(kept), scores.take(kept))
 

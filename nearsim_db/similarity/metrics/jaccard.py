@@ -5,6 +5,7 @@ Thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in b
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,4 +98,9 @@ def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> N
 
 def exact_threshold(threshold: Threshold) -> Fraction:
     """Return the threshold as a fraction: 0.7 is 7/10, not the nearest binary number."""
-    return threshold if isinstance(threshold, Fraction) else Fraction(str(threshold))
+    return threshold if isinstance(threshold, Fraction) else _fraction(str(threshold))
+
+
+@lru_cache(maxsize=64)
+def _fraction(decimal: str) -> Fraction:
+    return Fraction(decimal)
