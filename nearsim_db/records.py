@@ -22,7 +22,8 @@ Id = TypeVar("Id", int, str)
 OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that has near-duplicates
 
 
-@dataclass(frozen=True, slots=True)
+# Those of which readers make one per record are not frozen, which takes four times as long to make.
+@dataclass(slots=True)
 class Document:
     """A document as supplied by its owner; `external_id` is the owner's id, at most 1,024 bytes.
 
@@ -40,7 +41,7 @@ class Document:
     vector: "Sequence[float] | NDArray[np.floating[Any]] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadDocument:
     """A document and where it was read: `file`, and `line` from 1 (0 for a whole file).
 
@@ -54,7 +55,7 @@ class ReadDocument:
     replaced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reject:
     """A record that was set aside: its place and the reason."""
 

@@ -11,6 +11,7 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
+_ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
 _KEYS_CHARACTERS = 200
 
 
@@ -26,13 +27,28 @@ class DocumentMaker:
         else:
             self.body_names = (fields.body,)
         self.named = frozenset(named.union(self.body_names))
+        texts = (fields.id, fields.title, *self.body_names[:1])
+        self._texts = texts if len(set(texts)) == 3 else None
+        bodies = " or ".join(f"'{name}'" for name in self.body_names)
+        self.missing_text = f"no '{fields.title}' and no {bodies}"
 
-    def make(self, record: Mapping[str, object], line: int) -> ReadDocument | Reject:
-        """Make a document from a record.
+    def make(self, record: Mapping[str, object], line: int, is_clean: bool = False) -> ReadDocument | Reject:
+        """Make a document from a record; `is_clean` if no string has a NUL or lone surrogate.
 
         Keys that no field names become attributes; so do a source or url that is not a string, and 'body' if
         'text' is the body.
         """
+        if is_clean and self._texts is not None and len(record) == 3:
+            id_name, title_name, body_name = self._texts
+            get = record.get
+            plain_id, title, body = get(id_name), get(title_name), get(body_name)
+            if (
+                isinstance(plain_id, str)
+                and 0 < len(plain_id) <= _ACCEPTED_ID_CHARACTERS
+                and isinstance(title, str)
+                and isinstance(body, str)
+            ):
+                return ReadDocument(Document(plain_id, title, body), self._file, line)
         external_id = None
         try:
             external_id = checked_id(record, self._fields.id)
@@ -83,12 +99,6 @@ class DocumentMaker:
             raise InputError(
                 f"{self.missing_text}; name one with --title-field or --body-field (keys: {_keys(record)})"
             )
-
-    @property
-    def missing_text(self) -> str:
-        """The reason for rejecting a record without a text field."""
-        bodies = " or ".join(f"'{name}'" for name in self.body_names)
-        return f"no '{self._fields.title}' and no {bodies}"
 
 
 def no_column(file: str, id_field: str, columns: str) -> str:

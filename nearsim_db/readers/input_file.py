@@ -99,13 +99,21 @@ class InputFile:
 
         Raises InputError if the file cannot be read further, after yielding every complete line before.
         """
-        number = 0
+        for first, lines in self.blocks():
+            yield from enumerate(lines, first)
+
+    def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
+        """Yield what `lines` does in lists, each with the number of its first line."""
+        done = 0
         try:
-            for number, line in self._split():
-                yield number, self._without_mark(line) if number == 1 and line else line
+            for lines in self._split():
+                if not done and lines[0]:
+                    lines[0] = self._without_mark(lines[0])
+                yield done + 1, lines
+                done += len(lines)
         except _DamagedError as error:
             raise InputError(
-                f"{error}, after {number:,} complete lines; repair or download the file again and rerun the command"
+                f"{error}, after {done:,} complete lines; repair or download the file again and rerun the command"
             ) from error
 
     def pieces(self) -> Iterator[bytes]:
@@ -113,26 +121,27 @@ class InputFile:
         for number, piece in enumerate(self._pieces()):
             yield self._without_mark(piece) if number == 0 else piece
 
-    def _split(self) -> Iterator[tuple[int, bytes | None]]:
-        number = 0
+    def _split(self) -> Iterator[list[bytes | None]]:
         begun: list[bytes] = []
         size = 0
         for piece in self._pieces():
-            *ends, rest = piece.split(b"\n")
-            for end in ends:
-                number += 1
-                if size + len(end) > self.limit:
-                    yield number, None
-                else:
-                    yield number, b"".join([*begun, end]) if begun else end
-                begun, size = [], 0
-            size += len(rest)
+            first, *lines = piece.split(b"\n")
+            size += len(first)
             if size > self.limit:
                 begun = []
-            elif rest:
-                begun.append(rest)
+            elif first:
+                begun.append(first)
+            if lines:
+                rest = lines.pop()
+                whole = b"".join(begun) if size <= self.limit else None
+                yield [whole, *(lines if len(piece) <= self.limit else map(self._within_limit, lines))]
+                size = len(rest)
+                begun = [rest] if rest and size <= self.limit else []
         if size:
-            yield number + 1, b"".join(begun) if size <= self.limit else None
+            yield [b"".join(begun) if size <= self.limit else None]
+
+    def _within_limit(self, line: bytes) -> bytes | None:
+        return line if len(line) <= self.limit else None
 
     def _pieces(self) -> Iterator[bytes]:
         """Yield the decompressed content in UTF-8, piece by piece."""

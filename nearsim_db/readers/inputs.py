@@ -144,10 +144,7 @@ def _batches_of(path: Path) -> Iterator["RecordBatch"]:
 
 
 def _parsed(line: bytes) -> Mapping[str, object]:
-    try:
-        return _cleaned_record(parse_line(line, ""))
-    except InputError:
-        return {}
+    return _cleaned_record(parse_line(line, "")[0])
 
 
 def _cleaned_record(value: object) -> Mapping[str, object]:

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from json.scanner import make_scanner
 from typing import Any
 
 import orjson
 
-from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile
@@ -15,60 +15,78 @@ from nearsim_db.records import ReadDocument, Reject
 # {"":1} is the shortest object with an id. Shorter lines are rejected without parsing, which takes a few microseconds
 # for a line that is not JSON.
 _SHORTEST_BYTES = 6
+_NOT_AN_OBJECT = "not a JSON object"
+_BLANKS = " \t\n\r"
+_ENDS = (b"}", b"\r", b" ", b"\t")  # of a line that may be an object
+_SHORT_BYTES = 32  # of lines that fail more slowly with orjson than without
+_scan = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
 
 def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept."""
     name = file.name
     maker = DocumentMaker(name, fields)
-    for number, line in file.lines():
-        if line is None:
-            yield Reject(name, number, file.too_long)
-        elif not line or line.isspace():
-            continue
-        elif len(line) < _SHORTEST_BYTES:
-            yield Reject(name, number, "not a JSON object with an id")
-        else:
-            try:
-                record = parse_line(line, fields.vector)
-            except InputError as error:
-                yield Reject(name, number, str(error))
+    for first, lines in file.blocks():
+        for number, line in enumerate(lines, first):
+            if not line:
+                if line is None:
+                    yield Reject(name, number, file.too_long)
+            elif len(line) < _SHORTEST_BYTES:
+                if not line.isspace():
+                    yield Reject(name, number, "not a JSON object with an id")
             else:
-                yield maker.make(record, number)
+                record, is_clean = parse_line(line, fields.vector)
+                if isinstance(record, dict):
+                    yield maker.make(record, number, is_clean)
+                elif not line.isspace():
+                    yield Reject(name, number, record)
 
 
-def parse_line(line: bytes, vector: str) -> dict[str, Any]:
-    """Parse a line with orjson, or with the standard parser where it is needed.
+def parse_line(line: bytes, vector: str) -> tuple[dict[str, Any] | str, bool]:
+    """Parse a line with orjson, or with the standard parser where it is needed; the reason if it is no object.
 
-    orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size.
+    orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size. Also
+    return whether no string has a NUL or lone surrogate.
     """
+    if not line.endswith(_ENDS) or (len(line) < _SHORT_BYTES and not line.isascii()):
+        return _parse_leniently(line), False
     try:
         record = orjson.loads(line)
-        if _may_be_rounded(record, vector):
-            record = _parse_leniently(line)
     except orjson.JSONDecodeError:
-        record = _parse_leniently(line)
+        return _parse_leniently(line), False
     if not isinstance(record, dict):
-        raise InputError("not a JSON object")
-    return record
+        return _NOT_AN_OBJECT, False
+    if _may_be_rounded(record, vector):
+        return _parse_leniently(line), False
+    return record, b"\\" not in line or b"\\u0000" not in line
 
 
-def _parse_leniently(line: bytes) -> object:
+def _parse_leniently(line: bytes) -> dict[str, Any] | str:
+    text = line.decode("utf-8", "surrogateescape")
+    if text.startswith("\ufeff"):
+        return _not_json("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0)
     try:
-        return json.loads(line.decode("utf-8", "surrogateescape"))
+        record, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
+    except StopIteration as error:
+        return _not_json("Expecting value", error.value)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at character {error.pos + 1:,}") from error
+        return _not_json(error.msg, error.pos)
     except ValueError as error:
-        raise InputError(f"cannot parse this JSON: {error}") from error
-    except RecursionError as error:
-        raise InputError("the JSON is nested too deeply") from error
+        return f"cannot parse this JSON: {error}"
+    except RecursionError:
+        return "the JSON is nested too deeply"
+    if rest := text[end:].lstrip(_BLANKS):
+        return _not_json("Extra data", len(text) - len(rest))
+    return record if isinstance(record, dict) else _NOT_AN_OBJECT
 
 
-def _may_be_rounded(record: object, vector: str) -> bool:
+def _not_json(message: str, position: int) -> str:
+    return f"not JSON: {message} at character {position + 1:,}"
+
+
+def _may_be_rounded(record: dict[str, object], vector: str) -> bool:
     """Whether a float outside the vector may be an integer beyond 64 bits, which orjson rounds."""
-    pending = [record]
-    if isinstance(record, dict):
-        pending = [value for name, value in record.items() if type(value) is not str and name != vector]
+    pending = [value for name, value in record.items() if type(value) is not str and name != vector]
     while pending:
         value = pending.pop()
         if isinstance(value, float):

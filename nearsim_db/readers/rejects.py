@@ -11,6 +11,8 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Reject
 
 _FIRST_KEPT = 5
+_FLUSHED_SINGLY = 1_000
+_quoted = json.encoder.encode_basestring
 _KEYS = {"file", "line", "id", "reason"}
 
 
@@ -104,16 +106,20 @@ class RejectWriter:
             self._stream = None
 
     def write(self, reject: Reject) -> None:
-        """Count a reject and, if there is a file, write and flush it."""
+        """Count a reject and, if there is a file, write it; the first 1,000 appear there at once, others in blocks."""
         self.count += 1
         if len(self.first) < _FIRST_KEPT:
             self.first.append(reject)
         if self._stream is None:
             return
-        row = {"file": reject.file, "line": reject.line, "id": reject.external_id, "reason": reject.reason}
+        external_id = "null" if reject.external_id is None else _quoted(reject.external_id)
         try:
-            self._stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-            self._stream.flush()
+            self._stream.write(
+                f'{{"file": {_quoted(reject.file)}, "line": {reject.line}, "id": {external_id}, '
+                f'"reason": {_quoted(reject.reason)}}}\n'
+            )
+            if self.count <= _FLUSHED_SINGLY or self.count % _FLUSHED_SINGLY == 0:
+                self._stream.flush()
         except OSError as error:
             raise self._failure(error) from error
 

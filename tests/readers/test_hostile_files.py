@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.builders.cpu_time import cpu_seconds
 
 MEGABYTE = 1_000_000
 MOST_SECONDS = 5  # at most a fifth of that on an idle core; what takes quadratic time takes minutes
-SECONDS = {"bomb.txt.gz": 10.0, "bomb.jsonl.zst": 10.0, "broken.jsonl": 2.5}
+SECONDS = {"bomb.txt.gz": 10.0, "bomb.jsonl.zst": 10.0, "broken.jsonl": 1.5}
 
 
 def lines_of_keys(count: int) -> bytes:
@@ -41,6 +42,9 @@ FILES: dict[str, Callable[[], bytes]] = {
     "id.jsonl": lambda: b'{"text":"t","id":"' + b"i" * MEGABYTE + b'"}',
     "empty.jsonl": lambda: b"\n" * MEGABYTE,
     "broken.jsonl": lambda: b"{\n" * (MEGABYTE // 2),
+    "unquoted.jsonl": lambda: b'{"a":x\n' * (MEGABYTE // 7),
+    "undecodable.jsonl": lambda: b"{\xff\xff\xff\xff}\n" * (MEGABYTE // 7),
+    "words.jsonl": lambda: b"abcdefg\n" * (MEGABYTE // 8),
     "array.json": lambda: b"[" * MEGABYTE,
     "elements.json": lambda: b"[" + b"1," * (MEGABYTE // 2) + b"1]",
     "cell.csv": lambda: b"id,text\n1," + b"a" * MEGABYTE,
@@ -89,3 +93,34 @@ def test_a_hostile_file(name: str, tmp_path: Path) -> None:
             assert 0 < len(one.reason) < 1_000
         else:
             json.dumps(one.document.attributes)
+
+
+CALLS = {
+    "blank.jsonl": (b"\n", 0.1),
+    "bytes.jsonl": (b"1\n", 3),
+    "short.jsonl": (b"{}\n", 3),
+    "words.jsonl": (b"abcdefg\n", 6),
+    "unquoted.jsonl": (b'{"a":x\n', 6),
+    "plain.jsonl": (b'{"id":"1","title":"a","text":"b"}\n', 8),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_for_each_record(name: str, tmp_path: Path) -> None:
+    """Function calls in Python, whose number does not depend on the machine."""
+    record, most = CALLS[name]
+    path = tmp_path / name
+    path.write_bytes(record * 2_000)
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        read = list(Source([path]))
+    finally:
+        sys.setprofile(None)
+    assert len(read) in (0, 2_000)
+    assert calls / 2_000 <= most + 0.1
