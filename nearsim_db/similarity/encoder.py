@@ -21,6 +21,8 @@ from nearsim_db.similarity.text.clean import clean
 _CHUNK_CHARACTERS = 1 << 16
 _CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
 
+_ALL = slice(None)
+
 Vector = Sequence[float] | NDArray[np.floating[Any]]
 Content = str | Vector | None  # the text; for profiles that compare vectors the vector, if any
 
@@ -40,11 +42,15 @@ class Features:
 
     def of(self, index: int) -> NDArray[Any]:
         """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights."""
-        own = slice(self.offsets[index], self.offsets[index + 1])
+        return self.items(slice(self.offsets[index], self.offsets[index + 1]))
+
+    def items(self, chosen: slice = _ALL) -> NDArray[Any]:
+        """Return the features in a slice, by default of all documents, as `of` does."""
+        ids = self.ids[chosen]
         if self.weights is None:
-            return self.ids[own]
-        weighted = np.empty(own.stop - own.start, FEATURE)
-        weighted["id"], weighted["weight"] = self.ids[own], self.weights[own]
+            return ids
+        weighted = np.empty(len(ids), FEATURE)
+        weighted["id"], weighted["weight"] = ids, self.weights[chosen]
         return weighted
 
 
@@ -78,8 +84,10 @@ class Encoder:
         self._use("numpy" if plain_characters else self._chosen)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
+        self._places = [("title", "body").index(name) for name in profile.recipe.fields]
         self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
-        self._digest_key = bytes.fromhex(profile.fingerprint)
+        # Copied for each document, which takes less time than to hash the key again.
+        self._empty_digest = hashlib.blake2b(digest_size=16, key=bytes.fromhex(profile.fingerprint))
 
     def _use(self, backend: Backend) -> None:
         self.backend = backend
@@ -95,8 +103,8 @@ class Encoder:
 
     def text_of(self, title: str | None, body: str | None) -> str:
         """Join the recipe's fields by a newline, without missing and empty ones."""
-        fields = {"title": title, "body": body}
-        return clean("\n".join(value for name in self.profile.recipe.fields if (value := fields[name])))[0]
+        fields = title, body
+        return clean("\n".join([value for place in self._places if (value := fields[place])]))[0]
 
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
         """Return the part of a document that is encoded."""
@@ -121,7 +129,7 @@ class Encoder:
         if self.takes_vectors:
             return _dimensions(cast(Sequence[Vector | None], contents), signed=self.metric.signed)
         shingles = self._shingler.shingles(cast(Sequence[str], contents))
-        ids, offsets, counts = _distinct(shingles.ids, shingles.offsets)
+        ids, offsets, counts = shingles.distinct()
         weights = None
         if self.metric.weighted:
             is_log = self.profile.recipe.sketch.weights == "log"
@@ -198,13 +206,21 @@ class Encoder:
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""
-        return hashlib.blake2b(features.view(np.uint8).data, digest_size=16, key=self._digest_key).digest()
+        return self._digest(features.view(np.uint8).data)
+
+    def _digest(self, content: memoryview) -> bytes:
+        digest = self._empty_digest.copy()
+        digest.update(content)
+        return digest.digest()
 
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         features = self.features(contents)
         counts = np.diff(features.offsets).astype(np.int32)
-        digests = b"".join(self.digest(features.of(i)) for i in range(len(contents)))
-        kept = tuple(features.of(i).copy() for i in range(len(contents))) if keep_features else ()
+        items = features.items()
+        content, size = items.view(np.uint8).data, items.itemsize
+        bounds = list(pairwise(features.offsets.tolist()))
+        digests = b"".join([self._digest(content[begin * size : end * size]) for begin, end in bounds])
+        kept = tuple([items[begin:end].copy() for begin, end in bounds]) if keep_features else ()
         return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers, kept)
 
 
@@ -218,23 +234,6 @@ def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:
         size += length
     if begin < len(contents):
         yield contents[begin:]
-
-
-def _distinct(
-    ids: NDArray[np.uint64], offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
-    ids = ids.copy()
-    bounds = offsets.tolist()
-    for begin, end in pairwise(bounds):
-        ids[begin:end].sort()
-    first = np.ones(len(ids), bool)
-    first[1:] = ids[1:] != ids[:-1]
-    first[offsets[:-1][np.diff(offsets) > 0]] = True
-    kept = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(first, out=kept[1:])
-    counts = np.diff(np.flatnonzero(np.append(first, True)))
-    return ids[first], kept[offsets], counts
 
 
 def _logarithmic(counts: NDArray[np.int64]) -> NDArray[np.float64]:

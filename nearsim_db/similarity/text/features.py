@@ -43,6 +43,10 @@ class Shingles:
         """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed on access."""
         return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
 
+    def distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
+        return self.kernels.distinct(self.ids, self.offsets)
+
 
 class Shingler:
     """Splits texts into shingles as a recipe specifies. Stateless between calls, so threads may share it."""

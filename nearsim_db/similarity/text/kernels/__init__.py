@@ -10,6 +10,7 @@ from nearsim_db.similarity.backend import Backend
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 
 
 class TextKernels(Protocol):
@@ -38,6 +39,9 @@ class TextKernels(Protocol):
 
     def number_sums(self, data: Bytes, offsets: Offsets) -> Ids:
         """Return per document the sum mod 2^64 of poly64 over its runs of ASCII digits: uint64 of n, 0 for none."""
+
+    def distinct(self, ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
+        """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
 
 
 def text_kernels(backend: Backend) -> TextKernels:

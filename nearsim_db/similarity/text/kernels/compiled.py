@@ -11,6 +11,7 @@ from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled
 from nearsim_db.similarity.text import poly64
 from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
+from nearsim_db.similarity.text.kernels.compiled_distinct import distinct as distinct
 from nearsim_db.similarity.text.kernels.compiled_squeeze import is_ascii
 from nearsim_db.similarity.text.kernels.compiled_squeeze import squeeze as squeeze
 from nearsim_db.similarity.text.kernels.plain_hashes import crc_table

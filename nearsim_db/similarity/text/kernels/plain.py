@@ -1,11 +1,13 @@
 """The text kernels in NumPy; see `TextKernels`."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.text import poly64
-from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
+from nearsim_db.similarity.text.kernels import Bytes, Counts, Ids, Offsets
 from nearsim_db.similarity.text.kernels.plain_hashes import HASHES, poly64_of, prefix_sums
 from nearsim_db.similarity.text.kernels.plain_squeeze import document_starts
 from nearsim_db.similarity.text.kernels.plain_squeeze import squeeze as squeeze
@@ -106,3 +108,17 @@ def number_sums(data: Bytes, offsets: Offsets) -> Ids:
     document = np.searchsorted(offsets, starts, side="right") - 1
     np.add.at(sums, document, poly64_of(data, starts, ends))
     return sums
+
+
+def distinct(ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
+    ids = ids.copy()
+    bounds = offsets.tolist()
+    for begin, end in pairwise(bounds):
+        ids[begin:end].sort()
+    first = np.ones(len(ids), bool)
+    first[1:] = ids[1:] != ids[:-1]
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    kept = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(first, out=kept[1:])
+    counts = np.diff(np.flatnonzero(np.append(first, True)))
+    return ids[first], kept[offsets], counts
