@@ -15,6 +15,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolHandle
 from nearsim_db.indexing.own_process import prepare_process
 from nearsim_db.records import GenerationId
 from nearsim_db.store import generation_rows
@@ -33,7 +34,8 @@ def main() -> int:
     Thread(target=_end_with_parent, daemon=True).start()
     try:
         with translate_errors():
-            _help(request["url"], GenerationId(request["generation_id"]))
+            spool = SpoolHandle(**request["spool"]) if request["spool"] else None
+            _help(request["url"], GenerationId(request["generation_id"]), spool)
     except BuildStoppedError:
         return 0
     except NearsimError as error:
@@ -45,12 +47,14 @@ def main() -> int:
     return 0
 
 
-def _help(url: str, generation_id: GenerationId) -> None:
+def _help(url: str, generation_id: GenerationId, spool: SpoolHandle | None) -> None:
     with Database.connect(url) as database:
         with database.transaction() as connection:
             generation = generation_rows.get_generation(connection, generation_id)
         with ContextFactory.open(database.settings, lambda message: None) as contexts:
             context, keys = contexts.make(generation), None
+            if spool is not None:
+                context.spool = FeatureSpool.inherited(context.encoder, spool)
             while stage := _find_stage(database, generation_id):
                 if keys is None and stage != "sign":
                     # The leader loads and indexes the same band rows meanwhile, on one core.

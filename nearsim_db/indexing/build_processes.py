@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolHandle
 from nearsim_db.records import GenerationId
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
@@ -24,8 +26,16 @@ class Helpers:
         self._warn = warn
         self._processes: list[subprocess.Popen[str]] = []
 
-    def start(self, url: str, generation_id: GenerationId, amount: int, threads: int) -> None:
-        """Start so many processes, each with so many threads."""
+    def start(
+        self,
+        url: str,
+        generation_id: GenerationId,
+        amount: int,
+        threads: int,
+        spool: SpoolHandle | None = None,
+    ) -> None:
+        """Start so many processes, each with so many threads, that read features from a spool."""
+        request = {"url": url, "generation_id": generation_id, "spool": spool and asdict(spool)}
         for _ in range(amount):
             process = subprocess.Popen(
                 [sys.executable, "-m", "nearsim_db.indexing.build_helper"],
@@ -33,11 +43,12 @@ class Helpers:
                 stdout=subprocess.PIPE,
                 env=os.environ | {"NEARSIM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
                 text=True,
+                pass_fds=() if spool is None else (spool.descriptor,),
             )
             self._processes.append(process)
             assert process.stdin is not None
             # Not an argument, which other users could read: the URL may have a password.
-            process.stdin.write(json.dumps({"url": url, "generation_id": generation_id}) + "\n")
+            process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
 
     def check(self) -> None:
@@ -63,13 +74,19 @@ class Helpers:
 
 
 @contextmanager
-def helpers(database: Database, generation: Generation, warn: Callable[[str], None]) -> Iterator[Helpers]:
+def helpers(
+    database: Database,
+    generation: Generation,
+    warn: Callable[[str], None],
+    spool: FeatureSpool | None = None,
+) -> Iterator[Helpers]:
     """Have processes help during the block: one less than `database.jobs`, none for a small collection."""
     started = Helpers(warn)
     try:
         if database.jobs > 1 and _is_large(database, generation):
             threads = max(1, database.settings.threads // database.jobs)
-            started.start(database.engine.url, generation.generation_id, database.jobs - 1, threads)
+            handle = spool.handle() if spool is not None else None
+            started.start(database.engine.url, generation.generation_id, database.jobs - 1, threads, handle)
         yield started
     finally:
         started.close()

@@ -92,8 +92,11 @@ class CatchUp:
         """Build a generation, from the stage at which it stopped."""
         context = self._signed_early.pop(generation.generation_id, None)
         context = context or self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
-        with helpers(self._database, generation, self._contexts.warn) as running:
-            build.build(self._database.engine, context, self._progress, running.check)
+        try:
+            with helpers(self._database, generation, self._contexts.warn, context.spool) as running:
+                build.build(self._database.engine, context, self._progress, running.check)
+        finally:
+            context.close_spool()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""

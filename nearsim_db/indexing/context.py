@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
@@ -26,9 +27,9 @@ class Context:
     """A generation with its encoder, threads and cache.
 
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
-    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts`
-    is a sample of those signed for a build. `totals` counts pairs stored, and documents failed and set aside, since the
-    context was created.
+    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
+    a sample of those signed for a build, `spool` has the features of some of them. `totals` counts pairs stored, and
+    documents failed and set aside, since the context was created.
     """
 
     generation: Generation
@@ -39,6 +40,7 @@ class Context:
     build_megabytes: int = BUILD_MEGABYTES
     cache: FeatureCache = field(default_factory=FeatureCache)
     texts: TextSample = field(default_factory=TextSample)
+    spool: FeatureSpool | None = None
     step_counts: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
     duplicate_digests: set[UUID] = field(default_factory=set)
@@ -63,6 +65,17 @@ class Context:
     def retained_seconds(self) -> int | None:
         """Age in seconds up to which documents are indexed, None for no limit."""
         return self.encoder.profile.recipe.retain.seconds
+
+    @property
+    def is_spooling(self) -> bool:
+        """Whether the features of documents that are signed are kept in the spool."""
+        return self.spool is not None and self.spool.is_open
+
+    def close_spool(self) -> None:
+        """Free the disk space of the spool."""
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
 
     def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
         """Add some of a batch's texts to the sample for recipe warnings."""

@@ -2,7 +2,8 @@
 
 A document is signed once it is committed, in every first generation whose build has not gone past its stage sign. The
 build signs what is missing then: documents of other writers, updated ones, those written before a kill. What was
-changed or deleted since it was signed is captured like any write, and indexed again after the build.
+changed or deleted since it was signed is captured like any write, and indexed again after the build. The features are
+spooled for the verification of the build, which then reads no text of these documents.
 """
 
 from collections import deque
@@ -13,6 +14,7 @@ from typing import Self
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.store import generations, partitions, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection, Engine
@@ -37,12 +39,16 @@ class EarlySigning:
         for context in self._contexts:
             with self._engine.begin() as connection:
                 partitions.create(connection, context.leaves, temporary=context.generation.temporary)
+            context.spool = FeatureSpool.create(context.encoder)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown()
+        for context in self._contexts:
+            if context.spool is not None:
+                context.spool.finish()
         while self._pending and error is None:
             self._pending.popleft().result()
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows
@@ -17,20 +19,26 @@ def sign_documents(
 ) -> SignatureRows:
     """Return the signatures of documents, encoded by all threads.
 
-    With `keep_features` the features are cached for the verification that follows. Those of HTML pages always are: to
-    parse a page again would take longer than the rest.
+    With `keep_features` the features are cached for the verification that follows, unless there is a spool for them.
+    Those of HTML pages always are kept: to parse a page again would take longer than the rest.
     """
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]
     is_html = context.encoder.profile.recipe.normalise.html
-    encode = partial(context.encoder.encode, keep_features=keep_features or is_html)
+    encode = partial(context.encoder.encode, keep_features=keep_features or is_html or context.is_spooling)
     parts = list(context.pool.map(encode, runs)) or [encode([])]
     rows = _signature_rows(batch, parts)
-    for row, features in enumerate(chain.from_iterable(part.features for part in parts)):
-        if (digest := rows.digest(row)) is not None:
-            context.cache.put(batch[row].doc_id, digest, features)
+    _keep(context, rows, list(chain.from_iterable(part.features for part in parts)))
     return rows
+
+
+def _keep(context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> None:
+    if context.spool is not None and features and context.spool.add(rows, features):
+        return
+    for row, ids in enumerate(features):
+        if (digest := rows.digest(row)) is not None:
+            context.cache.put(int(rows.doc_ids[row]), digest, ids)
 
 
 def _signature_rows(batch: Sequence[StoredDocument], parts: Sequence[Encoded]) -> SignatureRows:

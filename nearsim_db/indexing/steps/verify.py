@@ -73,11 +73,15 @@ def verify_screened(
 def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Sequence[int]
 ) -> Features:
-    """Return the features of rows of `signed`, from the cache or the text, if the text still has the digest."""
-    doc_ids = signed.doc_ids[rows].tolist()
-    cached = context.cache.get_all(doc_ids, [signed.digests[row] for row in rows])
-    found = {row: features for row, features in zip(rows, cached, strict=True) if features is not None}
-    missing = {doc_id: row for doc_id, row in zip(doc_ids, rows, strict=True) if row not in found}
+    """Return the features of rows of `signed`, from the spool, the cache or a text that still has the digest."""
+    found: Features = {}
+    missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
+    for kept in (context.spool, context.cache):
+        if kept is not None:
+            known = kept.get_all(list(missing), [signed.digests[row] for row in missing.values()])
+            places = zip(missing.items(), known, strict=True)
+            found |= {row: features for (_, row), features in places if features is not None}
+            missing = {doc_id: row for doc_id, row in missing.items() if row not in found}
     if not missing:
         return found
     with closing(

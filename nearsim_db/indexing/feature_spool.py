@@ -1,0 +1,130 @@
+"""Features of documents in a temporary file, from their signing to the verification of their candidates."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import UUID
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import FEATURE
+
+_MOST_BYTES = 512 << 20
+_MOST_DOCUMENTS = 1_000_000
+_ARRAYS_AT_ONCE = 1_000  # systems take 1,024
+_ENTRY = np.dtype([("doc_id", np.int64), ("begin", np.int64), ("size", np.int64), ("digest", "V16")])
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolHandle:
+    """What a child process that inherits the file descriptor needs to read a finished spool."""
+
+    descriptor: int
+    content_bytes: int
+    documents: int
+
+
+class FeatureSpool:
+    """Features of up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
+
+    The file has no name, so it ends with the processes that have opened it, however they end. An entry is only valid
+    for its digest. One thread may add documents, until `finish`; threads may share it then.
+    """
+
+    def __init__(self, encoder: Encoder, descriptor: int) -> None:
+        self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
+        self._descriptor = descriptor
+        self._parts: list[NDArray[np.void]] = []
+        self._entries = np.zeros(0, _ENTRY)
+        self._bytes = self._documents = 0
+        self._is_open = True
+        self.close = finalize(self, os.close, descriptor)
+
+    @classmethod
+    def create(cls, encoder: Encoder) -> Self | None:
+        """Create an empty spool in the temporary folder; None if there is none, or if features are not compared."""
+        if encoder.profile.recipe.match.verify == "estimate":
+            return None
+        try:
+            with tempfile.TemporaryFile(prefix="nearsim-") as file:
+                return cls(encoder, os.dup(file.fileno()))
+        except OSError:
+            return None
+
+    @classmethod
+    def inherited(cls, encoder: Encoder, handle: SpoolHandle) -> Self:
+        """Open the finished spool of a parent process."""
+        spool = cls(encoder, handle.descriptor)
+        content = os.pread(handle.descriptor, handle.documents * _ENTRY.itemsize, handle.content_bytes)
+        spool._entries, spool._is_open = np.frombuffer(content, _ENTRY), False
+        return spool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether documents can be added."""
+        return self._is_open
+
+    def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
+        """Add documents; once they do not fit on the disk or in the bounds, return False and take no more."""
+        sizes = np.array([one.nbytes for one in features], np.int64)
+        added = int(sizes.sum())
+        fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
+        if not self._is_open or not fits or not self._write(features):
+            self._is_open = False
+            return False
+        part = np.empty(len(sizes), _ENTRY)
+        part["doc_id"], part["digest"] = rows.doc_ids, rows.digests
+        part["size"], part["begin"] = sizes, self._bytes + np.cumsum(sizes) - sizes
+        self._parts.append(part)
+        self._bytes += added
+        self._documents += len(sizes)
+        return True
+
+    def finish(self) -> None:
+        """Complete the spool, so that it can be read."""
+        self._is_open = False
+        if self._parts:
+            entries = np.concatenate(self._parts)
+            self._entries, self._parts = entries[np.argsort(entries["doc_id"], kind="stable")], []
+
+    def handle(self) -> SpoolHandle | None:
+        """Save the directory of a finished spool for child processes; None if the disk is full."""
+        if not self._write([self._entries]):
+            return None
+        return SpoolHandle(self._descriptor, self._bytes, len(self._entries))
+
+    def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
+        """Return the features of several documents; None for those that are not here under their digest."""
+        if not len(self._entries):
+            return [None] * len(doc_ids)
+        places = np.searchsorted(self._entries["doc_id"], doc_ids).clip(max=len(self._entries) - 1)
+        return list(self._read(self._entries[places], doc_ids, digests))
+
+    def _read(
+        self, entries: NDArray[np.void], doc_ids: Sequence[int], digests: Sequence[UUID]
+    ) -> Iterator[NDArray[Any] | None]:
+        for (doc_id, begin, size, digest), wanted, expected in zip(
+            entries.tolist(), doc_ids, digests, strict=True
+        ):
+            if doc_id == wanted and digest == expected.bytes:
+                yield np.frombuffer(os.pread(self._descriptor, size, begin), self._dtype)
+            else:
+                yield None
+
+    def _write(self, content: Sequence[NDArray[Any]]) -> bool:
+        """Write after the features; return False if the disk is full."""
+        try:
+            os.lseek(self._descriptor, self._bytes, os.SEEK_SET)
+            for at in range(0, len(content), _ARRAYS_AT_ONCE):
+                part = [one.view(np.uint8).data for one in content[at : at + _ARRAYS_AT_ONCE] if len(one)]
+                if part and os.writev(self._descriptor, part) < sum(map(len, part)):
+                    return False
+        except OSError:
+            return False
+        return True

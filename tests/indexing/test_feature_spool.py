@@ -1,0 +1,128 @@
+"""Features spooled by early signing: verification reads no texts, and whatever is missing from the spool."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.indexing import build_processes, feature_spool, ingest
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.steps import verify
+from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.documents import StoredDocument
+from tests.builders.reindex_world import RECIPE, stories
+from tests.indexing.test_early_signing import COUNT, WEIGHTED, assert_exact, create
+
+TEXTS = ["one two three four", "", "five six seven", "one two three five"]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a few documents go through several batches."""
+    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
+
+
+@pytest.fixture
+def read_to_verify(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The documents that a build reads to verify candidates, as it does so."""
+    doc_ids: list[int] = []
+    current_features = verify.current_features
+
+    def recorded(
+        context: Context, signed: Signatures, rows: Mapping[int, int], batch: Sequence[StoredDocument]
+    ) -> verify.Features:
+        doc_ids.extend(one.doc_id for one in batch)
+        return current_features(context, signed, rows, batch)
+
+    monkeypatch.setattr(verify, "current_features", recorded)
+    return doc_ids
+
+
+def spooled(settings: Sequence[str]) -> tuple[Encoder, FeatureSpool, list[Any], list[UUID]]:
+    """A spool of TEXTS, not finished, with their features and digests."""
+    encoder = Encoder(resolve(override(Recipe(), list(settings))), "numpy")
+    encoded = encoder.encode(TEXTS, keep_features=True)
+    doc_ids = np.arange(1, len(TEXTS) + 1)
+    rows = SignatureRows(doc_ids, doc_ids, encoded.counts, encoded.digests, encoded.sketches, encoded.numbers)
+    spool = FeatureSpool.create(encoder)
+    assert spool is not None and spool.add(rows, encoded.features)
+    return encoder, spool, list(encoded.features), [UUID(bytes=one.tobytes()) for one in encoded.digests]
+
+
+@pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])
+def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> None:
+    encoder, spool, features, digests = spooled(settings)
+    spool.finish()
+    handle = spool.handle()
+    assert handle is not None
+    inherited = FeatureSpool.inherited(encoder, replace(handle, descriptor=os.dup(handle.descriptor)))
+    for one in (spool, inherited):
+        found = one.get_all([4, 1, 2, 3, 9], [digests[3], digests[0], digests[1], digests[0], digests[0]])
+        assert found[3:] == [None, None]
+        for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
+            assert got is not None and got.dtype == expected.dtype and (got == expected).all()
+        one.close()
+
+
+def test_no_spool_where_estimates_decide() -> None:
+    encoder = Encoder(resolve(override(Recipe(), ["match.verify=estimate"])), "numpy")
+    assert FeatureSpool.create(encoder) is None
+
+
+def test_no_spool_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    assert FeatureSpool.create(Encoder(resolve(Recipe()), "numpy")) is None
+
+
+def test_the_build_reads_no_text_to_verify(database_url: str, read_to_verify: list[int]) -> None:
+    with Index.connect(database_url) as index:
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+        assert_exact(index)
+        assert read_to_verify == []
+
+
+@pytest.mark.parametrize("bound", ["_MOST_BYTES", "_MOST_DOCUMENTS"])
+def test_what_does_not_fit_is_read(
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(feature_spool, bound, {"_MOST_BYTES": 600, "_MOST_DOCUMENTS": 10}[bound])
+    with Index.connect(database_url) as index:
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+        assert_exact(index)
+        assert read_to_verify
+
+
+def test_the_file_is_closed_with_the_build(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[FeatureSpool] = []
+    create_spool = FeatureSpool.create
+
+    def recorded(encoder: Encoder) -> FeatureSpool | None:
+        made.extend(one for one in [create_spool(encoder)] if one is not None)
+        return made[-1]
+
+    monkeypatch.setattr(FeatureSpool, "create", recorded)
+    with Index.connect(database_url) as index:
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+    assert [one.close.alive for one in made] == [False]
+
+
+@pytest.mark.slow("child processes")
+def test_child_processes_inherit_the_spool(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 0)
+    with Index.connect(database_url) as index:
+        index.database.jobs = 2
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+        assert_exact(index)
