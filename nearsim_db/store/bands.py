@@ -156,9 +156,10 @@ def stream_links(
     """
     with driver(connection).cursor(name="nearsim_links", binary=True) as cursor:
         cursor.execute(statement("collect_buckets", leaves), {"low": buckets[0], "high": buckets[1]})
-        while rows := cursor.fetchmany(_BUCKETS):
-            hashes, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
-            yield from _links(np.array(hashes, np.int64), members, bucket_limit)
+        while rows := cursor.fetchmany(1 if leaves.distributed else _BUCKETS):
+            # On a cluster each row has arrays of buckets.
+            hashes, members = rows[0] if leaves.distributed else zip(*rows, strict=True)
+            yield from _links(np.array(hashes, np.int64), cast(Sequence[bytes], members), bucket_limit)
 
 
 def _links(hashes: Ids, members: Sequence[bytes], bucket_limit: int) -> Iterator[Links]:

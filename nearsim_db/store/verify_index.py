@@ -163,9 +163,13 @@ def read_pairs_at(
     return fetch_all(connection, StoredPair, statement("read_pairs_at", leaves), parameters, binary=True)
 
 
-def set_scan_method(connection: Connection, *, by_index: bool) -> None:
-    """Read tables through their indexes, or without them, until the transaction ends."""
-    driver(connection).execute(statement("set_scan_method"), {"by_index": by_index})
+def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:
+    """Read tables and shards through their indexes, or without them, until the transaction ends."""
+    inner = driver(connection)
+    if leaves.distributed:
+        inner.execute(statement("propagate_settings"))
+    with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
+    inner.execute(statement("set_scan_method", by_index=with_index, without_index=without))
 
 
 def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:

@@ -1,8 +1,11 @@
 """A node that is killed or away: a clear message, nothing lost, and the same command goes on when it is back."""
 
+from collections.abc import Sequence
 from threading import Thread
+from typing import LiteralString
 
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.doctor import Finding, examine
@@ -160,3 +163,51 @@ def test_the_doctor_names_a_node_that_is_away(citus: CitusServer, monkeypatch: p
 
 def _nodes() -> list[Finding]:
     return [one for one in examine() if one.check == "node"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"),
+    [
+        (["DROP INDEX {index}"], "missing_index"),
+        (["UPDATE pg_index SET indisvalid = false WHERE indrelid = {table}::regclass"], "unusable_index"),
+        (
+            [
+                "UPDATE pg_index SET indisready = false WHERE indrelid = {table}::regclass",
+                "INSERT INTO {shard} (bucket_hash, doc_id) SELECT bucket_hash, 999 FROM {shard} LIMIT 1",
+                "UPDATE pg_index SET indisready = true WHERE indrelid = {table}::regclass",
+            ],
+            "wrong_index",
+        ),
+        (["DROP TABLE {shard}"], "missing_table"),
+    ],
+)
+def test_the_damaged_index_of_a_shard_is_reported_and_rebuilt(
+    citus: CitusServer, damage: Sequence[LiteralString], kind: str
+) -> None:
+    node = citus.nodes[1]
+    with citus.database() as url, index_at(url) as index, application(url) as writer:
+        index.add(documents(60, seed=21))
+        expected = answers(index)["pairs"]
+        query = (
+            "SELECT shardid FROM pg_dist_shard_placement WHERE nodename = %s AND shardid IN "
+            "(SELECT shardid FROM pg_dist_shard WHERE logicalrelid = 'nearsim_index.band_1'::regclass) LIMIT 1"
+        )
+        ((shard,),) = writer.execute(query, [str(node.socket_directory)]).fetchall()
+        name, key = f"band_1_{shard}", f"band_1_bucket_hash_doc_id_idx_{shard}"
+        with application(node.dsn(writer.info.dbname)) as there:
+            there.execute("SET citus.enable_manual_changes_to_shards = on")
+            for command in damage:
+                there.execute(
+                    sql.SQL(command).format(
+                        index=sql.Identifier("nearsim_index", key),
+                        table=sql.Literal(f"nearsim_index.{name}"),
+                        shard=sql.Identifier("nearsim_index", name),
+                    )
+                )
+        (fault,) = verify_index(index.database, sample=None).found.faults
+        assert fault.kind == kind
+        if kind != "wrong_index":
+            assert fault.table == name and "node2" in fault.examples[0][0]
+        repaired = verify_index(index.database, sample=None, repair=True)
+        assert repaired.is_repaired and repaired.rebuilt == 2
+        assert answers(index)["pairs"] == expected

@@ -1,11 +1,13 @@
 """A commit that reached one node and not another: what is missing meanwhile, and that recovery completes it."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db import Index
+from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import NearsimError
 from tests.builders.scale_out_world import answers, documents, index_at
@@ -83,6 +85,46 @@ def test_a_build_whose_commit_missed_a_node_goes_on(
         cluster.build()
         assert faults(cluster) == set()
         assert answers(cluster) == answers(plain)
+
+
+def delete_some(index: Index) -> None:
+    """Delete documents with copies, some of them first of their bucket."""
+    index.delete([f"d{number}" for number in range(0, 60, 4)])
+
+
+def edit_some(index: Index) -> None:
+    """Give documents the texts of different ones."""
+    index.add(documents(60, seed=20, first=0)[::4])
+
+
+@pytest.mark.parametrize("change", [delete_some, edit_some])
+def test_deletes_and_edits_whose_commit_missed_a_node_are_completed(
+    citus: CitusServer, urls: tuple[str, str], change: Callable[[Index], None]
+) -> None:
+    with index_at(urls[0]) as plain, index_at(urls[1]) as cluster, application(urls[1]) as writer:
+        for index in (plain, cluster):
+            index.add(documents(60, seed=19))
+        change(plain)
+        with setting(citus.coordinator, "citus.recover_2pc_interval", "-1"):
+            with half_commit(citus, urls[1]) as half, suppress(NearsimError):
+                change(cluster)
+            assert half.is_done
+            citus.nodes[0].start()
+            assert prepared(citus, urls[1])
+            (seen,) = writer.execute("SELECT count(*) FROM nearsim.band").fetchall()
+            writer.execute("SELECT recover_prepared_transactions()")
+            assert prepared(citus, urls[1]) == 0
+            assert writer.execute("SELECT count(*) FROM nearsim.band").fetchall() != [seen]
+        change(cluster)
+        cluster.build()
+        assert faults(cluster) == set()
+        changed = answers(cluster)
+        assert changed == answers(plain)
+        reindex = Reindex(cluster.database, "default")
+        reindex.start()
+        reindex.promote()
+        built = answers(cluster)
+        assert all(built[name] == changed[name] for name in ("pairs", "clusters", "candidates"))
 
 
 def test_documents_are_searched_again_once_their_rows_are_seen(

@@ -10,6 +10,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
+from tests.servers.citus import CitusServer
 
 pytestmark = pytest.mark.slow("starts a cluster")
 
@@ -89,18 +90,23 @@ def test_purged_documents_leave_no_band_rows_on_the_nodes(urls: tuple[str, str])
     assert found[1] == found[0]
 
 
-def test_only_buckets_with_candidates_reach_the_coordinator(citus: Any) -> None:
+def test_only_buckets_with_candidates_reach_the_coordinator(citus: CitusServer) -> None:
     with citus.database() as url, index_at(url, 8) as index:
         index.add(documents(200, seed=8))
         leaves = newest_leaves(index)
         parameters = {"low": -(2**63), "high": 2**63 - 1}
         with index.database.transaction() as connection:
             inner = driver(connection)
-            buckets = inner.execute(statement("collect_buckets", leaves), parameters).fetchall()
+            inner.execute("SET LOCAL citus.explain_all_tasks = on")
+            packed = inner.execute(statement("collect_buckets", leaves), parameters).fetchall()
+            counted = sql.SQL("SELECT bucket_hash, count(*) FROM {} GROUP BY 1 HAVING count(*) > 1")
+            expected = inner.execute(counted.format(leaves.table("band"))).fetchall()
             command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("collect_buckets", leaves)
-            explained = inner.execute(command, parameters)
-            ((found,),) = explained.fetchall()
-    plan = found[0]["Plan"]
-    assert plan["Node Type"] == "Custom Scan" and plan["Custom Plan Provider"] == "Citus Adaptive"
-    assert "Plans" not in plan and "Subplans" not in plan["Distributed Query"]
-    assert len(buckets) == plan["Actual Rows"] > 0
+            ((found,),) = inner.execute(command, parameters).fetchall()
+    buckets = [one for hashes, members in packed for one in zip(hashes, members, strict=True)]
+    assert sorted((key, len(members) // 8) for key, members in buckets) == sorted(expected)
+    (pushed_down,) = found[0]["Plan"]["Plans"]
+    assert pushed_down["Custom Plan Provider"] == "Citus Adaptive"
+    assert "Plans" not in pushed_down and "Subplans" not in pushed_down["Distributed Query"]
+    shards = pushed_down["Distributed Query"]["Job"]["Task Count"]
+    assert len(packed) <= pushed_down["Actual Rows"] <= shards * len(packed) < len(buckets)

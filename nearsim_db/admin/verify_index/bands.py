@@ -21,7 +21,7 @@ _HEADS_AT_ONCE = 20_000
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
-    store.set_scan_method(connection, by_index=False)
+    store.set_scan_method(connection, context.leaves, by_index=False)
     actual = _Reader(store.stream_band_checksums(connection, context.leaves, _HEADS_AT_ONCE))
     family, done = context.encoder.family, 0
     for doc_ids, sketches in store.stream_heads(

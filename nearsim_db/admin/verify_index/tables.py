@@ -4,6 +4,7 @@ from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.store import verify_index as store
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import corruption_message
 from nearsim_db.store.driver.statements import PARENTS
@@ -28,15 +29,33 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
             continue
         if not state.is_attached:
             findings.add_table("detached_table", name, f"it is not a partition of nearsim.{parent}")
-        if not state.is_logged:
-            findings.add_table("unlogged_table", name, "it is unlogged: a server crash would empty it")
-        for columns in state.unusable:
-            findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid")
-        for columns in _INDEXES[parent]:
-            if columns not in (*state.indexes, *state.unusable):
-                findings.add_table("missing_index", name, f"the index on ({columns}) does not exist")
+        _check_storage(findings, parent, name, state)
         if state.foreign_keys < _FOREIGN_KEYS.get(parent, 0):
             findings.add_table("missing_constraint", name, "a foreign key to its signatures does not exist")
+        if parent == "band" and leaves.distributed:
+            _check_shards(connection, findings)
+
+
+def _check_shards(connection: Connection, findings: Findings) -> None:
+    """Check that every shard of the band table exists, is logged, and has its index."""
+    for shard in placement.read_shards(connection, findings.generation.leaves):
+        findings.checked["shards"] += 1
+        if shard.is_there:
+            _check_storage(findings, "band", shard.name, shard, f" on {shard.node}")
+        else:
+            findings.add_table("missing_table", shard.name, f"it does not exist on {shard.node}")
+
+
+def _check_storage(
+    findings: Findings, parent: str, name: str, state: store.LeafState | placement.ShardState, where: str = ""
+) -> None:
+    if not state.is_logged:
+        findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
+    for columns in state.unusable:
+        findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
+    for columns in _INDEXES[parent]:
+        if columns not in (*state.indexes, *state.unusable):
+            findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")
 
 
 def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
@@ -47,7 +66,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
         sums = []
         for by_index in (False, True):
             try:
-                store.set_scan_method(connection, by_index=by_index)
+                store.set_scan_method(connection, leaves, by_index=by_index)
                 sums.append(store.checksum_leaf(connection, leaves, parent))
             except Exception as error:
                 damage = corruption_message(error)

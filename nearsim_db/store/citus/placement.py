@@ -1,6 +1,7 @@
 """Where band rows are: on this server, or on the nodes of a Citus cluster whose coordinator it is."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -41,6 +42,29 @@ class NodeState:
     rows: int = 0
     prepared_transactions: int = 0
     connections: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """Catalog state of a shard; `indexes` are the columns of the usable ones. A missing shard has none."""
+
+    name: str
+    node: str
+    is_there: bool
+    is_logged: bool = False
+    indexes: Sequence[str] = ()
+    unusable: Sequence[str] = ()
+
+
+def read_shards(connection: Connection, leaves: Leaves) -> list[ShardState]:
+    """Return the state of each shard of a generation's band table. Raises DatabaseError if a node does not answer."""
+
+    def make(name: str, node: str, answers: bool, result: str) -> ShardState:
+        if not answers:
+            raise DatabaseError(f"the shard {name} on {node} cannot be read: {result}")
+        return ShardState(name, node, True, **json.loads(result)) if result else ShardState(name, node, False)
+
+    return fetch_all(connection, make, statement("read_shards"), {"leaf": leaves.qualified("band")})
 
 
 def measure_nodes(connection: Connection) -> list[NodeState]:

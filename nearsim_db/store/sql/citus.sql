@@ -62,3 +62,28 @@ SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_worker
     WHERE relkind = 'r' AND relnamespace = to_regnamespace('nearsim_index') AND relname ~ '^band_[0-9]+_[0-9]+$'
     $command$)
 ORDER BY nodename, nodeport
+
+-- name: propagate_settings
+-- Apply SET LOCAL also on the nodes, until the transaction ends.
+SET LOCAL citus.propagate_set_commands = 'local'
+
+-- name: read_shards
+-- Each shard of a distributed leaf with its node, whether it could be asked, and its catalog state as JSON, or why not:
+-- persistence, indexed columns of usable and of unusable indexes; empty if it is missing. One command a shard, catalog
+-- only.
+SELECT pg_catalog.shard_name(CAST(%(leaf)s AS regclass), shardid), nodename || ':' || nodeport, success, result
+FROM pg_catalog.run_command_on_shards(CAST(%(leaf)s AS regclass), $command$
+    WITH own AS (
+        SELECT indisvalid AND indisready AND indislive AS is_usable, (
+            SELECT string_agg(attname, ', ' ORDER BY place)
+            FROM unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
+            JOIN pg_catalog.pg_attribute ON attrelid = indrelid AND pg_attribute.attnum = k.attnum) AS columns
+        FROM pg_catalog.pg_index WHERE indrelid = pg_catalog.to_regclass('%%s')
+    )
+    SELECT json_build_object('is_logged', relpersistence = 'p',
+        'indexes', ARRAY(SELECT columns FROM own WHERE is_usable),
+        'unusable', ARRAY(SELECT columns FROM own WHERE NOT is_usable))
+    FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('%%s')
+    $command$)
+JOIN pg_catalog.pg_dist_shard_placement USING (shardid)
+ORDER BY shardid

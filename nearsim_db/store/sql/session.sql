@@ -142,10 +142,10 @@ SELECT set_config('lock_timeout', %(milliseconds)s, true)
 
 -- name: set_scan_method
 -- Read tables through their indexes, or without them, until the transaction ends.
-SELECT set_config('enable_seqscan', CASE WHEN %(by_index)s THEN 'off' ELSE 'on' END, true),
-    set_config('enable_indexscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),
-    set_config('enable_indexonlyscan', CASE WHEN %(by_index)s THEN 'on' ELSE 'off' END, true),
-    set_config('enable_bitmapscan', 'off', true)
+SET LOCAL enable_seqscan = {without_index};
+SET LOCAL enable_indexscan = {by_index};
+SET LOCAL enable_indexonlyscan = {by_index};
+SET LOCAL enable_bitmapscan = off
 
 -- name: plan_for_all_rows
 -- Plan the query of a cursor for reading all its rows, until the end of the transaction.

@@ -1,3 +1,14 @@
+-- name: collect_buckets
+-- The buckets as in the statement for one server, many in a row: arrays of bucket_hashes and of their members. Each node
+-- collects and packs its own, and the coordinator joins the arrays of the shards. Relies on the index on (bucket_hash, doc_id).
+SELECT array_agg(bucket_hash), array_agg(members)
+FROM (
+    SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id) AS members
+    FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+    GROUP BY bucket_hash HAVING count(*) > 1
+) AS bucket
+GROUP BY bucket_hash & 63
+
 -- name: look_up_candidates
 -- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
 -- in each bucket is pushed down because all rows of a bucket are on one shard; the outer one, which this needs, is none.
