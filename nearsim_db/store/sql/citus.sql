@@ -78,12 +78,12 @@ FROM pg_catalog.run_command_on_shards(CAST(%(leaf)s AS regclass), $command$
             SELECT string_agg(attname, ', ' ORDER BY place)
             FROM unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
             JOIN pg_catalog.pg_attribute ON attrelid = indrelid AND pg_attribute.attnum = k.attnum) AS columns
-        FROM pg_catalog.pg_index WHERE indrelid = pg_catalog.to_regclass('%%s')
+        FROM pg_catalog.pg_index WHERE indrelid = pg_catalog.to_regclass('%%1$s')
     )
     SELECT json_build_object('is_logged', relpersistence = 'p',
         'indexes', ARRAY(SELECT columns FROM own WHERE is_usable),
         'unusable', ARRAY(SELECT columns FROM own WHERE NOT is_usable))
-    FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('%%s')
+    FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('%%1$s')
     $command$)
 JOIN pg_catalog.pg_dist_shard_placement USING (shardid)
 ORDER BY shardid
