@@ -59,7 +59,8 @@ class ShardState:
 def read_shards(connection: Connection, leaves: Leaves) -> list[ShardState]:
     """Return the state of each shard of a generation's band table. Raises DatabaseError if a node does not answer."""
 
-    def make(name: str, node: str, answers: bool, result: str) -> ShardState:
+    def make(shard_id: int, node: str, answers: bool, result: str) -> ShardState:
+        name = f"{leaves.name('band')}_{shard_id}"
         if not answers:
             raise DatabaseError(f"the shard {name} on {node} cannot be read: {result}")
         return ShardState(name, node, True, **json.loads(result)) if result else ShardState(name, node, False)

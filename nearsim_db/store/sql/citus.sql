@@ -71,7 +71,7 @@ SET LOCAL citus.propagate_set_commands = 'local'
 -- Each shard of a distributed leaf with its node, whether it could be asked, and its catalog state as JSON, or why not:
 -- persistence, indexed columns of usable and of unusable indexes; empty if it is missing. One command a shard, catalog
 -- only.
-SELECT pg_catalog.shard_name(CAST(%(leaf)s AS regclass), shardid), nodename || ':' || nodeport, success, result
+SELECT shardid, nodename || ':' || nodeport, success, result
 FROM pg_catalog.run_command_on_shards(CAST(%(leaf)s AS regclass), $command$
     WITH own AS (
         SELECT indisvalid AND indisready AND indislive AS is_usable, (
