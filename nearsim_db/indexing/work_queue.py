@@ -60,24 +60,51 @@ def work_batch(engine: Engine, context: Context, stage: Stage, lease_id: int) ->
         batches = queue.take(connection, context.leaves, stage, lease_id, _BATCH_SIZES[stage])
         connection.commit()
         for tasks in batches:
-            try:
-                if any(task.is_deadly for task in tasks):
-                    raise NearsimError("each worker that took this task died or lost its lease")
-                retry_conflicts(connection, partial(_do_tasks, connection, context, stage, lease_id, tasks))
-            except Exception as error:
-                connection.rollback()
-                if is_transient(error):
-                    raise
-                if not _is_dropped(connection, context):
-                    _record_failure(connection, context, stage, lease_id, tasks, error)
+            _do_tasks(connection, context, stage, lease_id, tasks, _STAGE_WORK[stage])
     return sum(map(len, batches))
 
 
+def sign_batch(engine: Engine, context: Context, lease_id: int, searching: list[Task]) -> int:
+    """Do a batch of `sign` as `work_batch` does; `searching` gets the work of `search` that is now under the lease.
+
+    `search_leased` does it: this process has the features of these documents.
+    """
+
+    def sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+        searching.extend(_sign(connection, context, lease_id, tasks, keeps_search=True))
+
+    with engine.connect() as connection:
+        batches = queue.take(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
+        connection.commit()
+        for tasks in batches:
+            _do_tasks(connection, context, "sign", lease_id, tasks, sign)
+    return sum(map(len, batches))
+
+
+def search_leased(engine: Engine, context: Context, lease_id: int, tasks: list[Task]) -> int:
+    """Do work of `search` that is under the lease; return its size. Failures are treated as by `work_batch`."""
+    with engine.connect() as connection:
+        _do_tasks(connection, context, "search", lease_id, tasks, _search)
+    return len(tasks)
+
+
 def _do_tasks(
-    connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task]
+    connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], work: "_Work"
 ) -> None:
-    context.reset_findings()
-    _STAGE_WORK[stage](connection, context, lease_id, tasks)
+    def attempt() -> None:
+        context.reset_findings()
+        work(connection, context, lease_id, tasks)
+
+    try:
+        if any(task.is_deadly for task in tasks):
+            raise NearsimError("each worker that took this task died or lost its lease")
+        retry_conflicts(connection, attempt)
+    except Exception as error:
+        connection.rollback()
+        if is_transient(error):
+            raise
+        if not _is_dropped(connection, context):
+            _record_failure(connection, context, stage, lease_id, tasks, error)
 
 
 def _compare(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
@@ -87,8 +114,18 @@ def _compare(connection: Connection, context: Context, lease_id: int, tasks: lis
     connection.commit()
 
 
-def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-    """Sign documents that changed, and remove those that were deleted or are outside the retention window."""
+def _sign(
+    connection: Connection,
+    context: Context,
+    lease_id: int,
+    tasks: list[Task],
+    *,
+    keeps_search: bool = False,
+) -> list[Task]:
+    """Sign documents that changed, and remove those that were deleted or are outside the retention window.
+
+    Returns the work of `search` that `keeps_search` puts under the lease.
+    """
     doc_ids = [task.doc_id for task in tasks]
     collection_id, age = context.collection_id, context.retained_seconds
     current = signatures.find_current(connection, context.leaves, collection_id, doc_ids, age)
@@ -105,15 +142,17 @@ def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[T
     attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()
     leased = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
-    mine = np.intersect1d(leased, changed)
+    mine, searching = np.intersect1d(leased, changed), list[Task]()
     if len(mine):
         stored = rows.take(np.isin(rows.doc_ids, mine))
-        steps.store_signatures(connection, context, mine.tolist(), stored)
+        lease = lease_id if keeps_search else None
+        searching = steps.store_signatures(connection, context, mine.tolist(), stored, lease)
         # A retention sweep may have run since they were read. Under the lock taken by store_signatures, a document
         # inside the window is one that no sweep has missed.
         outside = documents.find_past_retention(connection, collection_id, mine, age)
         queue.queue_work(connection, context.leaves, "sign", np.intersect1d(outside, rows.doc_ids))
     connection.commit()
+    return searching
 
 
 def _search(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
@@ -226,7 +265,9 @@ def _record_failure(
     )
 
 
-_STAGE_WORK: dict[Stage, Callable[[Connection, Context, int, list[Task]], None]] = {
+_Work = Callable[[Connection, Context, int, list[Task]], object]
+
+_STAGE_WORK: dict[Stage, _Work] = {
     "compare": _compare,
     "sign": _sign,
     "search": _search,

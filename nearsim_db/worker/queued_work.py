@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nearsim_db.indexing import promotion_events, work_queue
+from nearsim_db.indexing import promotion_events
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.work_queue import search_leased, sign_batch, work_batch
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Stage
+from nearsim_db.store.work.queue import Stage, Task
 from nearsim_db.worker.lease import WorkerLease
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
@@ -57,11 +58,21 @@ class QueuedWork:
         self.run(self._lease.keep_alive)
 
     def _work(self, context: Context, stage: Stage) -> int:
+        engine, lease_id, searching = self._scope.engine, self._lease.lease_id, list[Task]()
+        if stage != "sign":
+            return self._measured(context, stage, lambda own: work_batch(engine, own, stage, lease_id))
+        taken = self._measured(context, stage, lambda own: sign_batch(engine, own, lease_id, searching))
+        if searching:
+            self._measured(context, "search", lambda own: search_leased(engine, own, lease_id, searching))
+        return taken
+
+    def _measured(self, context: Context, stage: Stage, work: Callable[[Context], int]) -> int:
+        """Do a batch of a stage, count and log it; return how many documents were taken."""
         before, began = context.totals.copy(), time.monotonic()
         warnings: list[str] = []
         with self._monitor.batch(stage):
             collecting = replace(context, warn=warnings.append)
-            taken = work_queue.work_batch(self._scope.engine, collecting, stage, self._lease.lease_id)
+            taken = work(collecting)
         counts = context.totals - before
         self._monitor.count_batch(stage, taken, counts)
         self._work_log.log_batch(context, stage, taken, counts, time.monotonic() - began)

@@ -15,7 +15,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import PARENTS
-from nearsim_db.store.work.queue import STAGES, Stage
+from nearsim_db.store.work.queue import STAGES, Stage, Task
 from tests.builders.interleaving import step_through
 
 Statement = tuple[str, tuple[object, ...]]
@@ -102,6 +102,10 @@ class World:
                     stage = rng.choice(_STAGES)
                     if stage is None:
                         dispatch_changes(self.engine)
+                    elif stage == "sign" and rng.random() < 0.5:
+                        searching: list[Task] = []
+                        work_queue.sign_batch(self.engine, context, lease_id, searching)
+                        work_queue.search_leased(self.engine, context, lease_id, searching)
                     else:
                         work_queue.work_batch(self.engine, context, stage, lease_id)
 

@@ -351,3 +351,39 @@ def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connec
     assert fetch_value(connection, shown.encode()) == "1min"
     connection.rollback()
     assert fetch_value(connection, shown.encode()) == "0"
+
+
+def test_worker_searches_what_it_signed(index: Index, connection: Connection, other: Connection) -> None:
+    """No other worker takes the search while the lease is valid; once it is lost, any worker does it."""
+    write(index, *_BODIES, f"{_BODIES[0]} seven")
+    engine, context = index.database.engine, context_of(index)
+    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
+    connection.commit()
+    with index.database.lease() as second:
+        assert work_queue.sign_batch(engine, context, lease_id, searching) == 4
+        assert [task.doc_id for task in searching] == [1, 3, 4]
+        assert work_queue.work_batch(engine, context, "search", second) == 0
+        assert work_queue.search_leased(engine, context, lease_id, searching) == 3
+    assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
+    assert read(index, "SELECT FROM nearsim.work WHERE stage = 'search'") == []
+
+
+def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connection: Connection) -> None:
+    write(index, *_BODIES, f"{_BODIES[0]} seven")
+    engine, context = index.database.engine, context_of(index)
+    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
+    connection.commit()
+    work_queue.sign_batch(engine, context, lease_id, searching)
+    run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
+    with index.database.transaction() as freeing:
+        assert leases.release_lost_work(freeing) == 3
+    assert work_queue.search_leased(engine, context, lease_id, searching) == 3
+    index.build()
+    assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
+
+
+def test_search_is_queued_without_a_lease_that_was_lost(index: Index, connection: Connection) -> None:
+    leaves = index.serving().context.generation.leaves
+    assert queue.queue_leased(connection, leaves, "search", 999, [1, 2]) == []
+    connection.commit()
+    assert read(index, "SELECT DISTINCT lease_id FROM nearsim.work") == [(None,)]

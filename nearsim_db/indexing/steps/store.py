@@ -13,6 +13,7 @@ from nearsim_db.store import bands, pairs, signatures, verdicts
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,15 @@ def store_signatures(
     context: Context,
     doc_ids: Sequence[int],
     rows: SignatureRows,
-) -> None:
+    lease_id: int | None = None,
+) -> list[Task]:
     """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
 
     A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
     deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
     over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
-    processes may add heads to the generation meanwhile, but not remove any.
+    processes may add heads to the generation meanwhile, but not remove any. With a lease, new work of `search` is under
+    it, and returned.
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
@@ -52,7 +55,7 @@ def store_signatures(
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
-    _apply(connection, context, plan)
+    return _apply(connection, context, plan, lease_id)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
@@ -106,7 +109,7 @@ def _find_heads(
     return heads, preceded
 
 
-def _apply(connection: Connection, context: Context, plan: _Plan) -> None:
+def _apply(connection: Connection, context: Context, plan: _Plan, lease_id: int | None) -> list[Task]:
     leaves, fresh = context.leaves, plan.fresh
     signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
@@ -116,13 +119,14 @@ def _apply(connection: Connection, context: Context, plan: _Plan) -> None:
     unchanged = _has_other_digest(fresh, set(plan.changing))
     own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
-    _exchange_bands(connection, context, lost, gained.joined(added))
+    searching = _exchange_bands(connection, context, lost, gained.joined(added), lease_id)
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
     pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
+    return searching
 
 
 def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
@@ -148,8 +152,17 @@ def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID
     return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
 
 
-def _exchange_bands(connection: Connection, context: Context, lost: Signatures, gained: Signatures) -> None:
-    """Move band rows to the new heads; documents that become anchors of full buckets are queued for search."""
+def _exchange_bands(
+    connection: Connection,
+    context: Context,
+    lost: Signatures,
+    gained: Signatures,
+    lease_id: int | None = None,
+) -> list[Task]:
+    """Move band rows to the new heads; these, and documents that become anchors of full buckets, are queued for search.
+
+    Returns the work that is under the lease.
+    """
     leaves, limit = context.leaves, context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
     anchors, full = bands.read_anchors(connection, leaves, limit, lost_keys)
@@ -157,5 +170,8 @@ def _exchange_bands(connection: Connection, context: Context, lost: Signatures, 
     pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
     bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
     anchors_now, _ = bands.read_anchors(connection, leaves, limit, full)
-    new_anchors = {doc_id for _, doc_id in anchors_now - anchors}
-    queue.queue_work(connection, leaves, "search", [*gained.doc_ids.tolist(), *new_anchors])
+    searching = [*gained.doc_ids.tolist(), *{doc_id for _, doc_id in anchors_now - anchors}]
+    if lease_id is not None:
+        return queue.queue_leased(connection, leaves, "search", lease_id, searching)
+    queue.queue_work(connection, leaves, "search", searching)
+    return []

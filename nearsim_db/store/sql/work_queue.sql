@@ -90,6 +90,22 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
     queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
 
+-- name: queue_leased_work
+-- Queue documents for a stage as in queue_work, new work under the worker's lease if that has not expired. Relies on
+-- work_pkey.
+WITH renewed AS (
+    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+)
+INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, lease_id)
+SELECT {generation_id}, doc_id, %(stage)s, (SELECT lease_id FROM renewed)
+FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
+ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+    again = stored.lease_id IS NOT NULL, attempts = 0, reached = 0, error = NULL, set_aside_at = NULL,
+    due_at = least(stored.due_at, excluded.due_at),
+    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
+WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
+RETURNING doc_id, lease_id
+
 -- name: find_work
 -- Generations and stages with work due, of one collection or of all permanent ones; work of a generation being built
 -- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies

@@ -103,6 +103,21 @@ def queue_work(
         driver(connection).execute(statement("queue_work", leaves), parameters)
 
 
+def queue_leased(
+    connection: Connection,
+    leaves: Leaves,
+    stage: Stage,
+    lease_id: int,
+    doc_ids: "Sequence[int] | NDArray[np.int64]",
+) -> list[Task]:
+    """Queue documents for a stage, due now; return those that were not queued before, which are under the lease."""
+    if not len(doc_ids):
+        return []
+    parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "lease_id": lease_id}
+    rows = fetch_rows(connection, statement("queue_leased_work", leaves), parameters)
+    return [Task(doc_id, 0, 0) for doc_id, holder in sorted(rows) if holder == lease_id]
+
+
 def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
     """Return the (generation, stage) with work due, of one collection or of all permanent ones."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
