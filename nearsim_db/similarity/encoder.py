@@ -198,11 +198,13 @@ class Encoder:
         """Return the bucket hashes of texts: (n, bands) uint64. Computes nothing else; for benchmarks on sets of
         shingles.
         """
-        keys = []
+        sketches = []
         for chunk in _chunks(texts):
             shingles = self._shingler.shingles(cast(Sequence[str], chunk))
-            keys.append(self.band_keys(self.family.sketch(shingles.ids, shingles.offsets)))
-        return np.concatenate(keys) if keys else np.zeros((0, self.profile.bands), np.uint64)
+            sketches.append(self.family.sketch(shingles.ids, shingles.offsets))
+        if not sketches:
+            return np.zeros((0, self.profile.bands), np.uint64)
+        return self.band_keys(np.concatenate(sketches))
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""

@@ -110,6 +110,14 @@ def test_number_sums_identify_the_runs_of_digits(
     assert (numbers[0] == 0) == (not digit_runs(left, rules))
 
 
+@every_backend
+@pytest.mark.parametrize("length", [1, 2, 9, 128, 300])
+def test_number_sums_find_digits_at_every_place_of_a_long_text(backend: Backend, length: int) -> None:
+    run = ("1984" * length)[:length]
+    texts = [f"{'a' * before}{run}{'b' * 300}" for before in range(300)]
+    assert set(cut(texts, Rules(), backend).numbers.tolist()) == {plain_poly64(run.encode())}
+
+
 def long_text(alphabet: str, length: int) -> str:
     return "".join(random.Random(length).choices(alphabet, k=length))
 

@@ -6,7 +6,7 @@ Scratch memory is allocated inside each call, so threads may call them concurren
 from typing import Any
 
 import numpy as np
-from numba import int64, uint64
+from numba import int64, uint64, uintp
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.compiled_mixing import fmix64
@@ -47,13 +47,16 @@ def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Of
 
 @compiled
 def _mixed_bands(positions: NDArray[Any], rows: int, start: np.uint64, hashes: NDArray[np.uint64]) -> None:
+    # Row by row, as vector instructions take several bands at once.
     for document in range(hashes.shape[0]):
-        for band in range(hashes.shape[1]):
-            hashed = start
-            for row in range(band * rows, (band + 1) * rows):
-                hashed = (hashed ^ uint64(positions[document, row])) * _FIRST
-                hashed ^= hashed >> _HALF
-            hashes[document, band] = fmix64(hashed)
+        own, hashed = positions[document], hashes[document]
+        hashed[:] = start
+        for row in range(uintp(rows)):
+            for band in range(uintp(len(hashed))):
+                mixed = (hashed[band] ^ uint64(own[band * uintp(rows) + row])) * _FIRST
+                hashed[band] = mixed ^ (mixed >> _HALF)
+        for band in range(uintp(len(hashed))):
+            hashed[band] = fmix64(hashed[band])
 
 
 @compiled

@@ -5,7 +5,7 @@ two to five times as long. A sum of a signed and an unsigned integer would be a 
 """
 
 import numpy as np
-from numba import uint32, uint64, uintp
+from numba import uint8, uint32, uint64, uintp
 
 from nearsim_db.similarity.compiled_mixing import fmix64
 from nearsim_db.similarity.jit import compiled
@@ -19,6 +19,7 @@ from nearsim_db.similarity.text.kernels.plain_hashes import crc_table
 _BASE = np.uint64(poly64.BASE)
 _SEGMENT = np.uintp(poly64.SEGMENT)
 _WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
+_BYTES_AT_ONCE = np.uintp(128)  # scanned for digits by vector instructions
 _POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
 
@@ -191,17 +192,31 @@ def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, 
 @compiled
 def _number_sums(data, offsets, sums):
     for document in range(len(offsets) - 1):
+        at, end = uintp(offsets[document]), uintp(offsets[document + 1])
         value, factor, inside = uint64(0), uint64(1), False
         total = uint64(0)
-        for at in range(offsets[document], offsets[document + 1]):
-            byte = data[at]
-            if byte >= 48 and byte <= 57:
-                value += uint64(byte) * factor
-                factor *= _BASE
-                inside = True
-            elif inside:
-                total += fmix64(value)
-                value, factor, inside = uint64(0), uint64(1), False
+        while at < end:
+            stop = min(at + _BYTES_AT_ONCE, end)
+            if not inside and not _has_digit(data, at, stop):
+                at = stop
+            while at < stop:
+                byte = data[at]
+                if byte >= 48 and byte <= 57:
+                    value += uint64(byte) * factor
+                    factor *= _BASE
+                    inside = True
+                elif inside:
+                    total += fmix64(value)
+                    value, factor, inside = uint64(0), uint64(1), False
+                at += uintp(1)
         if inside:
             total += fmix64(value)
         sums[document] = total
+
+
+@compiled
+def _has_digit(data, begin, end):
+    found = uint8(0)
+    for at in range(begin, end):
+        found |= uint8(uint8(data[at] - uint8(48)) <= uint8(9))
+    return found != 0
