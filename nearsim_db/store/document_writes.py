@@ -85,7 +85,8 @@ def write_batch(
     With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once and
     added to those `loaded` of its file.
     """
-    partitions.report_changes(connection)
+    if not dry_run:
+        partitions.report_changes(connection)
     if may_copy and not dry_run:
         # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a file.
         probed = not loaded.only_new or not loaded.doc_ids
