@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from psycopg import sql
 
+from nearsim_db.admin import access
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.errors import DatabaseError
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
@@ -110,3 +112,12 @@ def test_only_buckets_with_candidates_reach_the_coordinator(citus: CitusServer) 
     assert "Plans" not in pushed_down and "Subplans" not in pushed_down["Distributed Query"]
     shards = pushed_down["Distributed Query"]["Job"]["Task Count"]
     assert len(packed) <= pushed_down["Actual Rows"] <= shards * len(packed) < len(buckets)
+
+
+def test_isolation_is_refused_by_name(citus: CitusServer) -> None:
+    with (
+        citus.database() as url,
+        index_at(url) as index,
+        pytest.raises(DatabaseError, match="kept apart in this database.*Citus cluster"),
+    ):
+        access.set_isolation(index.database, wanted=True)

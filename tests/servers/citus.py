@@ -34,6 +34,9 @@ _PORT = 5432
 
 # Tests that cannot run on a cluster, by a part of their id, with the reason
 DIFFERENT = {
+    "tests/admin/test_isolation": "Citus refuses policies with subqueries: isolation is refused by name",
+    "test_manage.py::test_init_creates_a_missing_schema": "db init adds a line that names the cluster",
+    "test_manage.py::test_doctor_names_missing_rights": "the role of the test cannot log in to the nodes",
     "test_verify_index.py::test_faults_are_reported_and_repaired[pg15-a band row too many]": (
         "Citus refuses the damage: a subquery in VALUES"
     ),

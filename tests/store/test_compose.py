@@ -1,6 +1,7 @@
 """docker-compose.yml, the Dockerfile and the public workflow, checked and run without a container engine."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,9 +14,11 @@ from typing import Any
 
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.store.embedded.cluster import Cluster
-from tests.builders.workers import PATIENCE_SECONDS, running
+from tests.builders.workers import PATIENCE_SECONDS, application, running
+from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
@@ -143,7 +146,47 @@ def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
     assert all(port.startswith("127.0.0.1:") for port in servers["coordinator"]["ports"])
     assert {service["volumes"][0].partition(":")[0] for service in servers.values()} == set(loaded["volumes"])
     for service in servers.values():
-        assert service["image"].startswith("citusdata/citus:${CITUS_VERSION:?")
+        assert service["image"].startswith("citusdata/citus:${CITUS_VERSION:-13.")
         assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
     commands = " ".join(services["nodes"]["command"])
     assert all(f"citus_add_node('{name}', 5432)" in commands for name in ("node1", "node2"))
+    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8").replace(".example.org", "")
+    documented = set(re.findall(r"citus_\w+\('(?:coordinator|node[12])', 5432\)", page))
+    assert set(re.findall(r"citus_\w+\('\w+', 5432\)", commands)) == documented
+    worker = services["worker"]
+    assert worker["image"] == compose()["services"]["worker"]["image"] and worker["command"] == ["worker"]
+    assert worker["environment"]["NEARSIM_DATABASE_URL"].endswith("@coordinator:5432/nearsim")
+
+
+@pytest.mark.slow("starts a cluster")
+def test_commands_for_nodes_work_without_containers(citus: CitusServer) -> None:
+    loaded = yaml.safe_load((ROOT / "docs" / "citus-compose.yml").read_text(encoding="utf-8"))
+    program, *arguments = loaded["services"]["nodes"]["command"]
+    folders = {
+        "coordinator": citus.coordinator.socket_directory,
+        **{f"node{number}": node.socket_directory for number, node in enumerate(citus.nodes, 1)},
+    }
+    for name, folder in folders.items():
+        arguments = [one.replace(f"'{name}'", f"'{folder}'") for one in arguments]
+    arguments = [one.replace("--host=coordinator", f"--host={folders['coordinator']}") for one in arguments]
+    with citus.empty_database() as url:
+        with application(url) as connection:
+            connection.execute(
+                "SELECT citus_remove_node(nodename, nodeport) FROM pg_dist_node WHERE groupid > 0"
+            )
+        account = {"PGUSER": "nearsim", "PGDATABASE": str(conninfo_to_dict(url)["dbname"])}
+        psql = citus.coordinator.binaries.program(program)
+        subprocess.run([psql, *arguments], env=os.environ | account, check=True, capture_output=True)
+        for line in (["db", "init"], ["doctor"]):
+            ended = subprocess.run(
+                [sys.executable, "-m", "nearsim_db", *line],
+                env=os.environ | {"NEARSIM_DATABASE_URL": url},
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            assert "Citus cluster" in ended.stderr or ended.stdout.count("ok       node") == 2
+        with running(url, *loaded["services"]["worker"]["command"][1:]) as worker:
+            worker.wait_for_line("starts")
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0

@@ -64,7 +64,9 @@ def test_sessions_that_the_server_ended_are_replaced(engine: Engine, ended: int)
         with engine.connect() as first, engine.connect() as second:
             pids = [fetch_value(first, PID), fetch_value(second, PID)]
         parameters = {"pids": pids[-ended:]}
-        query = "SELECT bool_and(pg_terminate_backend(pid, 10000)) FROM unnest(%(pids)s) AS pid"
+        query = (
+            "SELECT bool_and(pg_terminate_backend(CAST(pid AS integer), 10000)) FROM unnest(%(pids)s) AS pid"
+        )
         assert fetch_value(killer, query, parameters)
     with engine.connect() as one, engine.connect() as other:
         found = {fetch_value(one, PID), fetch_value(other, PID)}
