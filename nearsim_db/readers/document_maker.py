@@ -11,7 +11,7 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
-_ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
+ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
 _KEYS_CHARACTERS = 200
 
 
@@ -44,11 +44,13 @@ class DocumentMaker:
             plain_id, title, body = get(id_name), get(title_name), get(body_name)
             if (
                 isinstance(plain_id, str)
-                and 0 < len(plain_id) <= _ACCEPTED_ID_CHARACTERS
+                and 0 < len(plain_id) <= ACCEPTED_ID_CHARACTERS
                 and isinstance(title, str)
                 and isinstance(body, str)
             ):
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
+        if self._fields.id not in record:
+            return Reject(self._file, line, _no_id(record, self._fields.id))
         external_id = None
         try:
             external_id = checked_id(record, self._fields.id)
@@ -69,7 +71,7 @@ class DocumentMaker:
         source, in_source = _string_or_rest(record, self._fields.source, rest)
         url, in_url = _string_or_rest(record, self._fields.url, rest)
         attributes, in_attributes = clean_attributes(rest)
-        published_at = _instant(record, self._fields.published_at)
+        published_at = checked_instant(record.get(self._fields.published_at), self._fields.published_at)
         return ReadDocument(
             Document(external_id, title, body, source, url, published_at, attributes, vector),
             self._file,
@@ -118,7 +120,7 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if value is None or value == "":
         if name in record:
             raise InputError(f"'{name}' is empty")
-        raise InputError(f"no '{name}'; name the id with --id-field (keys: {_keys(record)})")
+        raise InputError(_no_id(record, name))
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or an integer")
     if clean(value)[1]:
@@ -129,6 +131,10 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if size > MAX_ID_BYTES:
         raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")
     return value
+
+
+def _no_id(record: Mapping[str, object], name: str) -> str:
+    return f"no '{name}'; name the id with --id-field (keys: {_keys(record)})"
 
 
 def _keys(record: Mapping[str, object]) -> str:
@@ -156,8 +162,8 @@ def _string_or_rest(
     return None, 0
 
 
-def _instant(record: Mapping[str, object], name: str) -> datetime | None:
-    value = record.get(name)
+def checked_instant(value: object, name: str) -> datetime | None:
+    """Return a time in UTC from ISO 8601; None for blanks. Raises InputError for any other value."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):

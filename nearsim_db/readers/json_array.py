@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from json.scanner import make_scanner
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
@@ -15,6 +16,8 @@ from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.records import ReadDocument, Reject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+_scan = make_scanner(json.JSONDecoder(strict=False))  # type: ignore[arg-type]
 _BLANK_BYTES = b" \t\r\n"
 _OF_NUMBERS = "0123456789.eE+-"
 # An incomplete value fails at its end or at the beginning of its last token; \uXXXX and -Infinity are the longest.
@@ -60,6 +63,7 @@ def elements(file: InputFile) -> Iterator[tuple[int, object]]:
         text.skip("]")
     else:
         while True:
+            yield from text.values()
             yield text.line, text.value()
             if text.next_character() != ",":
                 text.skip("]")
@@ -118,6 +122,25 @@ class _Text:
                     self._advance(end)
                     self._values += 1
                     return value
+
+    def values(self) -> Iterator[tuple[int, object]]:
+        """Parse and pass values that commas follow, while all of it has been read and is valid."""
+        text, at, line = self._text, self._at, self.line
+        size = len(text)
+        newline = text.find("\n", at)
+        try:
+            while at < size:
+                value, end = _scan(text, at)
+                if not (comma := _COMMA.match(text, end)) or comma.end() == size:
+                    return
+                yield line, value
+                self._values += 1
+                at = self._at = comma.end()
+                if 0 <= newline < at:
+                    line = self.line = line + text.count("\n", newline, at)
+                    newline = text.find("\n", at)
+        except (StopIteration, ValueError, RecursionError):
+            return  # `value` reads more, or raises the error
 
     def error(self, reason: str) -> InputError:
         """Return the error that ends reading."""

@@ -3,6 +3,8 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from nearsim_db.readers.values import kind, shown
 from nearsim_db.records import ReadDocument, Reject
 
 _LENGTHS_SHOWN = 5
+_FEW = 16  # numbers that are converted faster without NumPy
 
 
 def checked_vector(value: object, name: str) -> "array[float] | None":
@@ -22,6 +25,11 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     """
     if value is None:
         return None
+    if type(value) is list and 0 < len(value) <= _FEW and _are_plain(value):
+        with suppress(OverflowError):
+            few = array("f", value)
+            if isfinite(sum(few)):
+                return few
     numbers = _numbers(value, name)
     if not len(numbers):
         raise InputError(f"{name} is empty; leave it out, or give at least one number")

@@ -96,21 +96,29 @@ def test_a_hostile_file(name: str, tmp_path: Path) -> None:
 
 
 CALLS = {
-    "blank.jsonl": (b"\n", 0.1),
-    "bytes.jsonl": (b"1\n", 3),
-    "short.jsonl": (b"{}\n", 3),
-    "words.jsonl": (b"abcdefg\n", 6),
-    "unquoted.jsonl": (b'{"a":x\n', 6),
-    "plain.jsonl": (b'{"id":"1","title":"a","text":"b"}\n', 8),
+    "blank.csv": (b"", b"\n", 0.1),
+    "bytes.csv": (b"id,text\n", b"a\n", 5),
+    "commas.tsv": (b"id\ttext\n", b"\t\n", 5),
+    "empty.csv": (b"id,text\n", b"1,\n", 7),
+    "quoted.csv": (b"id,text\n", b'"1",""\n', 7),
+    "vectors.csv": (b"id,vector\n", b"1,[1]\n", 17),
+    "numbers.json": (b"[1,", b"1,", 5),
+    "objects.json": (b"[1,", b"{},\n", 9),
+    "blank.jsonl": (b"", b"\n", 0.1),
+    "bytes.jsonl": (b"", b"1\n", 3),
+    "short.jsonl": (b"", b"{}\n", 3),
+    "words.jsonl": (b"", b"abcdefg\n", 6),
+    "unquoted.jsonl": (b"", b'{"a":x\n', 6),
+    "plain.jsonl": (b"", b'{"id":"1","title":"a","text":"b"}\n', 8),
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_for_each_record(name: str, tmp_path: Path) -> None:
     """Function calls in Python, whose number does not depend on the machine."""
-    record, most = CALLS[name]
+    begin, record, most = CALLS[name]
     path = tmp_path / name
-    path.write_bytes(record * 2_000)
+    path.write_bytes(begin + record * 2_000 + b"1]" * name.endswith(".json"))
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -122,5 +130,5 @@ def test_calls_for_each_record(name: str, tmp_path: Path) -> None:
         read = list(Source([path]))
     finally:
         sys.setprofile(None)
-    assert len(read) in (0, 2_000)
-    assert calls / 2_000 <= most + 0.1
+    assert len(read) in (0, 2_000, 2_002)
+    assert calls / 2_000 <= most + 0.3
