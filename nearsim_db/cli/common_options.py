@@ -65,7 +65,7 @@ def _output_option() -> TyperOption:
         is_eager=True,
         expose_value=False,
         callback=note,
-        help="Output file (.json, .jsonl, .csv, .txt; any suffix with --format) instead of standard output.",
+        help="Output file (.json, .jsonl, .csv, .txt; any other suffix with --format) instead of standard output.",
     )
 
 

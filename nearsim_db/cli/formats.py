@@ -39,11 +39,13 @@ def resolved(context: typer.Context, value: Any) -> Any:
     Raises UsageError if --json and --format differ, and for a suffix that is none of a format.
     """
     is_typed = _is_typed(context, "format")
+    output: Path | None = context.meta.get(OUTPUT)
     if context.meta.get(JSON_GIVEN):
         if is_typed and value != Format.JSON:
             raise UsageError(f"--json cannot be combined with --format {value}")
-        return Format.JSON
-    output: Path | None = context.meta.get(OUTPUT)
+        return chosen_format(Format.JSON, output)
+    if is_typed and value is not None:
+        refuse_contradiction(value, output)
     takes_value = is_typed or output in (None, STANDARD_OUTPUT) or is_toml(context, value=False)
     return value if takes_value else chosen_format(None, output)
 
@@ -85,9 +87,21 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Output file (.jsonl, .ndjson, .csv, .json, .txt; any suffix with --format) instead of standard output.",
+        help="Output file (.jsonl, .ndjson, .csv, .json, .txt; any other suffix with --format) instead of standard "
+        "output.",
     ),
 ]
+
+
+def refuse_contradiction(format: str, output: Path | None) -> None:
+    """Raise UsageError if the suffix of `output` is that of another format."""
+    if output is None or output == STANDARD_OUTPUT:
+        return
+    by_suffix = _SUFFIXES.get(output.suffix.lower())
+    if by_suffix not in (None, Format.CSV if format == Format.CSV_EXACT else format):
+        raise UsageError(
+            f"--format {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"
+        )
 
 
 _SUFFIXES = {
@@ -100,8 +114,12 @@ _SUFFIXES = {
 
 
 def chosen_format(format: Format | None, output: Path | None) -> Format:
-    """Return the format given, otherwise that of the suffix of `output`. Raises UsageError for an unknown suffix."""
+    """Return the format given, otherwise that of the suffix of `output`.
+
+    Raises UsageError for an unknown suffix, and for one that contradicts the format given.
+    """
     if format is not None:
+        refuse_contradiction(format, output)
         return format
     if output is None or output == STANDARD_OUTPUT:
         return Format.TABLE

@@ -9,6 +9,10 @@ COMPRESSION_MARKS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 _INVALID = "nearsim.invalid"
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
+_INSPECTED_BYTES, _LEAST_BYTES = 8192, 12
+_MOST_CONTROL = 0.05
+# All but tab, line ends, form feed, backspace and escape; compressed data has a tenth of them.
+_CONTROL_BYTES = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\r\f\b\x1b")
 
 
 def _replacement(error: UnicodeError) -> tuple[str, int]:
@@ -52,3 +56,12 @@ def is_utf8(start: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data" and error.start > len(start) - _LONGEST_CHARACTER
     return True
+
+
+def control_share(content: bytes) -> float | None:
+    """Return the share of control characters at the start of a binary file; None for text and very short files."""
+    start = content[:_INSPECTED_BYTES]
+    if len(start) < _LEAST_BYTES:
+        return None
+    share = 1 - len(start.translate(None, _CONTROL_BYTES)) / len(start)
+    return share if share > _MOST_CONTROL else None

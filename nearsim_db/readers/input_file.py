@@ -10,24 +10,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from functools import partial
-from io import BufferedReader
+from io import BufferedReader, UnsupportedOperation
 from itertools import chain
 from pathlib import Path, PurePath
+from select import POLLIN, poll
 from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, PIECE_BYTES, decompressed
-from nearsim_db.readers.encodings import compression_of, in_utf8, is_utf8
+from nearsim_db.readers.encodings import compression_of, control_share, in_utf8, is_utf8
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
+_WAIT_MILLISECONDS = 200
 
 
-class _Readable(Protocol):
+class Readable(Protocol):
+    """A binary stream."""
+
     def read1(self, size: int, /) -> bytes: ...
+    def fileno(self) -> int: ...
 
 
 class OpenRefusal(Flag):
@@ -168,7 +173,7 @@ class InputFile:
                 self.progress.compressed[self.name] = suffix
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
         first = next(pieces, b"")
-        if self.encoding is None and not is_utf8(first):
+        if self.encoding is None and not is_utf8(first) and control_share(first) is None:
             self.progress.not_utf8[self.name] = None
         yield first
         yield from pieces
@@ -179,7 +184,7 @@ class InputFile:
 
     def _raw(self, size: int) -> Iterator[bytes]:
         if self.path == STANDARD_INPUT:
-            yield from self._counted(cast(_Readable, sys.stdin.buffer), size)
+            yield from self._counted(cast(Readable, sys.stdin.buffer), size)
         else:
             with self._opened() as stream:
                 yield from self._counted(stream, size)
@@ -201,8 +206,8 @@ class InputFile:
         """Yield the raw content once more, without counting it."""
         yield from replace(self, progress=ReadProgress())._raw(size)
 
-    def _counted(self, stream: _Readable, size: int) -> Iterator[bytes]:
-        while piece := stream.read1(size):
+    def _counted(self, stream: Readable, size: int) -> Iterator[bytes]:
+        for piece in pieces_of(stream, size):
             self.progress.bytes_read += len(piece)
             yield piece
 
@@ -210,6 +215,26 @@ class InputFile:
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise InputError(f"{self.name} is UTF-16; give --encoding utf-16")
         return start.removeprefix(codecs.BOM_UTF8)
+
+
+def pieces_of(stream: Readable, size: int) -> Iterator[bytes]:
+    """Yield the content of a stream in pieces of at most `size` bytes.
+
+    Reading waits for content in steps: a signal just before a blocking read would be handled only after that.
+    """
+    try:
+        descriptor = stream.fileno()
+    except UnsupportedOperation:  # it is in memory
+        wait = None
+    else:
+        wait = poll()
+        wait.register(descriptor, POLLIN)
+    while True:
+        while wait is not None and not wait.poll(_WAIT_MILLISECONDS):
+            pass
+        if not (piece := stream.read1(size)):
+            return
+        yield piece
 
 
 def _cut(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -31,8 +31,10 @@ class RowMaker:
             and not any(clean(name)[1] for name in header)
         )
 
+        places = {name: at for at, name in enumerate(header)}
+
         def place(name: str) -> int:
-            return header.index(name) if name in header else _ABSENT
+            return places.get(name, _ABSENT)
 
         self._id, self._title = place(fields.id), place(fields.title)
         self._body = place(bodies[0]) if bodies else _ABSENT

@@ -5,10 +5,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.input_file import STANDARD_INPUT
+from nearsim_db.readers.input_file import STANDARD_INPUT, Readable, pieces_of
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE
 from nearsim_db.records import Progress, silent
 
@@ -46,7 +46,7 @@ def _copied(path: Path, folder: Path, suffix: str, progress: Progress) -> Path:
         folder.mkdir()
         with copy.open("wb") as target:
             if is_standard:
-                _copy(sys.stdin.buffer, target, progress)
+                _copy(cast(Readable, sys.stdin.buffer), target, progress)
             else:
                 with path.open("rb") as stream:
                     _copy(stream, target, progress)
@@ -57,9 +57,9 @@ def _copied(path: Path, folder: Path, suffix: str, progress: Progress) -> Path:
     return copy
 
 
-def _copy(stream: BinaryIO, target: BinaryIO, progress: Progress) -> None:
+def _copy(stream: Readable, target: BinaryIO, progress: Progress) -> None:
     done = 0
-    while piece := stream.read(_PIECE_BYTES):
+    for piece in pieces_of(stream, _PIECE_BYTES):
         target.write(piece)
         done += len(piece)
         progress("spool", done // 1_000_000, None)

@@ -6,16 +6,13 @@ from pathlib import Path
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.encodings import control_share
 from nearsim_db.readers.input_file import InputFile, file_type
 from nearsim_db.records import ReadDocument, Reject
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
 
 _DEFAULT_FIELDS = Fields()
-_INSPECTED_BYTES, _LEAST_BYTES = 8192, 12
-_MOST_CONTROL = 0.05
-# All but tab, line ends, form feed, backspace and escape; compressed data has a tenth of them.
-_CONTROL_BYTES = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\r\f\b\x1b")
 
 
 def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -31,7 +28,7 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
         return Reject(file.name, 0, str(error))
     if content is None:
         return Reject(file.name, 0, file.too_long)
-    if (share := _control_share(content)) is not None:
+    if (share := control_share(content)) is not None:
         return Reject(
             file.name,
             0,
@@ -40,15 +37,6 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
         )
     record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
     return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
-
-
-def _control_share(content: bytes) -> float | None:
-    """Return the share of control characters at the start of a binary file; None for text and very short files."""
-    start = content[:_INSPECTED_BYTES]
-    if len(start) < _LEAST_BYTES:
-        return None
-    share = 1 - len(start.translate(None, _CONTROL_BYTES)) / len(start)
-    return share if share > _MOST_CONTROL else None
 
 
 def is_text(path: Path) -> bool:

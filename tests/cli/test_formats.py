@@ -108,6 +108,24 @@ def test_answers_as_one_document(filled: CommandLine) -> None:
     assert filled.succeed("pairs", "--json", "--format", "json").document() == rows
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--format", "json"], "a.csv"),
+        (["--json"], "a.jsonl"),
+        (["--format", "csv"], "a.txt"),
+        (["--format", "table"], "a.JSON"),
+    ],
+)
+@pytest.mark.parametrize("command", ["pairs", "stats"])
+def test_a_format_that_contradicts_the_suffix_is_refused(
+    nearsim: CommandLine, tmp_path: Path, command: str, options: list[str], name: str
+) -> None:
+    said = nearsim.fail(command, *options, "-o", tmp_path / name, exit_code=2)
+    assert f"contradicts the suffix of {tmp_path / name}, which is that of" in said
+    assert not (tmp_path / name).exists()
+
+
 SHOWN = [
     *("stats", "get storm", "why storm storm-again", "why-not storm bridge", "doctor", "db status"),
     *("profile show default", "collection show default", "reindex status"),

@@ -1,7 +1,10 @@
 """Files of every format and compression: refusals, damage and progress."""
 
 import gzip
+import io
 import os
+import threading
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 import zstandard
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Source
+from nearsim_db.readers import Reading, Source
 from nearsim_db.readers.arrow import TABLES
 from nearsim_db.readers.source import READERS
 from nearsim_db.records import ReadDocument, Reject
@@ -225,3 +228,37 @@ def test_size_of_the_content_is_estimated(tmp_path: Path) -> None:
     assert Source([plain, plain]).content_bytes == 2 * len(content)
     assert Source([packed]).content_bytes == pytest.approx(len(content), rel=0.6)
     assert Source([Path("-"), plain]).content_bytes is None
+
+
+def test_an_interruption_just_before_a_read_of_a_pipe_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_end, write_end = os.pipe()
+    ended = threading.Event()
+
+    def end() -> None:
+        ended.set()
+        os.close(write_end)
+
+    os.write(write_end, b'{"id": 1, "text": "x"}\n')
+    stream = io.TextIOWrapper(os.fdopen(read_end, "rb"))
+    monkeypatch.setattr("sys.stdin", stream)
+    records = iter(Source([Path("-")], reading=Reading(".jsonl")))
+    next(records)
+    # Notes a signal without interrupting a system call, as one does that arrives just before the call.
+    interruption = threading.Timer(0.1, interrupt_main)
+    ending = threading.Timer(10, end)
+    interruption.start()
+    ending.start()
+    with stream, pytest.raises(KeyboardInterrupt):
+        next(records)
+    assert not ended.is_set()
+    ending.cancel()
+    os.close(write_end)
+
+
+def test_binary_files_get_no_advice_on_encodings(tmp_path: Path) -> None:
+    (tmp_path / "binary.txt").write_bytes(bytes(range(256)) * 10)
+    (tmp_path / "latin.txt").write_bytes("Köln".encode("latin-1"))
+    source = Source([tmp_path])
+    assert [type(one) for one in source] == [Reject, ReadDocument]
+    (warning,) = source.warnings
+    assert warning.startswith(f"{tmp_path / 'latin.txt'} is not UTF-8")
