@@ -203,6 +203,21 @@ def test_interrupted_ingest_is_completed_by_the_same_command(
     assert summary["profiles"][0]["documents"] == len(records)
 
 
+def test_a_warning_if_most_records_are_rejected(nearsim: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a.bin", "b.conf", "c.so"):
+        (folder / name).write_text(STORM)
+    (folder / "d.txt").symlink_to(folder / "a.bin")
+    (folder / "e.txt").write_text(HARVEST)
+    said = nearsim.succeed("ingest", folder).err
+    assert "4 of 5 records were rejected (3: not a text file (" in said
+    assert said.index("3: not a text file") < said.index("1: a symbolic link; --follow-links")
+    for name in ("f.txt", "g.txt", "h.txt"):
+        (folder / name).write_text(STORM)
+    assert "were rejected" not in nearsim.succeed("ingest", folder).err
+
+
 def test_links_in_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(STORM)

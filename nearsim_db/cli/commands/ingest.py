@@ -1,6 +1,8 @@
 """Commands that add documents to an index: ingest, build."""
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
 
 _MOST_REJECTS = 1_000
+_FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 
@@ -157,7 +160,7 @@ def ingest(
         ingest_output.print_summary(
             summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
         )
-    terminal.print_warnings([*source.warnings, *beside.warnings, *index.warnings])
+    terminal.print_warnings([*source.warnings, *records.warnings(), *beside.warnings, *index.warnings])
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)
@@ -234,6 +237,8 @@ class _UntilDamage:
         self._records = records
         self._begun: list[ReadDocument | Reject] = []
         self.damage: InputError | None = None
+        self._read = self._rejected = 0
+        self._reasons: Counter[str] = Counter()
 
     def has_documents(self) -> bool:
         """Read up to the first document; whether there is one, or more rejects than are kept in memory."""
@@ -247,8 +252,23 @@ class _UntilDamage:
         return False
 
     def __iter__(self) -> "Iterator[ReadDocument | Reject]":
-        yield from self._begun
         try:
-            yield from self._records
+            for record in chain(self._begun, self._records):
+                self._read += 1
+                if not isinstance(record, ReadDocument):
+                    self._rejected += 1
+                    if len(self._reasons) < _MOST_REASONS or record.reason in self._reasons:
+                        self._reasons[record.reason] += 1
+                yield record
         except InputError as error:
             self.damage = error
+
+    def warnings(self) -> list[str]:
+        """Return a warning with the most frequent reasons if most of several records were rejected."""
+        rejected = self._rejected
+        if rejected < _FEWEST_REJECTS or 2 * rejected <= self._read:
+            return []
+        frequent = self._reasons.most_common(_REASONS_SHOWN)
+        shown = "; ".join(f"{count:,}: {reason}" for reason, count in frequent)
+        more = "; ..." if len(self._reasons) > len(frequent) else ""
+        return [f"{rejected:,} of {self._read:,} records were rejected ({shown}{more})"]
