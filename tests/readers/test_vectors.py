@@ -48,6 +48,12 @@ def test_a_document_may_be_a_vector_alone(tmp_path: Path) -> None:
     assert vector_of(*read_bytes(tmp_path, b'id,vector\n1,"[1, 2]"\n', "in.csv")) == [1.0, 2.0]
 
 
+def test_a_row_of_a_table_of_vectors_without_one_is_rejected(tmp_path: Path) -> None:
+    (read,) = read_bytes(tmp_path, b"id,vector\n1,\n", "in.csv")
+    assert isinstance(read, Reject)
+    assert read.reason.startswith("no 'title' and no 'text' or 'body'")
+
+
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
