@@ -190,7 +190,8 @@ def test_a_worker_reconnects_after_its_server_was_killed(major: int) -> None:
                 other.execute(INSERT, (100, 199))
                 wait_until(other, IDLE)
                 assert ask(other, "SELECT count(*) FROM nearsim.similar_pair") == 300
-            assert sum("error: " in line for line in worker.lines) == 1
+            reasons = [line.split("error: ")[1] for line in worker.lines if "error: " in line]
+            assert len(reasons) == len(set(reasons)) <= 3
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
         cluster.stop()

@@ -208,6 +208,8 @@ def test_the_damaged_index_of_a_shard_is_reported_and_rebuilt(
         assert fault.kind == kind
         if kind != "wrong_index":
             assert fault.table == name and "node2" in fault.examples[0][0]
+        if kind == "missing_table":  # a generation cannot be dropped without it
+            return
         repaired = verify_index(index.database, sample=None, repair=True)
         assert repaired.is_repaired and repaired.rebuilt == 2
         assert answers(index)["pairs"] == expected
