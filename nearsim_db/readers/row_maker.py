@@ -27,11 +27,11 @@ class RowMaker:
         is_shared = fields.vector in others and fields.vector in header
         self._is_direct = (
             not is_shared
-            and (bool(bodies) or fields.title in header)
             and len(bodies) == (1 if fields.body is not None else min(1, len(bodies)))
             and not any(clean(name)[1] for name in header)
         )
 
+        self._has_text = bool(bodies) or fields.title in header  # if not, it has vectors
         places = {name: at for at, name in enumerate(header)}
 
         def place(name: str) -> int:
@@ -54,7 +54,9 @@ class RowMaker:
         external_id = row[self._id]
         if not external_id:
             return Reject(self._file, line, self._empty_id)
-        if not self._is_direct or len(external_id) > ACCEPTED_ID_CHARACTERS or clean("".join(row))[1]:
+        is_empty = not self._has_text and not row[self._vector]
+        is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
+        if not self._is_direct or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
         row.append("")
         vector = published_at = None
