@@ -71,7 +71,7 @@ class FeatureSpool:
         return self._is_open
 
     def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
-        """Add documents; once they do not fit on the disk or in the bounds, return False and take no more."""
+        """Add documents; return False, and stay closed, once they exceed the disk or the bounds."""
         sizes = np.array([one.nbytes for one in features], np.int64)
         added = int(sizes.sum())
         fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
