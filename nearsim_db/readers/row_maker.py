@@ -14,6 +14,7 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 _SHORT_CHARACTERS = 16  # hold no number that orjson would round
+_JSON_STARTS = frozenset('[{"-0123456789tfnNI \t\n\r')  # NaN and Infinity included
 _ABSENT = -1  # position of an empty cell after the last column
 
 
@@ -92,7 +93,7 @@ def _array(cell: str) -> object:
     """Parse a cell as JSON, an empty one as null; return one that is not JSON unchanged, to be rejected as a vector."""
     if not cell:
         return None
-    if cell.startswith("[") and not cell.rstrip().endswith("]"):
+    if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
         return cell
     if len(cell) <= _SHORT_CHARACTERS:
         with suppress(orjson.JSONDecodeError):
