@@ -19,6 +19,7 @@ Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
 _DIGEST_BYTES = 128  # of a UUID object
+_BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
 
 
@@ -65,8 +66,18 @@ class BandKeys:
     def __len__(self) -> int:
         return len(self._doc_ids)
 
+    @property
+    def ascends_by_band(self) -> bool:
+        """Whether all buckets of a column, as bigint, are below those of the next."""
+        return self._by_band and self._keys.shape[1] <= _BANDS_ABOVE_ZERO
+
     def runs(self, rows: int) -> Iterator[tuple[Ids, NDArray[np.uint64]]]:
-        """Yield doc_ids and keys in runs of about so many band rows."""
+        """Yield doc_ids and keys in runs of about so many rows: of some bands if they ascend, else of some heads."""
+        if self.ascends_by_band:
+            step = max(1, rows // max(len(self), 1))
+            for band in range(0, self._keys.shape[1], step):
+                yield self._doc_ids, from_bigint(self._keys[:, band : band + step])
+            return
         step = max(1, rows // self._keys.shape[1])
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])

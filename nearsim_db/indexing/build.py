@@ -47,7 +47,8 @@ def build(
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    discard_indexed(engine, context.generation, context.retained_seconds)
+    if not context.generation.temporary:
+        discard_indexed(engine, context.generation, context.retained_seconds)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:

@@ -13,6 +13,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.store import bands, generation_rows, signatures
+from nearsim_db.store.bands import BandRows, LoadedBuckets
 from nearsim_db.store.driver import Connection, Engine
 
 _SKETCHES_PER_BATCH = 20_000
@@ -24,19 +25,23 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
 
     Returns the band keys, if they fit in memory.
     """
-    generation, runs, rows, heads = context.generation, 0, None, 0
+    generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
         _forecast(writing, context)
         build_progress.commit(writing, generation)
         total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
         known = BandKeys.load(reading, context)
+        buckets = _Buckets(context, only_shared=build_plan.is_never_searched(writing, context))
+        whole = len(known) == total and known.ascends_by_band
         with closing(_runs(reading, context, known, total)) as batches:
             for doc_ids, keys in batches:
-                rows = None  # frees the run before
-                runs, rows = runs + 1, bands.BandRows.of(doc_ids, keys)
-                bands.load_bands(writing, context.leaves, rows, freeze=True)
-                heads += len(doc_ids)
+                whole |= len(doc_ids) == total
+                bands.load_bands(
+                    writing, context.leaves, buckets.add(doc_ids, keys, whole=whole), freeze=True
+                )
+                done += keys.size
+                heads = done // context.encoder.profile.bands
                 build_progress.check_not_stopped(writing, generation)
                 build_progress.record(engine, generation, heads, total)
                 progress("bands", heads, total)
@@ -44,11 +49,33 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         progress("band_index", 0, total)
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)
-        if runs == 1:
-            build_plan.add_pair_slices(writing, context, rows)
+        if whole:
+            build_plan.add_pair_slices(writing, context, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
         build_progress.commit(writing, generation)
     return known
+
+
+class _Buckets:
+    """Collects what the pairs stage has to know of the buckets, while their rows are loaded in ascending runs."""
+
+    def __init__(self, context: Context, *, only_shared: bool) -> None:
+        self._bucket_limit = context.bucket_limit
+        self._only_shared = only_shared
+        self._parts: list[LoadedBuckets] = []
+
+    def add(self, doc_ids: NDArray[np.int64], keys: NDArray[np.uint64], *, whole: bool) -> BandRows:
+        """Return the band rows to load of a run; `whole` if it has all rows of its buckets."""
+        rows = BandRows.of(doc_ids, keys)
+        if not whole:
+            return rows
+        loaded = rows.shared() if self._only_shared else rows
+        self._parts.append(LoadedBuckets.of(rows, loaded, self._bucket_limit))
+        return loaded
+
+    def loaded(self) -> LoadedBuckets | None:
+        """Return what was collected, None without heads."""
+        return LoadedBuckets.joined(self._parts) if self._parts else None
 
 
 def _runs(

@@ -17,7 +17,7 @@ from nearsim_db.store import (
     signatures,
 )
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.bands import BandRows
+from nearsim_db.store.bands import LoadedBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work import queue
@@ -65,19 +65,26 @@ def plan_pairs(connection: Connection, context: Context) -> None:
     build_progress.commit(connection, context.generation)
 
 
-def add_pair_slices(connection: Connection, context: Context, rows: BandRows | None = None) -> None:
+def is_never_searched(connection: Connection, context: Context) -> bool:
+    """Whether nothing will look for candidates after the build: the index is temporary, and nothing waits for it."""
+    generation = context.generation
+    return generation.temporary and not queue.has_waiting_writes(
+        connection, context.leaves, generation.collection_id
+    )
+
+
+def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuckets | None = None) -> None:
     """Divide the buckets into slices of about as many band rows.
 
-    `rows` are all those that this transaction has loaded; otherwise the table is read.
+    `buckets` are those that this transaction has loaded; otherwise the table is read.
     """
     leaves, limit = context.leaves, context.bucket_limit
     heads = signatures.count_heads(connection, leaves)
-    if rows is None:
+    if buckets is None:
         full, figures = bands.find_full_buckets(connection, leaves, limit)
         keys = _sample_keys(connection, context)
     else:
-        full, figures = rows.full_buckets(limit)
-        keys = rows.hashes
+        full, figures, keys = buckets.full, buckets.figures, buckets.sample
     bounds = _quantiles(keys, heads * context.encoder.profile.bands)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
     generation_rows.add_figures(connection, context.generation, figures)

@@ -23,6 +23,7 @@ _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
 _BUCKETS = 4_096  # that are read at once
 _LINKS = 1 << 20  # of a batch
+_SAMPLED = 16  # loaded rows, of which one is in the sample
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
@@ -87,8 +88,14 @@ class BandRows:
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
+    def shared(self) -> "BandRows":
+        """Return the rows of buckets with several members; the rows of a bucket must all be here."""
+        equal = self.hashes[1:] == self.hashes[:-1]
+        several = np.append(equal, False) | np.append(False, equal)
+        return BandRows(self.hashes[several], self.doc_ids[several])
+
     def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
-        """Return the buckets over the limit, and the figures BUCKET_FIGURES, if these are all rows of a generation."""
+        """Return the buckets over the limit, and the figures BUCKET_FIGURES; the rows of a bucket must all be here."""
         starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1]))
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
@@ -97,12 +104,45 @@ class BandRows:
         return FullBuckets(self.hashes[starts[full]], last_anchors), figures
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedBuckets:
+    """What loaded band rows tell of the buckets of a generation: BUCKET_FIGURES, and those over the limit.
+
+    `sample` are hashes of loaded rows, at equal distances.
+    """
+
+    full: FullBuckets
+    figures: dict[str, int]
+    sample: Ids
+
+    @classmethod
+    def of(cls, rows: BandRows, loaded: BandRows, bucket_limit: int) -> "LoadedBuckets":
+        """Return those of all rows of some buckets, of which some were loaded."""
+        full, figures = rows.full_buckets(bucket_limit)
+        return cls(full, figures, loaded.hashes[::_SAMPLED].copy())
+
+    @classmethod
+    def joined(cls, parts: Sequence["LoadedBuckets"]) -> "LoadedBuckets":
+        """Combine those of ascending ranges of buckets."""
+        figures = {name: sum(part.figures[name] for part in parts) for name in BUCKET_FIGURES}
+        figures["largest_bucket"] = max(part.figures["largest_bucket"] for part in parts)
+        return cls(
+            FullBuckets(
+                np.concatenate([part.full.hashes for part in parts]),
+                np.concatenate([part.full.last_anchors for part in parts]),
+            ),
+            figures,
+            np.concatenate([part.sample for part in parts]),
+        )
+
+
 def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
-    """Whether doc_ids ascend, and each column has the keys of its own band, greater than those of the band before."""
+    """Whether doc_ids ascend, and each column has the keys of a band of its own, greater than those before."""
     if not keys.size or (doc_ids[1:] <= doc_ids[:-1]).any():
         return False
-    bands = np.arange(keys.shape[1])
-    return all((ends >> _BAND_SHIFT == bands).all() for ends in (keys.min(axis=0), keys.max(axis=0)))
+    bands = keys[0] >> _BAND_SHIFT
+    ends = keys.min(axis=0) >> _BAND_SHIFT, keys.max(axis=0) >> _BAND_SHIFT
+    return bool((bands[1:] > bands[:-1]).all() and all((end == bands).all() for end in ends))
 
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:

@@ -11,7 +11,7 @@ from nearsim_db import Document, Index
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.errors import UnreachableError
 from nearsim_db.readers import Source
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.locks import Lock
 
@@ -100,3 +100,44 @@ def test_a_small_build_does_not_analyze_all_collections(database_url: str) -> No
             one.add(Document(str(number), body=f"text {number} of {name}") for number in range(count))
             known.append(watching.execute(KNOWN).fetchone())
     assert known == [(10,), (10,), (24,)]
+
+
+STORY = "port said on monday that it will close its northern terminal for two weeks in march"
+
+
+def write_stories(path: Path, stories: dict[str, str]) -> Path:
+    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in stories.items()))
+    return path
+
+
+def test_a_document_that_replaced_an_earlier_one_is_searched_in_all_buckets(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Its text resembles one that resembled nothing while the band rows were chosen."""
+    unlike = " ".join(f"word{number}" for number in range(18))
+    first = write_stories(tmp_path / "1.jsonl", {"a": STORY, "b": unlike})
+    second = write_stories(tmp_path / "2.jsonl", {"b": f"{STORY} again"})
+    output = tmp_path / "unique.jsonl"
+    with Database.connect(database_url) as database:
+        recipe = from_mapping({"match": {"threshold": 0.5}})
+        dedupe(database, Source([first, second]), recipe, Outputs(output))
+    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == ["a"]
+
+
+BUCKET_ROWS = "SELECT count(*) AS rows FROM nearsim_index.band_1 GROUP BY bucket_hash"
+
+
+def test_only_shared_buckets_are_loaded(database_url: str, tmp_path: Path) -> None:
+    """Nothing is searched for after the build of a temporary index."""
+    texts = {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]}
+    rows: list[int] = []
+    with psycopg.connect(database_url, autocommit=True) as watching:
+        watching.execute("DELETE FROM nearsim.change")  # of the fixture, for all documents
+
+        def watch(step: str) -> None:
+            if step == "candidates":
+                rows[:] = [row for (row,) in watching.execute(BUCKET_ROWS)]
+
+        kept = run(database_url, write_stories(tmp_path / "stories.jsonl", texts), watch)
+    assert kept == ["a", "c"]
+    assert rows and set(rows) == {2}

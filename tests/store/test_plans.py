@@ -94,8 +94,15 @@ def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection
         for key in keys:
             members.setdefault(key, []).append(doc_id)
     full = {key: own[limit - 1] for key, own in sorted(members.items()) if 0 < limit < len(own)}
-    rows = bands.BandRows.of(np.arange(1, HEADS + 1), draw_keys())
-    for found, figures in (rows.full_buckets(limit), bands.find_full_buckets(loaded, LEAVES, limit)):
+    doc_ids, keys = np.arange(1, HEADS + 1), draw_keys()
+    rows = bands.BandRows.of(doc_ids, keys)
+    parts = [bands.BandRows.of(doc_ids, keys[:, band : band + 1]) for band in range(keys.shape[1])]
+    joined = bands.LoadedBuckets.joined([bands.LoadedBuckets.of(part, part, limit) for part in parts])
+    for found, figures in (
+        rows.full_buckets(limit),
+        bands.find_full_buckets(loaded, LEAVES, limit),
+        (joined.full, joined.figures),
+    ):
         assert dict(zip(found.hashes.tolist(), found.last_anchors.tolist(), strict=True)) == full
         assert figures == {
             "buckets": len(members),

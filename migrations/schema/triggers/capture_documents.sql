@@ -1,0 +1,27 @@
+-- Of a temporary collection only updates are captured: its process indexes the documents that it inserts.
+CREATE FUNCTION nearsim.capture_inserted() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.change (collection_id, doc_id, revision)
+    SELECT collection_id, doc_id, revision FROM after_rows
+    WHERE NOT EXISTS (
+        SELECT FROM nearsim.collection WHERE collection.collection_id = after_rows.collection_id AND temporary);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_inserted() IS 'Trigger on document: captures inserted documents';
+
+CREATE FUNCTION nearsim.capture_updated() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.change (collection_id, doc_id, revision) SELECT collection_id, doc_id, revision FROM after_rows;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_updated() IS 'Trigger on document: captures updated documents';
+
+CREATE TRIGGER document_capture_inserted AFTER INSERT ON nearsim.document
+    REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_inserted();
+
+CREATE TRIGGER document_capture_updated AFTER UPDATE ON nearsim.document
+    REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_updated();
