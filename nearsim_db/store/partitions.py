@@ -62,6 +62,8 @@ def detach(connection: Connection, leaves: Leaves) -> None:
             inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
         if fetch_value(connection, statement("is_attached"), {"leaf": leaf}):
             remote = leaves if name == "band" else None
+            if remote and leaves.distributed:
+                placement.restore_shards(connection, leaves)
             inner.execute(statement("detach_leaf", remote, parent=parent, leaf=leaves.table(name)))
 
 

@@ -11,7 +11,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.doctor import Finding, examine
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.errors import ConflictError, DatabaseError, NearsimError
 from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.store.embedded.cluster import Cluster
@@ -188,28 +188,50 @@ def test_the_damaged_index_of_a_shard_is_reported_and_rebuilt(
     with citus.database() as url, index_at(url) as index, application(url) as writer:
         index.add(documents(60, seed=21))
         expected = answers(index)["pairs"]
-        query = (
-            "SELECT shardid FROM pg_dist_shard_placement WHERE nodename = %s AND shardid IN "
-            "(SELECT shardid FROM pg_dist_shard WHERE logicalrelid = 'nearsim_index.band_1'::regclass) LIMIT 1"
-        )
-        ((shard,),) = writer.execute(query, [str(node.socket_directory)]).fetchall()
-        name, key = f"band_1_{shard}", f"band_1_bucket_hash_doc_id_idx_{shard}"
-        with application(node.dsn(writer.info.dbname)) as there:
-            there.execute("SET citus.enable_manual_changes_to_shards = on")
-            for command in damage:
-                there.execute(
-                    sql.SQL(command).format(
-                        index=sql.Identifier("nearsim_index", key),
-                        table=sql.Literal(f"nearsim_index.{name}"),
-                        shard=sql.Identifier("nearsim_index", name),
-                    )
-                )
+        shard = _damage(node, writer, "nearsim_index.band_1", damage)
         (fault,) = verify_index(index.database, sample=None).found.faults
         assert fault.kind == kind
         if kind != "wrong_index":
-            assert fault.table == name and "node2" in fault.examples[0][0]
-        if kind == "missing_table":  # a generation cannot be dropped without it
-            return
+            assert fault.table == f"band_1_{shard}" and "node2" in fault.examples[0][0]
+        if kind == "missing_table":
+            with pytest.raises(DatabaseError, match=r"(?s)missing on a node.*node2.*verify-index --repair"):
+                _look_up_all(index)
         repaired = verify_index(index.database, sample=None, repair=True)
         assert repaired.is_repaired and repaired.rebuilt == 2
         assert answers(index)["pairs"] == expected
+
+
+def test_a_missing_shard_of_the_parent_is_named_before_an_index_is_rebuilt(citus: CitusServer) -> None:
+    with citus.database() as url, index_at(url) as index, application(url) as writer:
+        index.add(documents(60, seed=21))
+        shard = _damage(citus.nodes[1], writer, "nearsim.band", ["DROP TABLE {shard}"])
+        with pytest.raises(ConflictError, match=f"the shard nearsim.band_{shard} is missing on .*node2"):
+            verify_index(index.database, sample=None, repair=True)
+        assert newest_leaves(index).generation_id == 1
+
+
+def _damage(node: Cluster, writer: Application, table: str, damage: Sequence[LiteralString]) -> int:
+    """Run commands on a node with a shard of a table and its index; return the number of the shard."""
+    query = (
+        "SELECT shardid FROM pg_dist_shard_placement JOIN pg_dist_shard USING (shardid) "
+        "WHERE nodename = %s AND logicalrelid = CAST(%s AS regclass) LIMIT 1"
+    )
+    ((shard,),) = writer.execute(query, [str(node.socket_directory), table]).fetchall()
+    schema, _, name = table.partition(".")
+    with application(node.dsn(writer.info.dbname)) as there:
+        there.execute("SET citus.enable_manual_changes_to_shards = on")
+        for command in damage:
+            there.execute(
+                sql.SQL(command).format(
+                    index=sql.Identifier(schema, f"{name}_bucket_hash_doc_id_idx_{shard}"),
+                    table=sql.Literal(f"{table}_{shard}"),
+                    shard=sql.Identifier(schema, f"{name}_{shard}"),
+                )
+            )
+    assert isinstance(shard, int)
+    return shard
+
+
+def _look_up_all(index: Index) -> None:
+    for one in documents(60, seed=21):
+        index.check(one)

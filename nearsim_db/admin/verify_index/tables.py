@@ -38,7 +38,7 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
 
 def _check_shards(connection: Connection, findings: Findings) -> None:
     """Check that every shard of the band table exists, is logged, and has its index."""
-    for shard in placement.read_shards(connection, findings.generation.leaves):
+    for shard in placement.read_shards(connection, findings.generation.leaves.qualified("band")):
         findings.checked["shards"] += 1
         if shard.is_there:
             _check_storage(findings, "band", shard.name, shard, f" on {shard.node}")

@@ -14,7 +14,9 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
+from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 
@@ -132,6 +134,8 @@ class _Repair:
                 f"generation {generation.generation_id} is {generation.state} and cannot be repaired: drop it "
                 f"({drop}), and build another: {generation.advice('reindex start')}"
             )
+        if generation.distributed:
+            self._refuse_missing_shards()
         reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
         rebuilt = reindex.start()
         after, _ = self.checker.check(rebuilt)
@@ -142,3 +146,13 @@ class _Repair:
             if not drop_generation.drop(self.database.engine, generation).finished:
                 warn(f"generation {generation.generation_id} is still being read; a worker drops it later")
         return VerifyResult(self.collection, generation.profile, self.found, after, rebuilt.generation_id)
+
+    def _refuse_missing_shards(self) -> None:
+        """Refuse to build where a shard of the parent of all band tables is missing."""
+        with translate_errors(), self.database.engine.connect() as connection:
+            for shard in placement.read_shards(connection):
+                if not shard.is_there:
+                    raise ConflictError(
+                        f"the shard nearsim.{shard.name} is missing on {shard.node}, which no index can be built "
+                        "without: restore this node from a backup, or use a new database"
+                    )

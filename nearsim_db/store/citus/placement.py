@@ -11,7 +11,7 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_all, fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
 
 Wanted = Literal["auto", "yes", "no"]
@@ -56,16 +56,24 @@ class ShardState:
     unusable: Sequence[str] = ()
 
 
-def read_shards(connection: Connection, leaves: Leaves) -> list[ShardState]:
-    """Return the state of each shard of a generation's band table. Raises DatabaseError if a node does not answer."""
+def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[ShardState]:
+    """Return the state of each shard of a table. Raises DatabaseError if a node does not answer."""
 
     def make(shard_id: int, node: str, answers: bool, result: str) -> ShardState:
-        name = f"{leaves.name('band')}_{shard_id}"
+        name = f"{table.partition('.')[2]}_{shard_id}"
         if not answers:
             raise DatabaseError(f"the shard {name} on {node} cannot be read: {result}")
         return ShardState(name, node, True, **json.loads(result)) if result else ShardState(name, node, False)
 
-    return fetch_all(connection, make, statement("read_shards"), {"leaf": leaves.qualified("band")})
+    return fetch_all(connection, make, statement("read_shards"), {"table": table})
+
+
+def restore_shards(connection: Connection, leaves: Leaves) -> None:
+    """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails."""
+    for node, reason in fetch_rows(
+        connection, statement("restore_shards", leaves), {"leaf": leaves.qualified("band")}
+    ):
+        raise DatabaseError(f"a missing shard of {leaves.name('band')} on {node} cannot be created: {reason}")
 
 
 def measure_nodes(connection: Connection) -> list[NodeState]:

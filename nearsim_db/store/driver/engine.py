@@ -116,8 +116,11 @@ def is_lock_conflict(error: BaseException) -> bool:
 
 
 def is_missing_table(error: Exception) -> bool:
-    """Whether a statement named a table that does not exist, such as one of a dropped generation."""
-    return isinstance(error, pg.UndefinedTable)
+    """Whether a statement named a table that does not exist, such as one of a dropped generation.
+
+    A shard that is missing on a node is no such table.
+    """
+    return isinstance(error, pg.UndefinedTable) and not _is_of_node(error)
 
 
 def corruption_message(error: BaseException) -> str | None:
@@ -138,7 +141,12 @@ def is_transient(error: Exception) -> bool:
 
 def _is_node_failure(error: BaseException) -> bool:
     """Whether the coordinator of a Citus cluster lost a session of one of its nodes."""
-    return isinstance(error, pg.InternalError_) and error.diag.source_file in _NODE_SESSIONS
+    return isinstance(error, pg.InternalError_) and _is_of_node(error)
+
+
+def _is_of_node(error: psycopg.Error) -> bool:
+    """Whether the coordinator of a Citus cluster reports an error of one of its nodes."""
+    return error.diag.source_file in _NODE_SESSIONS
 
 
 def check_server(connection: Connection) -> int:
@@ -173,6 +181,11 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(
                 f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
                 "same command again: it resumes where it stopped"
+            )
+        case pg.UndefinedTable() if _is_of_node(error):
+            return DatabaseError(
+                f"a shard is missing on a node of the cluster: {message}; to build the index again: "
+                "nearsim verify-index --repair"
             )
         case pg.InvalidSchemaName() | pg.UndefinedTable():
             return SchemaError(

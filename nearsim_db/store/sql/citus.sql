@@ -68,11 +68,11 @@ ORDER BY nodename, nodeport
 SET LOCAL citus.propagate_set_commands = 'local'
 
 -- name: read_shards
--- Each shard of a distributed leaf with its node, whether it could be asked, and its catalog state as JSON, or why not:
+-- Each shard of a distributed table with its node, whether it could be asked, and its catalog state as JSON, or why not:
 -- persistence, indexed columns of usable and of unusable indexes; empty if it is missing. One command a shard, catalog
 -- only.
 SELECT shardid, nodename || ':' || nodeport, success, result
-FROM pg_catalog.run_command_on_shards(CAST(%(leaf)s AS regclass), $command$
+FROM pg_catalog.run_command_on_shards(CAST(%(table)s AS regclass), $command$
     WITH own AS (
         SELECT indisvalid AND indisready AND indislive AS is_usable, (
             SELECT string_agg(attname, ', ' ORDER BY place)
@@ -87,3 +87,12 @@ FROM pg_catalog.run_command_on_shards(CAST(%(leaf)s AS regclass), $command$
     $command$)
 JOIN pg_catalog.pg_dist_shard_placement USING (shardid)
 ORDER BY shardid
+
+-- name: restore_shards
+-- Create the missing shards of a leaf, empty and without an index, for Citus fails to detach it without them. Returns
+-- the node of each shard that cannot be created, and the reason. One command a shard; locks nothing that exists.
+SELECT nodename || ':' || nodeport, result
+FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', CAST(%(leaf)s AS regclass), $command$
+    CREATE TABLE IF NOT EXISTS %%2$s PARTITION OF %%1$s FOR VALUES IN ({generation_id})
+    $command$)
+WHERE NOT success
