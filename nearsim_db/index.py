@@ -114,7 +114,7 @@ class Index(Queries):
                     run.write(counted, self._progress)
                 else:
                     with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
-                        run.write(counted, self._progress, signing.add)
+                        run.write(counted, self._progress, signing)
             except (InputError, DuplicateError) as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.
                 if not dry_run:

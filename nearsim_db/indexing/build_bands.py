@@ -109,7 +109,11 @@ def _forecast(connection: Connection, context: Context) -> None:
     _warn(context, recipe_warnings.of_features(profile, sizes) + recipe_warnings.of_sketches(profile, sample))
     # A build parses each page once; profile create and doctor check shingles of HTML.
     if not profile.recipe.normalise.html:
-        short = shingle_length.warn_of_index(connection, context.generation, profile, context.encoder.backend)
+        backend = context.encoder.backend
+        if len(context.heads):
+            short = context.heads.warning(profile, backend)
+        else:
+            short = shingle_length.warn_of_index(connection, context.generation, profile, backend)
         _warn(context, [short] if short is not None else [])
     _warn(context, [advice] if (advice := candidate_forecast.warning(expected)) else [])
 

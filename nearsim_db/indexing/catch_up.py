@@ -26,7 +26,7 @@ class CatchUp:
         self._database = database
         self._contexts = contexts
         self._progress = progress
-        self._signed_early: dict[GenerationId, Context] = {}
+        self._spooled: dict[GenerationId, Context] = {}
 
     def update(self, collection_id: CollectionId) -> None:
         """Index what was written, or leave it to a worker if this user may not index."""
@@ -63,14 +63,12 @@ class CatchUp:
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
-        engine, context = (
-            self._database.engine,
-            self._contexts.make(generation, plain_characters=FEW_CHARACTERS),
-        )
-        retention.sweep(engine, context)
-        # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
-        with self._database.lease() as lease_id:
-            work_queue.drain(engine, context, lease_id, self._progress)
+        engine = self._database.engine
+        with self._context(generation) as context:
+            retention.sweep(engine, context)
+            # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
+            with self._database.lease() as lease_id:
+                work_queue.drain(engine, context, lease_id, self._progress)
         with self._database.transaction() as connection:
             generations.mark_ready(connection)
 
@@ -90,12 +88,26 @@ class CatchUp:
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        context = self._signed_early.pop(generation.generation_id, None)
+        # Changes are processed later, and a temporary collection may have features of texts that it does not store.
+        with (
+            self._context(generation, is_kept=generation.temporary) as context,
+            helpers(self._database, generation, self._contexts.warn, context.spool) as running,
+        ):
+            build.build(self._database.engine, context, self._progress, running.check)
+
+    @contextmanager
+    def _context(self, generation: Generation, *, is_kept: bool = False) -> Iterator[Context]:
+        """Return the context that has the generation's spool, or a new one; the spool is closed unless it is kept."""
+        context = self._spooled.pop(generation.generation_id, None)
         context = context or self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         try:
-            with helpers(self._database, generation, self._contexts.warn, context.spool) as running:
-                build.build(self._database.engine, context, self._progress, running.check)
-        finally:
+            yield context
+        except BaseException:
+            context.close_spool()
+            raise
+        if is_kept:
+            self._spooled[generation.generation_id] = context
+        else:
             context.close_spool()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
@@ -122,7 +134,7 @@ class CatchUp:
         with self._database.builder(collection_id, wait=False) as is_builder:
             if is_builder:
                 contexts = self._find_signable(collection_id, plain_characters(expected_bytes))
-            self._signed_early = {one.generation.generation_id: one for one in contexts}
+            self._spooled = {one.generation.generation_id: one for one in contexts}
             with EarlySigning(engine, contexts) as signing:
                 yield signing
 

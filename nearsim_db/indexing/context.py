@@ -9,9 +9,11 @@ from uuid import UUID
 
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
+from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.documents import StoredDocument
@@ -28,7 +30,8 @@ class Context:
 
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
     because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
-    a sample of those signed for a build, `spool` has the features of some of them. `totals` counts pairs stored, and
+    a sample of those signed for a build, `spool` has the features of some of them,
+    `heads` a sample of those whose texts are not stored. `totals` counts pairs stored, and
     documents failed and set aside, since the context was created.
     """
 
@@ -41,6 +44,7 @@ class Context:
     cache: FeatureCache = field(default_factory=FeatureCache)
     texts: TextSample = field(default_factory=TextSample)
     spool: FeatureSpool | None = None
+    heads: HeadSample = field(default_factory=HeadSample)
     step_counts: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
     duplicate_digests: set[UUID] = field(default_factory=set)
@@ -70,6 +74,12 @@ class Context:
     def is_spooling(self) -> bool:
         """Whether the features of documents that are signed are kept in the spool."""
         return self.spool is not None and self.spool.is_open
+
+    @property
+    def replaces_texts(self) -> bool:
+        """Whether the spool replaces the texts of new documents, which a temporary index reads for nothing else."""
+        keep, _ = keep_policy(self.encoder.profile.recipe.cluster.keep)
+        return self.generation.temporary and self.is_spooling and keep != "longest"
 
     def close_spool(self) -> None:
         """Free the disk space of the spool."""

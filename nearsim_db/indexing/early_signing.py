@@ -57,17 +57,22 @@ class EarlySigning:
         """The contexts of the generations, with the features that were cached."""
         return self._contexts
 
-    def add(self, batch: Sequence[StoredDocument]) -> None:
+    @property
+    def needs_texts(self) -> bool:
+        """Whether texts have to be stored: those of a temporary index need not while their features are spooled."""
+        return not self._contexts or not all(one.replaces_texts for one in self._contexts)
+
+    def add(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
         """Sign new, committed documents; waits until at most _BATCHES_WAITING batches are in memory."""
         if self._contexts:
             while len(self._pending) >= _BATCHES_WAITING:
                 self._pending.popleft().result()
-            self._pending.append(self._thread.submit(self._sign, batch))
+            self._pending.append(self._thread.submit(self._sign, batch, with_texts=with_texts))
 
-    def _sign(self, batch: Sequence[StoredDocument]) -> None:
+    def _sign(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
         with self._engine.connect() as connection:
             for context in self._contexts:
-                _sign_in(connection, context, batch)
+                _sign_in(connection, context, batch, with_texts=with_texts)
 
 
 def is_suitable(context: Context) -> bool:
@@ -79,8 +84,13 @@ def is_suitable(context: Context) -> bool:
     )
 
 
-def _sign_in(connection: Connection, context: Context, batch: Sequence[StoredDocument]) -> None:
-    rows = steps.sign_documents(context, batch)
+def _sign_in(
+    connection: Connection, context: Context, batch: Sequence[StoredDocument], *, with_texts: bool
+) -> None:
+    rows = steps.sign_documents(context, batch, must_spool=not with_texts)
+    if not with_texts:
+        texts = [context.encoder.text_of(one.title, one.body) for one in batch]
+        context.heads.add(rows.digests, texts)
     if generations.lock_signing(connection, context.generation):
         context.sample_texts(batch)
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)

@@ -11,6 +11,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import InputError
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
@@ -31,7 +32,7 @@ class SpoolHandle:
 
 
 class FeatureSpool:
-    """Features of up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
+    """Features of about up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
 
     The file has no name, so it ends with the processes that have opened it, however they end. An entry is only valid
     for its digest. One thread may add documents, until `finish`; threads may share it then.
@@ -44,6 +45,7 @@ class FeatureSpool:
         self._entries = np.zeros(0, _ENTRY)
         self._bytes = self._documents = 0
         self._is_open = True
+        self._is_needed = False
         self.close = finalize(self, os.close, descriptor)
 
     @classmethod
@@ -70,12 +72,17 @@ class FeatureSpool:
         """Whether documents can be added."""
         return self._is_open
 
-    def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
-        """Add documents; return False, and stay closed, once they exceed the disk or the bounds."""
+    def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]], *, is_needed: bool = False) -> bool:
+        """Add documents; return False, and stay closed, once they exceed the disk or the bounds.
+
+        Needed ones, which cannot be computed from stored texts, may be the last to exceed the bounds; raises InputError
+        if there is no disk space for them.
+        """
+        self._is_needed |= is_needed
         sizes = np.array([one.nbytes for one in features], np.int64)
         added = int(sizes.sum())
         fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
-        if not self._is_open or not fits or not self._write(features):
+        if not (is_needed or (self._is_open and fits)) or not self._write(features):
             self._is_open = False
             return False
         part = np.empty(len(sizes), _ENTRY)
@@ -84,6 +91,7 @@ class FeatureSpool:
         self._parts.append(part)
         self._bytes += added
         self._documents += len(sizes)
+        self._is_open &= fits
         return True
 
     def finish(self) -> None:
@@ -94,7 +102,7 @@ class FeatureSpool:
             self._entries, self._parts = entries[np.argsort(entries["doc_id"], kind="stable")], []
 
     def handle(self) -> SpoolHandle | None:
-        """Save the directory of a finished spool for child processes; None if the disk is full."""
+        """Save the directory of a finished spool for child processes; None if the disk is full, or InputError."""
         if not self._write([self._entries]):
             return None
         return SpoolHandle(self._descriptor, self._bytes, len(self._entries))
@@ -118,7 +126,16 @@ class FeatureSpool:
                 yield None
 
     def _write(self, content: Sequence[NDArray[Any]]) -> bool:
-        """Write after the features; return False if the disk is full."""
+        """Write after the features; if the disk is full, return False, or raise InputError if they are needed."""
+        is_written = self._is_written(content)
+        if is_written or not self._is_needed:
+            return is_written
+        folder = tempfile.gettempdir()
+        raise InputError(
+            f"cannot write to {folder}, where there is no space; set TMPDIR to a folder with room"
+        )
+
+    def _is_written(self, content: Sequence[NDArray[Any]]) -> bool:
         try:
             os.lseek(self._descriptor, self._bytes, os.SEEK_SET)
             for at in range(0, len(content), _ARRAYS_AT_ONCE):

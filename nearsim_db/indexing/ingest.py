@@ -1,9 +1,10 @@
 """Ingest: write records to a collection in batches, by external_id, and count what became of each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import Protocol
 
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.batch_writer import BatchWriter
@@ -27,8 +28,15 @@ class _Batch:
     documents: list[ReadDocument]
 
 
-def ignore_added(added: Sequence[StoredDocument]) -> None:
-    """Do nothing with new documents."""
+class NewDocuments(Protocol):
+    """Handles batches of new documents in the thread that writes them."""
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether their texts have to be stored."""
+
+    def add(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
+        """Handle a batch that is committed; `with_texts` if its texts are stored."""
 
 
 class Ingest:
@@ -58,16 +66,16 @@ class Ingest:
         self,
         records: Iterable[ReadDocument | Reject],
         progress: Progress,
-        on_added: Callable[[Sequence[StoredDocument]], None] = ignore_added,
+        added: NewDocuments | None = None,
     ) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
 
         An InputError of the reader, such as a damaged file, is raised after the records before it were written.
-        `on_added` is called with batches of new documents once they are committed, in the thread that writes them.
+        `added` is given the batches of new documents.
         """
         with (
             self._database.engine.connect() as connection,
-            BatchWriter[_Batch](partial(self._write_batch, connection, on_added)) as writer,
+            BatchWriter[_Batch](partial(self._write_batch, connection, added)) as writer,
         ):
             try:
                 for batch in _batches(records):
@@ -95,9 +103,7 @@ class Ingest:
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(
-        self, connection: Connection, on_added: Callable[[Sequence[StoredDocument]], None], given: "_Batch"
-    ) -> None:
+    def _write_batch(self, connection: Connection, added: NewDocuments | None, given: "_Batch") -> None:
         if given.origin != self._origin:
             self._loaded = document_writes.begin_file(connection)
             self._origin = given.origin
@@ -111,11 +117,12 @@ class Ingest:
             self._loaded,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
+            with_texts=added is None or added.needs_texts,
         )
         self._count(batch, written)
         connection.commit()
-        if written.added is not None:
-            on_added(_stored(batch, written.added))
+        if written.added is not None and added is not None:
+            added.add(_stored(batch, written.added), with_texts=written.added.with_texts)
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:

@@ -6,14 +6,14 @@ stripe, so no deadlock goes through stripes. Two documents that are candidates s
 second is looked up after the first's band rows are committed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.ingest import Ingest, ignore_added
+from nearsim_db.indexing.ingest import Ingest, NewDocuments
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import (
     CollectionId,
@@ -29,7 +29,6 @@ from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Outcome
-from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import retry_conflicts
 
@@ -66,11 +65,11 @@ class CheckedIngest(Ingest):
         self,
         records: Iterable[ReadDocument | Reject],
         progress: Progress,
-        on_added: Callable[[Sequence[StoredDocument]], None] = ignore_added,
+        added: NewDocuments | None = None,
     ) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
 
-        Raises DuplicateError, and InputError as `Ingest.write` does. `on_added` is not called: all are signed here.
+        Raises DuplicateError, and InputError as `Ingest.write` does. `added` gets nothing: all are signed here.
         """
         with self._database.engine.connect() as connection:
             for record in records:

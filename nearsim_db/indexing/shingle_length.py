@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
@@ -11,6 +14,38 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 
 _SEED = 1
+_NO_DIGEST = bytes(16)
+
+
+class HeadSample:
+    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` selects."""
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, str] = {}
+        self._highest = np.uint64(2**64 - 1)
+
+    def add(self, digests: NDArray[np.void], texts: Sequence[str]) -> None:
+        """Add texts in the order of their documents; `digests` are void of 16 bytes, zeros without features."""
+        beginnings = digests.view(">u8").reshape(-1, 2)[:, 0]
+        for place in np.flatnonzero(beginnings <= self._highest).tolist():
+            digest = digests[place].tobytes()
+            if digest != _NO_DIGEST:
+                self._texts.setdefault(digest, texts[place])
+        if len(self._texts) > k_rule.SAMPLE_SIZE:
+            kept = sorted(self._texts)[: k_rule.SAMPLE_SIZE]
+            self._texts = {digest: self._texts[digest] for digest in kept}
+            self._highest = np.uint64(int.from_bytes(kept[-1][:8]))
+
+    def warning(self, profile: Profile, backend: str | None) -> str | None:
+        """Return a warning for a profile and these texts, None if there is none."""
+        return k_rule.warning(profile, self.texts(), backend) if k_rule.applies(profile) else None
+
+    def texts(self) -> list[str]:
+        """Return the texts, in the order of their digests."""
+        return [self._texts[digest] for digest in sorted(self._texts)[: k_rule.SAMPLE_SIZE]]
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 def warn_of_index(

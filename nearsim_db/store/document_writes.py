@@ -35,6 +35,7 @@ class Added:
 
     doc_ids: Ids
     revisions: Ids
+    with_texts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +80,19 @@ def write_batch(
     *,
     dry_run: bool,
     may_copy: bool = False,
+    with_texts: bool = True,
 ) -> Written:
     """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
 
     With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once and
-    added to those `loaded` of its file.
+    added to those `loaded` of its file; if not `with_texts`, the bodies of these documents are left out.
     """
     if not dry_run:
         partitions.report_changes(connection)
     if may_copy and not dry_run:
         # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a file.
         probed = not loaded.only_new or not loaded.doc_ids
-        added = _copy_if_new(connection, collection_id, batch, probed=probed)
+        added = _copy_if_new(connection, collection_id, batch, probed=probed, with_texts=with_texts)
         loaded.only_new &= added is not None
         if added is not None:
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
@@ -124,7 +126,12 @@ def _record_ids(
 
 
 def _copy_if_new(
-    connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument], *, probed: bool
+    connection: Connection,
+    collection_id: CollectionId,
+    batch: Sequence[ReadDocument],
+    *,
+    probed: bool,
+    with_texts: bool,
 ) -> Added | None:
     """Load a batch of documents; None if any of them exists, or another session is adding one of them.
 
@@ -141,10 +148,10 @@ def _copy_if_new(
     heads = zip(doc_ids.tolist(), revisions.tolist(), repeat(collection_id))
     try:
         with connection.begin_nested():
-            _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch)
+            _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch, with_texts=with_texts)
     except UniqueViolation:
         return None
-    return Added(doc_ids, revisions)
+    return Added(doc_ids, revisions, with_texts)
 
 
 def upsert_document(
@@ -198,6 +205,8 @@ def _load(
     types: tuple[str, ...],
     heads: Iterable[tuple[int, ...]],
     batch: Iterable[ReadDocument],
+    *,
+    with_texts: bool = True,
 ) -> None:
     """Load documents by COPY, each after the columns of `types` in `heads`."""
     with driver(connection).cursor() as cursor, cursor.copy(statement(command)) as copy:
@@ -209,7 +218,7 @@ def _load(
                     *head,
                     one.external_id,
                     one.title,
-                    one.body,
+                    one.body if with_texts else None,
                     one.source,
                     one.url,
                     one.published_at,

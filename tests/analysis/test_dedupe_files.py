@@ -1,16 +1,21 @@
 """The temporary index of `dedupe`: apart from all other collections, unlogged, and checked before it is believed."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
-from nearsim_db.errors import UnreachableError
+from nearsim_db.errors import InputError, UnreachableError
+from nearsim_db.indexing import feature_spool, ingest
+from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.readers import Source
+from nearsim_db.similarity.k_rule import SAMPLE_SIZE
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.locks import Lock
@@ -141,3 +146,73 @@ def test_only_shared_buckets_are_loaded(database_url: str, tmp_path: Path) -> No
         kept = run(database_url, write_stories(tmp_path / "stories.jsonl", texts), watch)
     assert kept == ["a", "c"]
     assert rows and set(rows) == {2}
+
+
+@pytest.mark.parametrize(("keep", "stored"), [("earliest", 0), ("longest", 3)])
+def test_texts_are_stored_only_if_they_are_read_again(
+    database_url: str, tmp_path: Path, keep: str, stored: int
+) -> None:
+    """While the features are in a temporary file nothing reads a text, unless the longest is kept."""
+    texts = {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]}
+    path, found = write_stories(tmp_path / "stories.jsonl", texts), list[object]()
+    with (
+        psycopg.connect(database_url, autocommit=True) as watching,
+        Database.connect(database_url) as database,
+    ):
+
+        def watch(step: str, done: int, total: int | None) -> None:
+            found[:] = watching.execute("SELECT count(body) FROM nearsim.document").fetchone() or ()
+
+        recipe = from_mapping({"cluster": {"keep": keep}})
+        dedupe(database, Source([path]), recipe, Outputs(tmp_path / "unique.jsonl"), watch)
+    assert found == [stored]
+    kept = [json.loads(line)["id"] for line in (tmp_path / "unique.jsonl").read_text().splitlines()]
+    assert kept == {"earliest": ["a", "c"], "longest": ["b", "c"]}[keep]
+
+
+@pytest.mark.parametrize("bound", ["_MOST_BYTES", "_MOST_DOCUMENTS"])
+def test_texts_whose_features_do_not_fit_are_stored(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(feature_spool, bound, 5)
+    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 4)
+    texts = {f"{number}-{copy}": f"{STORY} {number} {copy}" for number in range(20) for copy in "ab"}
+    texts |= {
+        name: " ".join(f"{word}{name}" for word in text.split())
+        for name, text in texts.items()
+        if "b" in name
+    }
+    path, found = write_stories(tmp_path / "stories.jsonl", texts), list[object]()
+    with psycopg.connect(database_url, autocommit=True) as watching:
+
+        def watch(step: str) -> None:
+            found[:] = watching.execute("SELECT count(body) FROM nearsim.document").fetchone() or ()
+
+        kept = run(database_url, path, watch)
+    assert 0 < int(str(found[0])) < len(texts)
+    assert len(kept) == 21
+    assert kept[:2] == ["0-a", "0-b"]
+
+
+def test_a_full_disk_ends_it(database_url: str, stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The features of documents that are stored without their texts must be kept."""
+
+    def fail(*given: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.writev", fail)
+    with pytest.raises(InputError, match="set TMPDIR to a folder with room"):
+        run(database_url, stories, lambda step: None)
+
+
+def test_the_sample_of_texts_is_that_of_the_database() -> None:
+    """Those with the smallest digests, each once, whatever the batches."""
+    drawn = np.random.default_rng(1).integers(0, 256, (3_000, 16), np.uint8)
+    drawn[::7] = drawn[1]  # copies
+    drawn[5] = 0  # without features
+    digests, sample = drawn.view("V16").reshape(-1), HeadSample()
+    for at in range(0, len(digests), 800):
+        sample.add(digests[at : at + 800], [str(number) for number in range(at, min(at + 800, len(digests)))])
+    first = {digest.tobytes(): str(number) for number, digest in reversed(list(enumerate(digests)))}
+    del first[bytes(16)]
+    assert sample.texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]

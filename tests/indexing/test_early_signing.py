@@ -193,7 +193,7 @@ def test_an_error_of_signing_ends_the_ingest(database_url: str, monkeypatch: pyt
     class Broken(Exception):
         pass
 
-    def fail(*given: object) -> None:
+    def fail(*given: object, **named: object) -> None:
         raise Broken
 
     with Index.connect(database_url) as index:
