@@ -1,7 +1,7 @@
 """Indexes on one server and on Citus clusters, which must be equal, and how the work divides among the servers.
 
     NEARSIM_CITUS_PG=BIN python -m benchmarks.scale_out --corpus F.jsonl.gz ... [--nodes 0 2 4] [--limits 8 64 0]
-    NEARSIM_CITUS_PG=BIN python -m benchmarks.scale_out --documents 10000 100000 --nodes 2 --limits 64
+    NEARSIM_CITUS_PG=BIN python -m benchmarks.scale_out --documents 10000 100000 --nodes 2 --limits 64 [--block 10000]
 
 Ingests corpora with `nearsim ingest` for each bucket limit (0: none) on each number of nodes (0: one server without
 Citus), on servers of its own from the programs in the folder NEARSIM_CITUS_PG. Prints whether all pairs with their
@@ -9,6 +9,8 @@ figures, clusters and survivors are those of the first number of nodes; and for 
 write-ahead log of the ingest, band rows with their bytes, messages and bytes that reached the coordinator, and
 processor seconds of the statement that finds all links, alone. Full-page images and flushing are off. Messages are
 counted with --traffic by relays, which are not in the figures, but delay the servers, which then wait more often.
+With --block, generated corpora repeat the documents of a corpus of that size in other letters: a document then has as
+many pairs at any size.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from benchmarks.jobs import read_digest
 from benchmarks.measure import describe_machine, machine
 from benchmarks.processes import processor_seconds, run_measured
 from benchmarks.relay import Traffic, relay
+from benchmarks.repeated import repeated
 from nearsim_db.index import Index
 from nearsim_db.store import bands
 from nearsim_db.store.citus import placement
@@ -170,7 +173,10 @@ def table(nodes: int, outcome: Outcome) -> str:
         cells += _amounts(outcome.stored, at) + _amounts(outcome.ingest.sent, at)
         cells += [f"{outcome.links.processor[at]:.2f}", *_amounts(outcome.links.sent, at)]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, f"client: {outcome.client:.2f} s"])
+    milliseconds = outcome.ingest.processor[0] * 1e3 / outcome.figures["documents"]
+    return "\n".join(
+        [*lines, f"client: {outcome.client:.2f} s; coordinator: {milliseconds:.4f} ms a document"]
+    )
 
 
 def _amounts(found: Sequence[tuple[int, int]], at: int) -> list[str]:
@@ -185,6 +191,9 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--corpus", type=Path, nargs="+", default=[], metavar="FILE", help="corpora to take")
     parser.add_argument("--documents", type=int, nargs="+", default=[], help="sizes of generated corpora")
+    parser.add_argument(
+        "--block", type=int, metavar="N", help="repeat so many documents in generated corpora"
+    )
     parser.add_argument("--nodes", type=int, nargs="+", default=[0, 2, 4], help="default: 0 2 4")
     parser.add_argument("--limits", type=int, nargs="+", default=[8, 64, 0], help="default: 8 64 0")
     parser.add_argument("--traffic", action="store_true", help="count messages of the nodes")
@@ -197,7 +206,8 @@ def corpora(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
     yield from options.corpus
     for size in options.documents:
         file = folder / f"generated-{size}.jsonl.gz"
-        write_corpus(Corpus(size, seed=1).documents(), file, None)
+        block = Corpus(options.block or size, seed=1).documents()
+        write_corpus(repeated(list(block), size) if options.block else block, file, None)
         yield file
 
 

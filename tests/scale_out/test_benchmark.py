@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow("starts clusters")
 def test_one_server_and_a_cluster_have_equal_indexes(
     citus: CitusServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--documents", "400", "--nodes", "0", "2", "--limits", "8", "--traffic"]
+    arguments = ["--documents", "400", "--block", "200", "--nodes", "0", "2", "--limits", "8", "--traffic"]
     monkeypatch.setattr("sys.argv", [str(Path(scale_out.__file__)), *arguments])
     scale_out.main()
     single, cluster = (line for line in capsys.readouterr().out.splitlines() if "bucket_limit" in line)
