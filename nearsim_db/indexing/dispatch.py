@@ -1,15 +1,19 @@
 """Dispatch: turn captured changes into work for every generation of a collection."""
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from nearsim_db.indexing import attached_table
+from nearsim_db.records import GenerationId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import Dispatched, Task
 
 _CHANGES_PER_BATCH = 20_000
+_LEASED_PER_BATCH = 1_000  # the rest is for other workers
 _DISCARDED_PER_BATCH = 50_000
 _VACUUM_FROM = 5_000  # autovacuum would come within a minute
 
@@ -23,16 +27,36 @@ def dispatch_changes(engine: Engine) -> int:
     dispatched, taken = attached_table.catch_up(engine), _CHANGES_PER_BATCH
     with engine.connect() as connection:
         while taken == _CHANGES_PER_BATCH:
-            taken, truncated = retry_conflicts(
-                connection, partial(queue.dispatch, connection, _CHANGES_PER_BATCH)
-            )
-            if truncated:
-                for generation in generation_rows.list_generations(connection):
-                    queue.queue_work(connection, generation.leaves, "compare", [queue.WHOLE])
-            connection.commit()
+            dispatch = partial(queue.dispatch, connection, _CHANGES_PER_BATCH)
+            taken = _dispatch(connection, dispatch).changes
             dispatched += taken
     if dispatched:
         notify.send(engine)
+    return dispatched
+
+
+def dispatch_leased(
+    engine: Engine, lease_id: int, generation_ids: Sequence[GenerationId]
+) -> tuple[int, Mapping[GenerationId, list[Task]]]:
+    """Turn a batch of captured changes into work, new work to sign of these generations under a worker's lease.
+
+    Returns the number of changes, and the work under the lease.
+    """
+    compared = attached_table.catch_up(engine)
+    with engine.connect() as connection:
+        dispatch = partial(queue.dispatch, connection, _LEASED_PER_BATCH, lease_id, generation_ids)
+        dispatched = _dispatch(connection, dispatch)
+    if compared or dispatched.changes:
+        notify.send(engine)
+    return compared + dispatched.changes, dispatched.leased
+
+
+def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dispatched:
+    dispatched = retry_conflicts(connection, dispatch)
+    if dispatched.whole:
+        for generation in generation_rows.list_generations(connection):
+            queue.queue_work(connection, generation.leaves, "compare", [queue.WHOLE])
+    connection.commit()
     return dispatched
 
 

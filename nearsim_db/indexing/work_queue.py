@@ -64,18 +64,28 @@ def work_batch(engine: Engine, context: Context, stage: Stage, lease_id: int) ->
     return sum(map(len, batches))
 
 
-def sign_batch(engine: Engine, context: Context, lease_id: int, searching: list[Task]) -> int:
+def sign_batch(
+    engine: Engine,
+    context: Context,
+    lease_id: int,
+    searching: list[Task],
+    leased: list[Task] | None = None,
+) -> int:
     """Do a batch of `sign` as `work_batch` does; `searching` gets the work of `search` that is now under the lease.
 
-    `search_leased` does it: this process has the features of these documents.
+    `search_leased` does it: this process has the features of these documents. With `leased`, which is under the lease
+    already, nothing is taken.
     """
 
     def sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
         searching.extend(_sign(connection, context, lease_id, tasks, keeps_search=True))
 
     with engine.connect() as connection:
-        batches = queue.take(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
-        connection.commit()
+        if leased is None:
+            batches = queue.take(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
+            connection.commit()
+        else:
+            batches = [leased]
         for tasks in batches:
             _do_tasks(connection, context, "sign", lease_id, tasks, sign)
     return sum(map(len, batches))

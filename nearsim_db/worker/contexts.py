@@ -1,7 +1,7 @@
 """The generations that a worker can work on, each with its context."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from datetime import datetime
 
@@ -30,6 +30,11 @@ class Contexts:
         self._contexts: dict[GenerationId, Context] = {}
         self._purges: dict[CollectionId, datetime] = {}
         self._names: dict[CollectionId, str] = {}
+
+    @property
+    def known(self) -> Mapping[GenerationId, Context]:
+        """The generations that the worker has worked on."""
+        return self._contexts
 
     def facts(self, generation: Generation) -> dict[str, object]:
         """Return the structured log fields of a generation."""

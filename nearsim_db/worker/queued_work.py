@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nearsim_db.indexing import promotion_events
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.dispatch import dispatch_leased
 from nearsim_db.indexing.work_queue import search_leased, sign_batch, work_batch
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
@@ -36,7 +36,7 @@ class QueuedWork:
         `between` is called after each batch.
         """
         scope = self._scope
-        done = dispatch_changes(scope.engine) > 0
+        done = self._dispatch(between)
         with scope.engine.connect() as connection:
             queued = queue.find_work(connection, scope.collection_id)
             batches = [(id, scope.contexts.find(connection, id), stage) for id, stage in queued]
@@ -52,16 +52,39 @@ class QueuedWork:
             between()
         return done
 
+    def _dispatch(self, between: Callable[[], None]) -> bool:
+        """Dispatch a batch of changes, and sign and search what is put under the lease by that."""
+        scope = self._scope
+        contexts = {
+            id: context
+            for id, context in scope.contexts.known.items()
+            if scope.includes(context.collection_id)
+        }
+        dispatched, leased = dispatch_leased(scope.engine, self._lease.lease_id, list(contexts))
+        for id, tasks in leased.items():
+            if scope.stopping():
+                break
+            self._sign(contexts[id], tasks)
+            between()
+        return dispatched > 0
+
     def run_during_build(self) -> None:
         """Keep the lease, and the generations that are built already, up to date during a long build."""
         self._lease.keep_alive()
         self.run(self._lease.keep_alive)
 
     def _work(self, context: Context, stage: Stage) -> int:
+        engine, lease_id = self._scope.engine, self._lease.lease_id
+        if stage == "sign":
+            return self._sign(context)
+        return self._measured(context, stage, lambda own: work_batch(engine, own, stage, lease_id))
+
+    def _sign(self, context: Context, leased: list[Task] | None = None) -> int:
+        """Sign a batch, and search it with its features at hand; return how many documents were signed."""
         engine, lease_id, searching = self._scope.engine, self._lease.lease_id, list[Task]()
-        if stage != "sign":
-            return self._measured(context, stage, lambda own: work_batch(engine, own, stage, lease_id))
-        taken = self._measured(context, stage, lambda own: sign_batch(engine, own, lease_id, searching))
+        taken = self._measured(
+            context, "sign", lambda own: sign_batch(engine, own, lease_id, searching, leased)
+        )
         if searching:
             self._measured(context, "search", lambda own: search_leased(engine, own, lease_id, searching))
         return taken

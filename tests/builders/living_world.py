@@ -11,7 +11,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import PARENTS
@@ -100,10 +100,16 @@ class World:
             with self.index.database.lease() as lease_id:
                 for _ in range(amount):
                     stage = rng.choice(_STAGES)
-                    if stage is None:
+                    if stage is None and rng.random() < 0.5:
                         dispatch_changes(self.engine)
+                    elif stage is None:
+                        ids = [context.generation.generation_id]
+                        for tasks in dispatch_leased(self.engine, lease_id, ids)[1].values():
+                            searching: list[Task] = []
+                            work_queue.sign_batch(self.engine, context, lease_id, searching, tasks)
+                            work_queue.search_leased(self.engine, context, lease_id, searching)
                     elif stage == "sign" and rng.random() < 0.5:
-                        searching: list[Task] = []
+                        searching = []
                         work_queue.sign_batch(self.engine, context, lease_id, searching)
                         work_queue.search_leased(self.engine, context, lease_id, searching)
                     else:

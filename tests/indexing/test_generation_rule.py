@@ -177,8 +177,8 @@ def test_changes_dispatched_before_the_generation_are_in_its_snapshot(
     """The dispatching statement began before the generation was committed; its transaction ends after."""
     with index.database.transaction() as writer:
         writer.execute("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'")
-    taken, everything = queue.dispatch(connection, 100)
-    assert (taken, everything) == (1, False)
+    dispatched = queue.dispatch(connection, 100)
+    assert (dispatched.changes, dispatched.whole) == (1, False)
     profile = resolve(override(Recipe(), [RECIPES["words"]]))
     with index.database.transaction() as creating:
         generation = profiles.create(creating, index._get_collection().collection_id, "words", profile)
@@ -195,8 +195,8 @@ def test_changes_invisible_to_a_dispatcher_are_left_to_the_next(index: Index, co
         open_writer.execute("UPDATE nearsim.document SET body = 'first' WHERE external_id = 'd1'")
         with index.database.transaction() as writer:
             writer.execute("UPDATE nearsim.document SET body = 'second' WHERE external_id = 'd2'")
-        assert queue.dispatch(connection, 100) == (1, False)
-    assert queue.dispatch(connection, 100) == (1, False)  # with a smaller change_id than that before
+        assert queue.dispatch(connection, 100).changes == 1
+    assert queue.dispatch(connection, 100).changes == 1  # with a smaller change_id than that before
     connection.rollback()
     dispatch_changes(index.database.engine)
     index.build()

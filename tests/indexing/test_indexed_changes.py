@@ -151,7 +151,7 @@ def test_work_found_queued_by_a_dispatcher_is_not_discarded(
     engine = index.database.engine
     with engine.connect() as dispatcher, application(database_url) as writing:
         writing.execute("UPDATE nearsim.document SET body = 'all other words' WHERE external_id = 'a'")
-        assert queue.dispatch(dispatcher, 10) == (1, False)
+        assert queue.dispatch(dispatcher, 10).changes == 1
         discarding = Thread(target=kept)
         discarding.start()
         wait_until(writing, BLOCKED)

@@ -9,7 +9,7 @@ from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
@@ -18,6 +18,7 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_l
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
+from tests.builders.workers import BLOCKED, application, wait_until
 
 _BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
 
@@ -50,6 +51,12 @@ def context_of(index: Index) -> Context:
 
 def write(index: Index, *bodies: str) -> None:
     """Documents of another application, dispatched."""
+    insert(index, *bodies)
+    dispatch_changes(index.database.engine)
+
+
+def insert(index: Index, *bodies: str) -> None:
+    """Documents of another application."""
     collection_id = index.serving().context.generation.collection_id
     with index.database.transaction() as connection:
         for body in bodies:
@@ -60,7 +67,6 @@ def write(index: Index, *bodies: str) -> None:
                 ),
                 {"collection_id": collection_id, "body": body},
             )
-    dispatch_changes(index.database.engine)
 
 
 def edit(index: Index, body: str) -> None:
@@ -105,6 +111,49 @@ def test_concurrent_workers_take_disjoint_batches(
     other.commit()
     assert take(connection, leaves, one, 5) == [[11, 12]]
     assert take(other, leaves, two, 5) == []
+
+
+def test_dispatch_leases_new_work_to_sign(
+    index: Index, leaves: Leaves, connection: Connection, other: Connection
+) -> None:
+    one = leases.open_lease(connection, "one")
+    connection.commit()
+    insert(index, *_BODIES)
+    changes, leased = dispatch_leased(index.database.engine, one, [leaves.generation_id])
+    assert changes == 3
+    assert [[task.doc_id for task in tasks] for tasks in leased.values()] == [[1, 2, 3]]
+    assert take(other, leaves, leases.open_lease(other, "two")) == []
+
+
+def test_dispatch_leases_nothing_that_is_queued_or_under_a_lost_lease(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    one, ids = leases.open_lease(connection, "one"), [leaves.generation_id]
+    connection.commit()
+    write(index, *_BODIES)
+    run(index, "UPDATE nearsim.document SET body = 'something else'")
+    assert dispatch_leased(index.database.engine, one, ids) == (3, {})
+    leases.close_lease(connection, one)
+    connection.commit()
+    insert(index, *_BODIES)
+    assert dispatch_leased(index.database.engine, one, ids) == (3, {})
+    assert take(connection, leaves, leases.open_lease(connection, "two")) == [[1, 2, 3, 4, 5, 6]]
+
+
+def test_two_processes_dispatch_changes_of_one_document(
+    database_url: str, index: Index, connection: Connection
+) -> None:
+    insert(index, _BODIES[0])
+    assert queue.dispatch(connection, 10).changes == 1
+    run(index, "UPDATE nearsim.document SET body = 'something else'")
+    dispatching = threading.Thread(target=dispatch_changes, args=(index.database.engine,))
+    dispatching.start()
+    with application(database_url) as watching:
+        wait_until(watching, BLOCKED)
+    connection.commit()
+    dispatching.join()
+    assert read(index, "SELECT doc_id, lease_id FROM nearsim.work") == [(1, None)]
+    assert not read(index, "SELECT FROM nearsim.change")
 
 
 def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:

@@ -14,7 +14,8 @@ CREATE TABLE nearsim.work (
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
     CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish'))
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX work_not_tried ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0;
+-- Work that is put under a lease as it is queued is never in this index.
+CREATE INDEX work_free ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0 AND lease_id IS NULL;
 CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
     WHERE attempts > 0 AND set_aside_at IS NULL;
 CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL;

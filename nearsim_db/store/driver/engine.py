@@ -95,8 +95,8 @@ def _is_conflict(error: BaseException) -> bool:
     match error:
         case pg.DeadlockDetected() | pg.SerializationFailure():
             return True
-        case pg.UniqueViolation():  # another session signed the document concurrently
-            return (error.diag.table_name or "").startswith("signature_")
+        case pg.UniqueViolation():  # another session signed or queued the document concurrently
+            return (error.diag.table_name or "").startswith(("signature_", "work"))
         case pg.ForeignKeyViolation():  # the generation was dropped concurrently
             return error.diag.constraint_name == "work_generation_fkey"
         case _:

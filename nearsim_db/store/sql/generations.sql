@@ -10,7 +10,7 @@ SELECT state = 'building' AND stage = 'sign' FROM nearsim.generation WHERE gener
 
 -- name: mark_ready
 -- Mark generations that are catching up as ready once no work has waited for two seconds. Failed and set-aside work
--- does not count. Relies on work_not_tried.
+-- does not count. Relies on work_pkey.
 UPDATE nearsim.generation SET state = 'ready', ready_at = clock_timestamp()
 FROM nearsim.profile
 WHERE generation.state = 'catching_up' AND profile.profile_id = generation.profile_id

@@ -1,27 +1,49 @@
 -- name: dispatch_changes
 -- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
 -- taken by deleting it, never by a cursor over ids or times, which commit late. Existing work stays queued, and is
--- repeated if a worker is processing it. Reads nearsim.change up to the last one taken; relies on work_pkey.
+-- repeated if a worker is processing it; what is not queued is inserted without ON CONFLICT, which logs a row twice, and
+-- fails if another session queues it at the same time. New work to sign of some generations is put under the worker's
+-- lease if that has not expired, and returned. Reads nearsim.change up to the last one taken; relies on work_pkey.
 WITH taken AS (
     DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
         LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
     RETURNING collection_id, doc_id, coalesce(stage, 'sign') AS stage
 ), chosen AS MATERIALIZED (
-    SELECT profile.collection_id, generation.generation_id
+    SELECT profile.collection_id, generation.generation_id,
+        generation.generation_id = ANY(CAST(%(generation_ids)s AS integer[]))
+            AND generation.state IN ('catching_up', 'ready', 'live', 'retired') AS is_leased
     FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
     WHERE generation.state <> 'abandoned' AND profile.collection_id IN (SELECT taken.collection_id FROM taken)
     FOR KEY SHARE OF generation
-), queued AS (
+), requested AS MATERIALIZED (
+    SELECT DISTINCT chosen.generation_id, taken.doc_id, taken.stage, is_leased AND taken.stage = 'sign' AS is_leased,
+        EXISTS (
+            SELECT FROM nearsim.work
+            WHERE work.generation_id = chosen.generation_id AND work.stage = taken.stage AND work.doc_id = taken.doc_id
+            OFFSET 0
+        ) AS is_queued
+    FROM taken JOIN chosen USING (collection_id)
+), renewed AS (
+    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+), added AS (
+    INSERT INTO nearsim.work (generation_id, doc_id, stage, lease_id)
+    SELECT generation_id, doc_id, stage, CASE WHEN is_leased THEN (SELECT lease_id FROM renewed) END
+    FROM requested WHERE NOT is_queued
+    ORDER BY generation_id, stage DESC, doc_id
+    RETURNING generation_id, doc_id, lease_id
+), repeated AS (
     INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
-    SELECT DISTINCT chosen.generation_id, taken.doc_id, taken.stage FROM taken JOIN chosen USING (collection_id)
-    ORDER BY 1, 3 DESC, 2
+    SELECT generation_id, doc_id, stage FROM requested WHERE is_queued
+    ORDER BY generation_id, stage DESC, doc_id
     ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
         again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
         queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
     WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
 )
-SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL) FROM taken
+SELECT count(*), count(*) FILTER (WHERE doc_id IS NULL), ARRAY(
+    SELECT ARRAY[generation_id, doc_id] FROM added WHERE lease_id IS NOT NULL ORDER BY doc_id)
+FROM taken
 
 -- name: discard_indexed_changes
 -- Delete the captured writes that a build has indexed: its signature has the revision that was captured. Later writes
@@ -109,7 +131,7 @@ RETURNING doc_id, lease_id
 -- name: find_work
 -- Generations and stages with work due, of one collection or of all permanent ones; work of a generation being built
 -- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies
--- on work_not_tried and work_tried_before.
+-- on work_free and work_tried_before.
 SELECT generation.generation_id, stage.name
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
@@ -133,7 +155,7 @@ ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
 -- Lease the next batch of a stage, in doc_id order, if the worker's lease has not expired; locked rows are skipped.
--- Relies on work_not_tried.
+-- Relies on work_free.
 WITH renewed AS (
     UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (

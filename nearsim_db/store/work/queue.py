@@ -42,11 +42,32 @@ class Task:
         return self.attempts > len(DELAYS_SECONDS)
 
 
-def dispatch(connection: Connection, batch: int) -> tuple[int, bool]:
-    """Turn up to `batch` captured changes into work; return their number, and whether one means every document."""
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """Changes that became work: their number, and whether one means every document.
+
+    `leased` is the new work to sign that is under the worker's lease, by generation.
+    """
+
+    changes: int
+    whole: bool
+    leased: Mapping[GenerationId, list[Task]]
+
+
+def dispatch(
+    connection: Connection,
+    batch: int,
+    lease_id: int | None = None,
+    generation_ids: Sequence[GenerationId] = (),
+) -> Dispatched:
+    """Turn up to `batch` captured changes into work; new work to sign of some generations under a worker's lease."""
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
-    changes, whole = fetch_row(connection, statement("dispatch_changes"), {"batch": batch})
-    return changes, bool(whole)
+    parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
+    changes, whole, rows = fetch_row(connection, statement("dispatch_changes"), parameters)
+    leased: dict[GenerationId, list[Task]] = {}
+    for generation_id, doc_id in rows:
+        leased.setdefault(GenerationId(generation_id), []).append(Task(doc_id, 0, 0))
+    return Dispatched(changes, bool(whole), leased)
 
 
 def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:

@@ -86,7 +86,13 @@ work = Table(
     CheckConstraint(
         "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')", name="work_stage_known"
     ),
-    Index("work_not_tried", "generation_id", "stage", "doc_id", postgresql_where=text("attempts = 0")),
+    Index(
+        "work_free",
+        "generation_id",
+        "stage",
+        "doc_id",
+        postgresql_where=text("attempts = 0 AND lease_id IS NULL"),
+    ),
     Index(
         "work_tried_before",
         "generation_id",
