@@ -35,16 +35,8 @@ _PORT = 5432
 # Tests that cannot run on a cluster, by a part of their id, with the reason
 DIFFERENT = {
     "tests/admin/test_isolation": "Citus refuses policies with subqueries: isolation is refused by name",
-    "test_manage.py::test_init_creates_a_missing_schema": "db init adds a line that names the cluster",
-    "test_manage.py::test_doctor_names_missing_rights": "the role of the test cannot log in to the nodes",
-    "test_verify_index.py::test_faults_are_reported_and_repaired[pg15-a band row too many]": (
-        "Citus refuses the damage: a subquery in VALUES"
-    ),
-    "test_verify_index.py::test_faults_are_reported_and_repaired[pg15-a band row of another hash]": (
-        "Citus refuses the damage: an update of the distribution column"
-    ),
     "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
-        "the damage is done to an index of the coordinator; verify-index does not check those of shards"
+        "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
     ),
 }
 

@@ -97,18 +97,24 @@ FROM pg_catalog.pg_settings WHERE name = ANY(CAST(%(names)s AS text[]))
 ORDER BY name
 
 -- name: list_missing_rights
--- Rights that the user lacks in this database, with the GRANT for each, quoted. Without the schema: the right to
--- create it; with it: rights on the schema and the documents, and those of the owner of the tables, whose leaves are
--- attached. Names are looked up in the catalog: to_regclass would fail without USAGE.
+-- Rights that the user lacks in this database, with the statement that grants each, quoted. Without the schema: the
+-- right to create it; with it: rights on the schema and the documents, those of the owner of the tables, whose leaves are
+-- attached, and, if band rows are distributed, LOGIN: Citus connects to the nodes as the current user, also after SET ROLE.
+-- Names are looked up in the catalog: to_regclass would fail without USAGE.
 WITH place AS (
-    SELECT n.oid AS schema_oid, i.oid AS index_oid, d.oid AS document_oid, s.relowner AS owner
+    SELECT n.oid AS schema_oid, i.oid AS index_oid, d.oid AS document_oid, s.relowner AS owner, EXISTS (
+        SELECT FROM pg_catalog.pg_attrdef
+        JOIN pg_catalog.pg_attribute ON attrelid = adrelid AND attnum = adnum
+        WHERE adrelid = g.oid AND attname = 'distributed' AND pg_get_expr(adbin, adrelid) = 'true') AS is_distributed
     FROM (VALUES (1)) AS here
     LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'nearsim'
     LEFT JOIN pg_catalog.pg_namespace i ON i.nspname = 'nearsim_index'
     LEFT JOIN pg_catalog.pg_class d ON d.relnamespace = n.oid AND d.relname = 'document'
     LEFT JOIN pg_catalog.pg_class s ON s.relnamespace = n.oid AND s.relname = 'signature'
+    LEFT JOIN pg_catalog.pg_class g ON g.relnamespace = n.oid AND g.relname = 'generation'
 )
-SELECT needed.what, 'GRANT ' || needed.grant_of || ' TO ' || quote_ident(current_user)
+SELECT needed.what, coalesce('GRANT ' || needed.grant_of || ' TO ' || quote_ident(current_user),
+    'ALTER ROLE ' || quote_ident(current_user) || ' LOGIN')
 FROM place, LATERAL (VALUES
     (1, 'CREATE on the database', 'CREATE ON DATABASE ' || quote_ident(current_database()),
         (schema_oid IS NULL OR index_oid IS NULL) AND NOT has_database_privilege(current_database(), 'CREATE')),
@@ -122,7 +128,9 @@ FROM place, LATERAL (VALUES
     (5, 'INSERT on the documents', 'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA nearsim',
         document_oid IS NOT NULL AND NOT has_table_privilege(document_oid, 'INSERT')),
     (6, 'the rights of the tables'' owner', quote_ident(pg_get_userbyid(owner)),
-        owner IS NOT NULL AND NOT pg_has_role(owner, 'USAGE'))
+        owner IS NOT NULL AND NOT pg_has_role(owner, 'USAGE')),
+    (7, 'LOGIN, to connect to the nodes', NULL,
+        is_distributed AND EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = current_user AND NOT rolcanlogin))
 ) AS needed (position, what, grant_of, missing)
 WHERE needed.missing
 ORDER BY needed.position

@@ -135,11 +135,16 @@ _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
         {"missing_bands": 1},
     ),
     "a band row too many": (
-        ["INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, {a})"],
+        ["INSERT INTO {band} (bucket_hash, doc_id) SELECT 77, {a}"],
         {"stray_bands": 1},
     ),
     "a band row of another hash": (
-        ["UPDATE {band} SET bucket_hash = bucket_hash # 1 WHERE doc_id = {a} AND band_no = 5"],
+        [
+            "INSERT INTO {band} (bucket_hash, doc_id)"
+            " SELECT bucket_hash + 1, doc_id FROM {band} WHERE doc_id = {a} AND band_no = 5",
+            "DELETE FROM {band} WHERE bucket_hash ="
+            " (SELECT min(bucket_hash) FROM {band} WHERE doc_id = {a} AND band_no = 5) AND doc_id = {a}",
+        ],
         {"missing_bands": 1},
     ),
     "band rows of no document": (
