@@ -20,7 +20,8 @@ CREATE TABLE story_high PARTITION OF story FOR VALUES FROM (20) TO (40)
 LATER_PARTITION = "CREATE TABLE story_rest PARTITION OF story DEFAULT"
 TRIGGERS = (
     "SELECT coalesce(string_agg(format('%s %s %s', tgrelid::regclass, tgname, tgenabled), ', '), '') FROM pg_trigger "
-    "WHERE NOT tgisinternal AND tgrelid::regclass::text NOT LIKE 'nearsim.%'"
+    "JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal "
+    "AND relnamespace NOT IN ('nearsim'::regnamespace, 'pg_catalog'::regnamespace)"
 )
 CATALOG = """
 SELECT format('%s %s %s %s', relacl, reloptions, relhastriggers AND EXISTS (SELECT FROM pg_trigger WHERE tgrelid = oid),

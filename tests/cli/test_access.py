@@ -55,7 +55,7 @@ WRITING = [
     ["work", "discard", "--all", "--yes"],
     ["verdict", "pin", "storm", "bridge", "--why", "x"],
     ["db", "grant", "somebody", "reader"],
-    ["db", "isolation", "on"],
+    ["db", "isolation", "off"],
 ]
 
 
@@ -218,11 +218,15 @@ def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
     found = findings(reader.succeed("doctor", "--json").document())
     assert found["rights"][:2] == ("ok", "member of nearsim_reader; building indexes requires nearsim_admin")
     assert found["workers"][0] == "ok"
-    filled.succeed("db", "isolation", "on", "--quiet")
-    found = findings(reader.succeed("doctor", "--json").document())
-    assert "readers see their collections only" in found["roles"][1] and "workers" not in found
     with psycopg.connect(url) as connection:
         connection.execute("REVOKE SELECT ON nearsim.document FROM nearsim_reader")
         connection.execute("CREATE TABLE nearsim.foreign_table (a int)")
     verdict, _, advice = findings(filled.succeed("doctor", "--json").document())["roles"]
     assert verdict == "warning" and "nearsim.grant_rights()" in advice
+
+
+def test_doctor_of_an_isolated_reader(filled: CommandLine, user: str) -> None:
+    filled.succeed("db", "grant", user_of(user), "reader")
+    filled.succeed("db", "isolation", "on", "--quiet")
+    found = findings(as_user(filled, user).succeed("doctor", "--json").document())
+    assert "readers see their collections only" in found["roles"][1] and "workers" not in found

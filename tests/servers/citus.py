@@ -32,9 +32,16 @@ _SETTINGS = {
 }
 _PORT = 5432
 
+_ISOLATION = "Citus refuses policies with subqueries: isolation is refused by name"
 # Tests that cannot run on a cluster, by a part of their id, with the reason
 DIFFERENT = {
-    "tests/admin/test_isolation": "Citus refuses policies with subqueries: isolation is refused by name",
+    "tests/admin/test_isolation": _ISOLATION,
+    "test_access.py::test_isolation_is_enabled_and_shown": _ISOLATION,
+    "test_access.py::test_users_without_any_access_are_listed": _ISOLATION,
+    "test_access.py::test_doctor_of_an_isolated_reader": _ISOLATION,
+    "test_drop.py::test_an_interrupted_detach_is_finished_by_the_next_drop": (
+        "Citus has no DETACH PARTITION ... CONCURRENTLY"
+    ),
     "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
         "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
     ),
