@@ -151,12 +151,15 @@ def _sign(
     missing = np.setdiff1d(changed, rows.doc_ids)
     attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()
-    leased = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
+    likely = rows.doc_ids[(rows.counts > 0) & keeps_search]
+    queued = queue.continue_with_search(connection, context.leaves, lease_id, likely)
+    rest = np.setdiff1d(doc_ids, queued).tolist()
+    leased = [*queued, *queue.finish(connection, context.leaves, "sign", lease_id, rest)]
     mine, searching = np.intersect1d(leased, changed), list[Task]()
     if len(mine):
         stored = rows.take(np.isin(rows.doc_ids, mine))
         lease = lease_id if keeps_search else None
-        searching = steps.store_signatures(connection, context, mine.tolist(), stored, lease)
+        searching = steps.store_signatures(connection, context, mine.tolist(), stored, lease, queued)
         # A retention sweep may have run since they were read. Under the lock taken by store_signatures, a document
         # inside the window is one that no sweep has missed.
         outside = documents.find_past_retention(connection, collection_id, mine, age)

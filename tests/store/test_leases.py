@@ -156,6 +156,26 @@ def test_two_processes_dispatch_changes_of_one_document(
     assert not read(index, "SELECT FROM nearsim.change")
 
 
+def test_work_to_search_takes_the_place_of_work_to_sign(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    lease_id = leases.open_lease(connection, "one")
+    connection.commit()
+    insert(index, *_BODIES, "")
+    tasks = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1]
+    (leased,) = tasks.values()
+    queued_at = read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE doc_id IN (1, 3)")
+    queue.queue_work(connection, leaves, "sign", [3])
+    connection.commit()
+    searching: list[queue.Task] = []
+    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, leased)
+    assert [task.doc_id for task in searching] == [1, 3]
+    work = read(index, "SELECT stage, doc_id, lease_id FROM nearsim.work ORDER BY 1, 2")
+    mine = [("search", doc_id, lease_id) for doc_id in (1, 3)]
+    assert work == [("link", 2, None), *mine, ("sign", 3, None)]
+    assert queued_at[0] in read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE stage = 'search'")
+
+
 def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *_BODIES)
     lease_id = leases.open_lease(connection, "taken for dead")

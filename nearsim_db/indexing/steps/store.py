@@ -36,6 +36,7 @@ def store_signatures(
     doc_ids: Sequence[int],
     rows: SignatureRows,
     lease_id: int | None = None,
+    queued: Collection[int] = (),
 ) -> list[Task]:
     """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
 
@@ -43,7 +44,7 @@ def store_signatures(
     deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
     over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
     processes may add heads to the generation meanwhile, but not remove any. With a lease, new work of `search` is under
-    it, and returned.
+    it, and returned; `queued` are documents that have it already, which is removed if there is nothing to search.
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
@@ -55,14 +56,17 @@ def store_signatures(
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
-    return _apply(connection, context, plan, lease_id)
+    return _apply(connection, context, plan, lease_id, queued)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
     """Of several heads that a digest got in a race, keep the first; the rest become its twins."""
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     removed = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
-    _exchange_bands(connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool)))
+    searching = _exchange_bands(
+        connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool))
+    )
+    queue.queue_work(connection, context.leaves, "search", sorted(searching))
     queue.queue_work(connection, context.leaves, "link", removed.doc_ids)
 
 
@@ -109,7 +113,9 @@ def _find_heads(
     return heads, preceded
 
 
-def _apply(connection: Connection, context: Context, plan: _Plan, lease_id: int | None) -> list[Task]:
+def _apply(
+    connection: Connection, context: Context, plan: _Plan, lease_id: int | None, queued: Collection[int]
+) -> list[Task]:
     leaves, fresh = context.leaves, plan.fresh
     signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
@@ -119,14 +125,29 @@ def _apply(connection: Connection, context: Context, plan: _Plan, lease_id: int 
     unchanged = _has_other_digest(fresh, set(plan.changing))
     own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
-    searching = _exchange_bands(connection, context, lost, gained.joined(added), lease_id)
+    searching = _exchange_bands(connection, context, lost, gained.joined(added))
+    tasks = _queue_search(connection, context, searching, lease_id, set(queued))
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
     pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
-    return searching
+    return tasks
+
+
+def _queue_search(
+    connection: Connection, context: Context, searching: set[int], lease_id: int | None, queued: set[int]
+) -> list[Task]:
+    """Queue documents for search that are not `queued` yet; return the work that is under the lease."""
+    new = sorted(searching - queued)
+    if lease_id is None:
+        queue.queue_work(connection, context.leaves, "search", new)
+        return []
+    if unneeded := sorted(queued - searching):
+        queue.finish(connection, context.leaves, "search", lease_id, unneeded)
+    leased = queue.queue_leased(connection, context.leaves, "search", lease_id, new)
+    return [*(Task(doc_id, 0, 0) for doc_id in sorted(queued & searching)), *leased]
 
 
 def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
@@ -157,12 +178,8 @@ def _exchange_bands(
     context: Context,
     lost: Signatures,
     gained: Signatures,
-    lease_id: int | None = None,
-) -> list[Task]:
-    """Move band rows to the new heads; these, and documents that become anchors of full buckets, are queued for search.
-
-    Returns the work that is under the lease.
-    """
+) -> set[int]:
+    """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
     leaves, limit = context.leaves, context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
     anchors, full = bands.read_anchors(connection, leaves, limit, lost_keys)
@@ -170,8 +187,4 @@ def _exchange_bands(
     pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
     bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
     anchors_now, _ = bands.read_anchors(connection, leaves, limit, full)
-    searching = [*gained.doc_ids.tolist(), *{doc_id for _, doc_id in anchors_now - anchors}]
-    if lease_id is not None:
-        return queue.queue_leased(connection, leaves, "search", lease_id, searching)
-    queue.queue_work(connection, leaves, "search", searching)
-    return []
+    return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}

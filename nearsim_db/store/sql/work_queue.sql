@@ -194,6 +194,18 @@ WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAS
     AND lease_id = %(lease_id)s AND NOT again
 RETURNING doc_id
 
+-- name: continue_with_search
+-- Turn work to sign under the lease into work to search, which is cheaper than to delete and insert it; returns it. What
+-- was queued again meanwhile, or is queued for search already, stays. Relies on work_pkey.
+UPDATE nearsim.work AS signed SET stage = 'search', attempts = 0, error = NULL
+WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND lease_id = %(lease_id)s AND NOT again
+    AND NOT EXISTS (
+        SELECT FROM nearsim.work
+        WHERE work.generation_id = {generation_id} AND work.stage = 'search' AND work.doc_id = signed.doc_id
+        OFFSET 0)
+RETURNING doc_id
+
 -- name: requeue_work
 -- Queue documents as new that were queued again while they were processed: what is left under the lease after
 -- finish_work, in a later snapshot, which sees what finish_work waited for. Relies on work_pkey.

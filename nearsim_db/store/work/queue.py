@@ -164,10 +164,25 @@ def _by_id(task: Task) -> int:
     return task.doc_id
 
 
+def continue_with_search(
+    connection: Connection, leaves: Leaves, lease_id: int, doc_ids: "Sequence[int] | NDArray[np.int64]"
+) -> list[int]:
+    """Queue documents for `search` in place of `sign`, under the same lease; return those to which that applies.
+
+    It does not to documents that were queued again meanwhile, or are queued for `search` already.
+    """
+    if not len(doc_ids):
+        return []
+    parameters = {"lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
+    return fetch_values(connection, statement("continue_with_search", leaves), parameters)
+
+
 def finish(
     connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
 ) -> list[int]:
     """Remove documents from a stage's queue; return those still under the lease."""
+    if not doc_ids:
+        return []
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
     finished: list[int] = fetch_values(connection, statement("finish_work", leaves), parameters)
     if len(finished) < len(doc_ids):
